@@ -1,0 +1,35 @@
+"""What the runtime needs to know of a scalar kernel in order to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class NullRule(Enum):
+    PROPAGATE = "propagate"  # NULL in, NULL out: the kernel sees values only, the caller combines validities
+    CUSTOM = "custom"  # the kernel sees (values, validity) pairs and returns such a pair
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One overload of a scalar function.
+
+    `function(*arguments)`: an argument is a tensor [n] in the storage of its type (integer-like types in any integer
+    width, or int64 [n, 2] when `accepts_wide`), or `Strings`; a literal argument comes as a 0-d tensor or a one-row
+    `Strings` and broadcasts. Arguments at `constant_arguments` come as plain Python storage values instead. With
+    CUSTOM each non-constant argument is a pair (values, validity or None).
+    Returns values: bool, int64 (integer-like), float32/float64, int64 [n, 3] (INTERVAL), `Strings`; a pair
+    (values, validity or None) when `nulls` is CUSTOM or `returns_validity`.
+    A kernel that may raise has `checks`: it takes the keyword `validity` (bool [n] or None, the rows that count) and
+    must not raise for rows where that is False.
+    """
+
+    function: Callable[..., Any]
+    nulls: NullRule = NullRule.PROPAGATE
+    constant_arguments: frozenset[int] = frozenset()
+    returns_validity: bool = False
+    checks: bool = False
+    accepts_wide: bool = False

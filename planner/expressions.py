@@ -1,0 +1,226 @@
+"""Bound expressions: typed, nameless trees over column ids.
+
+After binding every implicit conversion is an explicit `Cast`, so both sides of a comparison or an addition have one
+type. Subquery expressions exist only until the unnesting rule has run; aggregate calls only inside an Aggregate node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN, DataType
+
+if TYPE_CHECKING:
+    from tqp.planner.logical_plan import LogicalPlan
+
+#: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks), float, str, bytes,
+#: (months, days, microseconds) for intervals, None for NULL.
+Value = bool | int | float | str | bytes | tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Base. `data_type` is a field or property of every expression."""
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return self
+
+    if TYPE_CHECKING:
+
+        @property
+        def data_type(self) -> DataType: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    value: Value
+    data_type: DataType  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef(Expression):
+    """A column by id. Free of any plan node, so a correlated reference is one whose id the input does not produce."""
+
+    id: int
+    data_type: DataType  # type: ignore[misc]
+    name: str = ""  # display only; two references are equal only if their names are, so take it from the field
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function or operator of `planner/functions.py`, by its canonical name (`add`, `like`, `substring`, ...)."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    data_type: DataType  # type: ignore[misc]
+    span: tuple[int, int] | None = None  # where in the SQL; for errors at run time and comments in the program
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    input: Expression
+    data_type: DataType  # type: ignore[misc]
+    is_try: bool = False  # TRY_CAST: NULL instead of an error
+    span: tuple[int, int] | None = None
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """CASE WHEN condition THEN value ... ELSE default END; all values have `data_type`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression
+    data_type: DataType  # type: ignore[misc]
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (*(expression for branch in self.branches for expression in branch), self.default)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        branches = tuple(zip(inputs[:-1:2], inputs[1:-1:2], strict=True))
+        return replace(self, branches=branches, default=inputs[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expression):
+    """input IN (literal, ...): all values are non-NULL literals of the input's type; NOT IN is `not` around it.
+
+    A NULL in the list, or an element that is not constant, is bound as an `or` of comparisons instead.
+    """
+
+    input: Expression
+    values: tuple[Literal, ...]
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(Expression):
+    """An aggregate of `planner/functions.py`: count_star, count, sum, avg, min, max, ... Only inside Aggregate."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    data_type: DataType  # type: ignore[misc]
+    distinct: bool = False
+    filter: Expression | None = None
+    span: tuple[int, int] | None = None
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        if self.filter is None:
+            return replace(self, arguments=inputs)
+        return replace(self, arguments=inputs[:-1], filter=inputs[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery(Expression):
+    """(SELECT one column): NULL for no row, an ExecutionError for more than one."""
+
+    plan: LogicalPlan
+    data_type: DataType  # type: ignore[misc]
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    plan: LogicalPlan
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class QuantifiedComparison(Expression):
+    """operand <comparison> ANY|ALL (plan). IN is `equal` ANY, NOT IN is `not` around that.
+
+    `operands` pair up with the plan's output columns (row IN has several, with `equal` only), already of one type.
+    """
+
+    comparison: str  # equal, not_equal, less, less_equal, greater, greater_equal
+    is_all: bool
+    operands: tuple[Expression, ...]
+    plan: LogicalPlan
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, operands=inputs)
+
+
+TRUE = Literal(True, BOOLEAN)
+FALSE = Literal(False, BOOLEAN)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first; does not enter the plans of subqueries."""
+    yield expression
+    for child in expression.inputs:
+        yield from walk(child)
+
+
+def column_ids(expression: Expression) -> frozenset[int]:
+    """Ids of the columns an expression reads; does not enter the plans of subqueries."""
+    return frozenset(node.id for node in walk(expression) if isinstance(node, ColumnRef))
+
+
+def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild bottom-up, with `function` applied to every node after its children."""
+    inputs = expression.inputs
+    if inputs:
+        changed = tuple(transform(child, function) for child in inputs)
+        if any(new is not old for new, old in zip(changed, inputs, strict=True)):
+            expression = expression.with_inputs(changed)
+    return function(expression)
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """Split at top-level ANDs; TRUE splits into nothing."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
+    return () if condition == TRUE else (condition,)
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression:
+    """The AND of the parts; TRUE for none."""
+    if not parts:
+        return TRUE
+    return parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)

@@ -1,0 +1,200 @@
+"""Physical plan nodes: the logical plan with every algorithm chosen. What `tqp.runtime` lowers; free of names and torch.
+
+Every node has `fields` (its output, with sound nullability and value ranges), `estimated_rows`, and `max_rows`, a sound
+upper bound. Children that are streamed stay in the parent's pipeline; children that are materialised end a pipeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tqp.core.schema import Field, Schema, TableSource
+from tqp.planner.expressions import AggregateCall, Expression
+from tqp.planner.logical_plan import JoinType, SortKey
+
+
+class JoinAlgorithm(Enum):
+    """How build rows are found. All but NESTED_LOOP work on one integer key; see `KeyPacking`."""
+
+    LOOKUP = "look-up join"  # one unique key over a dense range: a position table
+    DIRECTORY = "directory join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
+    BUCKET = "bucket join"  # sparse, wide or composite keys: rows sorted by hash bucket, candidates compared
+    SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
+    NESTED_LOOP = "nested-loop join"  # no equality: every pair, a block at a time
+
+
+class GroupAlgorithm(Enum):
+    """How rows find their group."""
+
+    SINGLE = "single group"  # no keys
+    DIRECT = "direct group-by"  # the packed key is the group id; accumulators cover the whole key range
+    CLUSTERED = "clustered group-by"  # input sorted on the key: run boundaries, groups joined across batches
+    SORT = "sort group-by"  # anything else
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """One key column inside a packed key: `code = value - minimum` (+ 1 if nullable, NULL being 0), 0 <= code < span."""
+
+    minimum: int
+    span: int
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPacking:
+    """Packs several bounded integer-like (or dictionary) keys into one: code = ((c0 * span1) + c1) * span2 + ...
+
+    `parts` pair up with the keys; the product of the spans is `size` < 2^63. For joins each part covers the values of
+    both sides, so no bounds check is needed, and NULLs (which never match) are not given a code.
+    For a dictionary-encoded string key of a group-by, minimum is 0 and span covers the dictionary codes.
+    """
+
+    parts: tuple[KeyPart, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    fields: Schema
+    estimated_rows: float
+    max_rows: int
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableScan(PhysicalPlan):
+    table: TableSource
+    table_name: str
+    columns: tuple[str, ...]  # in the table, pairing up with `fields`
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesScan(PhysicalPlan):
+    rows: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter(PhysicalPlan):
+    input: PhysicalPlan
+    conjuncts: tuple[Expression, ...]  # evaluated in this order; a later one may see only the rows that are left
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeFilter(PhysicalPlan):
+    """Drops rows whose `keys` are not among the build keys of the join with identifier `join`.
+
+    Placed on the probe side of that join (below other joins, or below an aggregate on the key); only an optimization.
+    """
+
+    input: PhysicalPlan
+    keys: tuple[Expression, ...]
+    join: int
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Project(PhysicalPlan):
+    input: PhysicalPlan
+    outputs: tuple[Expression, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Join(PhysicalPlan):
+    """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe; no FULL.
+
+    `fields`: the probe's then the build's (or the probe's alone; or the probe's then the mark), pruned to those that
+    are used above. A pair matches where the keys are equal and `residual` is true.
+    """
+
+    identifier: int
+    probe: PhysicalPlan
+    build: PhysicalPlan
+    join_type: JoinType
+    algorithm: JoinAlgorithm
+    probe_keys: tuple[Expression, ...]
+    build_keys: tuple[Expression, ...]
+    null_equal: tuple[bool, ...]  # per key: IS NOT DISTINCT FROM instead of =
+    residual: tuple[Expression, ...]
+    packing: KeyPacking | None  # None: the keys are hashed (BUCKET, SORT) and candidates compared
+    mark: Field | None = None
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.probe, self.build)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(PhysicalPlan):
+    """`fields`: one per key, then one per aggregate."""
+
+    input: PhysicalPlan
+    algorithm: GroupAlgorithm
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    packing: KeyPacking | None  # of `keys`; None if they do not fit 63 bits
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Sort(PhysicalPlan):
+    """All rows in order, or with `limit` only rows [offset, offset + limit): top-k."""
+
+    input: PhysicalPlan
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(PhysicalPlan):
+    input: PhysicalPlan
+    limit: int | None
+    offset: int
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll(PhysicalPlan):
+    branches: tuple[PhysicalPlan, ...]
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(PhysicalPlan):
+    """A materialised sub-plan read in several places: the same object `input` for every node with one identifier."""
+
+    input: PhysicalPlan
+    identifier: int
+
+    @property
+    def inputs(self) -> tuple[PhysicalPlan, ...]:
+        return (self.input,)

@@ -1,0 +1,1 @@
+"""The TPC-H benchmark, written on tqp's public API only."""

@@ -1,0 +1,1 @@
+"""The vocabulary every layer shares: types, fields, statistics, errors. Free of torch and sqlglot."""

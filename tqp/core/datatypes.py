@@ -1,0 +1,163 @@
+"""Logical SQL types (DuckDB's) and the facts about them that every layer needs.
+
+How a type is stored in tensors is `tqp.data`'s business; how it prints is `tqp.result`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class TypeKind(Enum):
+    """The closed set of type constructors; the value is the SQL name."""
+
+    NULL = "NULL"
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INTEGER = "INTEGER"
+    BIGINT = "BIGINT"
+    HUGEINT = "HUGEINT"
+    UTINYINT = "UTINYINT"
+    USMALLINT = "USMALLINT"
+    UINTEGER = "UINTEGER"
+    UBIGINT = "UBIGINT"
+    DECIMAL = "DECIMAL"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    VARCHAR = "VARCHAR"
+    BLOB = "BLOB"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP_S = "TIMESTAMP_S"
+    TIMESTAMP_MS = "TIMESTAMP_MS"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_NS = "TIMESTAMP_NS"
+    TIMESTAMP_TZ = "TIMESTAMP WITH TIME ZONE"
+    INTERVAL = "INTERVAL"
+    ARRAY = "ARRAY"
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY.
+
+    >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
+    'DECIMAL(15,2)'
+    """
+
+    kind: TypeKind
+    precision: int = 0
+    scale: int = 0
+    size: int = 0
+
+    def __str__(self) -> str:
+        if self.kind is TypeKind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.kind is TypeKind.ARRAY:
+            return f"FLOAT[{self.size}]"
+        return self.kind.value
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in _INTEGER_BOUNDS
+
+    @property
+    def is_decimal(self) -> bool:
+        return self.kind is TypeKind.DECIMAL
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in (TypeKind.FLOAT, TypeKind.DOUBLE)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_integer or self.is_decimal or self.is_float
+
+    @property
+    def is_string(self) -> bool:
+        """True for VARCHAR and BLOB: values of varying length, stored as bytes."""
+        return self.kind in (TypeKind.VARCHAR, TypeKind.BLOB)
+
+    @property
+    def is_timestamp(self) -> bool:
+        return self.kind in TICKS_PER_SECOND
+
+    @property
+    def is_temporal(self) -> bool:
+        return self.is_timestamp or self.kind in (TypeKind.DATE, TypeKind.TIME)
+
+    @property
+    def is_integer_like(self) -> bool:
+        """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps."""
+        return self.is_integer or self.is_decimal or self.is_temporal
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Smallest and largest storage value of an integer-like type."""
+        if self.is_decimal:
+            limit = 10**self.precision - 1
+            return -limit, limit
+        return _INTEGER_BOUNDS.get(self.kind, _INTEGER_BOUNDS[TypeKind.BIGINT])
+
+
+_INTEGER_BOUNDS: dict[TypeKind, tuple[int, int]] = {
+    TypeKind.TINYINT: (-(2**7), 2**7 - 1),
+    TypeKind.SMALLINT: (-(2**15), 2**15 - 1),
+    TypeKind.INTEGER: (-(2**31), 2**31 - 1),
+    TypeKind.BIGINT: (-(2**63), 2**63 - 1),
+    TypeKind.HUGEINT: (-(2**127), 2**127 - 1),
+    TypeKind.UTINYINT: (0, 2**8 - 1),
+    TypeKind.USMALLINT: (0, 2**16 - 1),
+    TypeKind.UINTEGER: (0, 2**32 - 1),
+    TypeKind.UBIGINT: (0, 2**64 - 1),
+}
+
+#: Storage ticks per second of each timestamp type; the storage value counts from 1970-01-01 (UTC for TIMESTAMP_TZ).
+TICKS_PER_SECOND: dict[TypeKind, int] = {
+    TypeKind.TIMESTAMP_S: 1,
+    TypeKind.TIMESTAMP_MS: 10**3,
+    TypeKind.TIMESTAMP: 10**6,
+    TypeKind.TIMESTAMP_NS: 10**9,
+    TypeKind.TIMESTAMP_TZ: 10**6,
+}
+
+#: The widest DECIMAL.
+MAX_DECIMAL_PRECISION = 38
+
+NULL = DataType(TypeKind.NULL)
+BOOLEAN = DataType(TypeKind.BOOLEAN)
+TINYINT = DataType(TypeKind.TINYINT)
+SMALLINT = DataType(TypeKind.SMALLINT)
+INTEGER = DataType(TypeKind.INTEGER)
+BIGINT = DataType(TypeKind.BIGINT)
+HUGEINT = DataType(TypeKind.HUGEINT)
+UTINYINT = DataType(TypeKind.UTINYINT)
+USMALLINT = DataType(TypeKind.USMALLINT)
+UINTEGER = DataType(TypeKind.UINTEGER)
+UBIGINT = DataType(TypeKind.UBIGINT)
+FLOAT = DataType(TypeKind.FLOAT)
+DOUBLE = DataType(TypeKind.DOUBLE)
+VARCHAR = DataType(TypeKind.VARCHAR)
+BLOB = DataType(TypeKind.BLOB)
+DATE = DataType(TypeKind.DATE)
+TIME = DataType(TypeKind.TIME)
+TIMESTAMP_S = DataType(TypeKind.TIMESTAMP_S)
+TIMESTAMP_MS = DataType(TypeKind.TIMESTAMP_MS)
+TIMESTAMP = DataType(TypeKind.TIMESTAMP)
+TIMESTAMP_NS = DataType(TypeKind.TIMESTAMP_NS)
+TIMESTAMP_TZ = DataType(TypeKind.TIMESTAMP_TZ)
+INTERVAL = DataType(TypeKind.INTERVAL)
+
+
+def decimal(precision: int, scale: int) -> DataType:
+    """DECIMAL(precision, scale), 1 <= precision <= 38, 0 <= scale <= precision."""
+    if not (1 <= precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision):
+        raise ValueError(f"DECIMAL({precision},{scale}) is out of range")
+    return DataType(TypeKind.DECIMAL, precision=precision, scale=scale)
+
+
+def array(size: int) -> DataType:
+    """FLOAT[size]: a fixed-size list of 32-bit floats (an embedding)."""
+    return DataType(TypeKind.ARRAY, size=size)

@@ -1,0 +1,72 @@
+"""Fields (a column as the planner sees it), what is known about their values, and tables as the planner sees them.
+
+Soundness: `minimum`, `maximum`, `is_unique`, `is_sorted` and a field's `nullable` are facts that code generation relies
+on (they choose widths, prove that nothing overflows, and pick join algorithms). `distinct_count` is an estimate and may
+only steer cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tqp.core.datatypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """Facts and estimates about one column. `None` means unknown.
+
+    `minimum`/`maximum` are storage values of integer-like types (a scaled integer for decimals, days for dates), NULLs
+    left out. For strings, `dictionary_size` is the number of entries when the column is dictionary-encoded.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    distinct_count: float | None = None
+    is_unique: bool = False  # no two rows hold the same non-NULL value
+    is_sorted: bool = False  # ascending, duplicates allowed, no NULLs
+    dictionary_size: int | None = None
+
+
+UNKNOWN = ColumnStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a plan: identified by `id`, unique within a query; `name` is for display only."""
+
+    id: int
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    statistics: ColumnStatistics = UNKNOWN
+
+
+Schema = tuple[Field, ...]
+
+
+class TableSource(Protocol):
+    """What the planner may ask of a registered table. Implemented by `tqp.data`; free of torch here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def num_rows(self) -> int:
+        """Exact."""
+        ...
+
+    @property
+    def column_names(self) -> Sequence[str]: ...
+
+    def column_type(self, name: str) -> DataType: ...
+
+    def column_nullable(self, name: str) -> bool:
+        """Exact for an encoded column: False promises there is no NULL. May encode the column."""
+        ...
+
+    def column_statistics(self, name: str) -> ColumnStatistics:
+        """Encodes the column on first use; exact where `ColumnStatistics` says so."""
+        ...

@@ -1,0 +1,1 @@
+"""Columns and tables in tensors: encodings, and the ways in and out (Arrow, Parquet, pandas, ...)."""

@@ -1,0 +1,1 @@
+"""Models as torch modules inside a query (not there yet)."""

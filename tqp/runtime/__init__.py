@@ -1,0 +1,1 @@
+"""Physical plans to tensor programs, and tensor programs to results."""
