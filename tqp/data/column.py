@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics
-from tqp.operators.strings import Strings
+from tqp.data.strings import Strings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Strings on tensors: `Strings`, a vector of byte slices, and how to cut, take and join such vectors.
+"""`Strings`: a vector of byte slices, the form in which strings live in tensors.
 
-Kernels over them live in `string_compare`, `string_search`, `string_transform`, `string_hash`.
+Kernels over them live in `tqp.operators.string_*`.
 """
 
 from __future__ import annotations
