@@ -1,13 +1,14 @@
 """Bound expressions: typed, nameless trees over column ids.
 
 After binding every implicit conversion is an explicit `Cast`, so both sides of a comparison or an addition have one
-type. Subquery expressions exist only until the unnesting rule has run; aggregate calls only inside an Aggregate node.
+type. Equality ignores where an expression stands in the SQL (`span`). Subquery expressions exist only until the
+unnesting rule has run; aggregate calls only inside an Aggregate node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN, DataType
@@ -59,7 +60,7 @@ class Call(Expression):
     function: str
     arguments: tuple[Expression, ...]
     data_type: DataType  # type: ignore[misc]
-    span: tuple[int, int] | None = None  # where in the SQL; for errors at run time and comments in the program
+    span: tuple[int, int] | None = field(default=None, compare=False)  # where in the SQL; for errors and comments
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -74,7 +75,7 @@ class Cast(Expression):
     input: Expression
     data_type: DataType  # type: ignore[misc]
     is_try: bool = False  # TRY_CAST: NULL instead of an error
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -132,7 +133,7 @@ class AggregateCall(Expression):
     data_type: DataType  # type: ignore[misc]
     distinct: bool = False
     filter: Expression | None = None
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -150,7 +151,7 @@ class ScalarSubquery(Expression):
 
     plan: LogicalPlan
     data_type: DataType  # type: ignore[misc]
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

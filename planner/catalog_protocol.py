@@ -1,0 +1,20 @@
+"""What the binder asks of whoever knows the registered tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from tqp.core.schema import TableSource
+
+
+class Catalog(Protocol):
+    """The tables a query may name; names match without regard to case."""
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The table of that name, or None."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """Every table's name, for the "did you mean" of an error."""
+        ...

@@ -1,0 +1,134 @@
+"""SQL text to a sqlglot tree.
+
+sqlglot rewrites function calls into its own vocabulary (argument orders included); the parser here is told to know
+almost no function, so that a call arrives as it was written and `planner/functions.py` is the only table of functions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from sqlglot import errors, exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokens import TokenType
+
+from tqp.core.errors import ParseError, UnsupportedError
+
+Span = tuple[int, int]
+ExplainMode = OneOf["plan", "analyze"] | None
+
+#: Functions whose arguments have a grammar of their own.
+_FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION", "TRIM")
+
+
+def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
+    """`?` with its position: the only thing that tells one from the next."""
+    return exp.Placeholder().update_positions(parser._prev)
+
+
+class _Parser(DuckDBParser):
+    FUNCTIONS = {}
+    FUNCTION_PARSERS = {name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR}
+    PLACEHOLDER_PARSERS = {
+        **DuckDBParser.PLACEHOLDER_PARSERS,
+        TokenType.PLACEHOLDER: _parse_placeholder,
+    }
+
+
+_DIALECT = DuckDB()
+
+_EXPLAIN = re.compile(r"(?is)\A(?:\s|--[^\n]*\n|/\*.*?\*/)*(explain)\b(?:\s+(analyze)\b)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """A query's tree; positions in it are offsets into the text as the user wrote it."""
+
+    tree: exp.Expr
+    explain: ExplainMode
+
+
+def parse(query: str) -> ParsedStatement:
+    """Parse one SELECT-like statement, perhaps under EXPLAIN. Raises ParseError with a span, UnsupportedError.
+
+    >>> type(parse("EXPLAIN SELECT 1").tree).__name__, parse("EXPLAIN SELECT 1").explain
+    ('Select', 'plan')
+    """
+    explain: ExplainMode = None
+    text = query
+    match = _EXPLAIN.match(query)
+    if match:
+        explain = "analyze" if match.group(2) else "plan"
+        text = " " * match.end() + query[match.end() :]  # keeps every position
+    try:
+        trees = [
+            tree
+            for tree in _Parser(dialect=_DIALECT).parse(_DIALECT.tokenize(text), text)
+            if tree is not None and not isinstance(tree, exp.Semicolon)
+        ]
+    except errors.ParseError as error:
+        raise _parse_error(text, error) from None
+    except errors.TokenError as error:
+        raise ParseError(f"the SQL ends inside a quoted text or has a character that means nothing: {error}") from None
+    if not trees:
+        raise ParseError("there is no statement in the SQL text")
+    if len(trees) > 1:
+        raise UnsupportedError(f"the text holds {len(trees)} statements; pass them one at a time")
+    tree = trees[0]
+    if not isinstance(tree, exp.Query | exp.Values):
+        keyword = tree.this if isinstance(tree, exp.Command) else tree.key
+        raise UnsupportedError(
+            f"{str(keyword).upper()} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)"
+        )
+    return ParsedStatement(tree, explain)
+
+
+def span_of(node: object) -> Span | None:
+    """The characters that a node covers: from the first to the last position known in it."""
+    if not isinstance(node, exp.Expr):
+        return None
+    start: int | None = None
+    stop = 0
+    for part in node.walk():
+        meta = part._meta
+        if meta and "start" in meta:
+            first, last = meta["start"], meta["end"] + 1
+            start = first if start is None else min(start, first)
+            stop = max(stop, last)
+    return None if start is None else (start, stop)
+
+
+def head_span(node: object) -> Span | None:
+    """The node's own position (for a call: its name), or that of its first descendant with one."""
+    if not isinstance(node, exp.Expr):
+        return None
+    for part in node.walk(bfs=False):
+        meta = part._meta
+        if meta and "start" in meta:
+            return meta["start"], meta["end"] + 1
+    return None
+
+
+def _parse_error(text: str, error: errors.ParseError) -> ParseError:
+    detail = error.errors[0] if error.errors else {}
+    highlight = str(detail.get("highlight") or "")
+    description = str(detail.get("description") or "the SQL cannot be parsed").rstrip(".")
+    line, column = detail.get("line"), detail.get("col")
+    span: Span | None = None
+    if isinstance(line, int) and isinstance(column, int):
+        line_start = 0
+        for _ in range(line - 1):
+            line_start = text.find("\n", line_start) + 1
+        stop = min(line_start + column, len(text))  # sqlglot's column is that of the token's last character, from 1
+        start = max(line_start, stop - max(len(highlight), 1))
+        if highlight and text[start : start + len(highlight)] != highlight:
+            found = text.rfind(highlight, 0, stop + len(highlight))
+            start = found if found >= 0 else start
+        span = (start, start + max(len(highlight), 1))
+    where = f' at or near "{highlight}"' if highlight else ""
+    if description.startswith("Invalid expression"):
+        description = "this is not where the grammar allows it"
+    return ParseError(f"syntax error{where}: {description}", span)
