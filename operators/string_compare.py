@@ -1,0 +1,136 @@
+"""Compare strings as DuckDB's default collation does, byte by byte: equality, order, membership (ranks: `string_rank`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators.string_hash import hash64
+from tqp.operators.string_layout import from_list, take, true_rows
+from tqp.operators.string_rank import rank
+from tqp.operators.string_words import WORD, order_key, step_width, words
+
+__all__ = [
+    "equal",
+    "greater",
+    "greater_equal",
+    "in_list",
+    "less",
+    "less_equal",
+    "not_equal",
+    "rank",
+    "three_way",
+]
+
+#: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
+_SHORT_LIST = 8
+
+
+def equal(left: Strings, right: Strings) -> Tensor:
+    """left = right: bool [n]. Either side may be one row."""
+    result = left.lengths == right.lengths
+    rows = true_rows(result)
+    left, right = _rows_of(left, rows), _rows_of(right, rows)
+    shortest = left if left.num_rows == 1 else right
+    result = torch.zeros_like(result)
+    offset = 0
+    while rows.shape[0]:
+        remaining = int(shortest.lengths.max()) - offset
+        if remaining <= 0:
+            break
+        count = min(step_width(offset), -(-remaining // WORD))
+        same = words(left, offset, count) == words(right, offset, count)
+        kept = true_rows(same if count == 1 else same.all(1))
+        offset += WORD * count
+        if kept.shape[0] < rows.shape[0]:
+            rows = torch.index_select(rows, 0, kept)
+            left, right = _rows_of(left, kept), _rows_of(right, kept)
+            shortest = left if left.num_rows == 1 else right
+    return result.index_fill_(0, rows, True)
+
+
+def not_equal(left: Strings, right: Strings) -> Tensor:
+    """left <> right: bool [n]. Either side may be one row."""
+    return equal(left, right).logical_not_()
+
+
+def less(left: Strings, right: Strings) -> Tensor:
+    """left < right: bool [n]. Either side may be one row."""
+    return three_way(left, right) < 0
+
+
+def less_equal(left: Strings, right: Strings) -> Tensor:
+    """left <= right: bool [n]. Either side may be one row."""
+    return three_way(left, right) <= 0
+
+
+def greater(left: Strings, right: Strings) -> Tensor:
+    """left > right: bool [n]. Either side may be one row."""
+    return three_way(left, right) > 0
+
+
+def greater_equal(left: Strings, right: Strings) -> Tensor:
+    """left >= right: bool [n]. Either side may be one row."""
+    return three_way(left, right) >= 0
+
+
+def three_way(left: Strings, right: Strings) -> Tensor:
+    """-1, 0 or 1 as left is below, equal to or above right: int8 [n]. Either side may be one row."""
+    # Zero bytes stand past the end of a row, so a tie in all words is decided by the lengths.
+    result = (left.lengths > right.lengths).to(torch.int8) - (left.lengths < right.lengths).to(torch.int8)
+    rows: Tensor | None = None
+    offset = 0
+    while left.num_rows and right.num_rows:
+        count = step_width(offset)
+        left_word, right_word = words(left, offset, count), words(right, offset, count)
+        if count > 1:
+            # In each row look at the first word that differs.
+            first = (left_word != right_word).to(torch.int8).argmax(1, keepdim=True)
+            left_word = left_word.expand(first.shape[0], count).gather(1, first).view(-1)
+            right_word = right_word.expand(first.shape[0], count).gather(1, first).view(-1)
+        left_key, right_key = order_key(left_word), order_key(right_word)
+        above = (left_key > right_key).to(torch.int8)
+        sign = above - (left_key < right_key).to(torch.int8)
+        if rows is None:
+            result = torch.where(sign != 0, sign, result)
+        else:
+            current = torch.index_select(result, 0, rows)
+            result.index_copy_(0, rows, torch.where(sign != 0, sign, current))
+        offset += WORD * count
+        kept = true_rows((sign == 0) & (left.lengths > offset) & (right.lengths > offset))
+        if kept.shape[0] == 0:
+            break
+        rows = kept if rows is None else torch.index_select(rows, 0, kept)
+        left, right = _rows_of(left, kept), _rows_of(right, kept)
+    return result
+
+
+def _rows_of(strings: Strings, rows: Tensor) -> Strings:
+    return strings if strings.num_rows == 1 else take(strings, rows)
+
+
+def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
+    """Whether each row is one of `values`: bool [n]."""
+    distinct = sorted(set(values))
+    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
+    if not distinct:
+        return result
+    candidates = from_list(distinct, strings.starts.device)
+    hashes, order = hash64(candidates).sort()
+    if len(distinct) <= _SHORT_LIST or bool((hashes[1:] == hashes[:-1]).any()):
+        for position in range(len(distinct)):
+            single = Strings(
+                candidates.starts[position : position + 1],
+                candidates.lengths[position : position + 1],
+                candidates.data,
+            )
+            result |= equal(strings, single)
+        return result
+    probe = hash64(strings)
+    position = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
+    rows = true_rows(torch.index_select(hashes, 0, position) == probe)
+    matched = torch.index_select(order, 0, torch.index_select(position, 0, rows))
+    return result.index_copy_(0, rows, equal(take(strings, rows), take(candidates, matched)))
