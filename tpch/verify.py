@@ -1,0 +1,89 @@
+"""Does an answer agree with the reference answer, as far as SQL determines it?
+
+Column names, types, and every value are compared: integers, decimals, dates and strings exactly, floats to a relative
+`FLOAT_TOLERANCE` (two engines may add doubles in different orders, or round once more or less). Order is compared as
+far as ORDER BY fixes it: rows that tie may stand in any order, and where LIMIT cuts through a tie, any of the tied rows
+will do. The reference answer then holds all rows of that last tie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+#: Largest relative difference between equal floats.
+FLOAT_TOLERANCE = 1e-12
+
+Row = tuple[Any, ...]
+
+
+def difference(
+    actual: pa.Table, expected: pa.Table, order_by: Sequence[str] = (), limit: int | None = None
+) -> str | None:
+    """What is wrong with `actual`, in one line, or None if it is a right answer."""
+    if actual.schema.names != expected.schema.names:
+        return f"columns are {actual.schema.names}, not {expected.schema.names}"
+    for field, reference in zip(actual.schema, expected.schema, strict=True):
+        if _plain_type(field.type) != _plain_type(reference.type):
+            return f"column {field.name} has type {field.type}, not {reference.type}"
+    num_rows = expected.num_rows if limit is None else min(limit, expected.num_rows)
+    if actual.num_rows != num_rows:
+        return f"{actual.num_rows} rows, not {num_rows}"
+    actual_rows, expected_rows = _rows(actual), _rows(expected)
+    return _order_difference(actual_rows, expected_rows, _positions(actual, order_by)) or _row_difference(
+        actual_rows, expected_rows, actual.schema
+    )
+
+
+def _order_difference(actual: Sequence[Row], expected: Sequence[Row], keys: Sequence[int]) -> str | None:
+    """Both are sorted by the same keys, so the keys must agree row by row whatever the order within a tie."""
+    for index, row in enumerate(actual):
+        for key in keys:
+            if not _equal(row[key], expected[index][key]):
+                return f"row {index + 1} is {row}, but its place in the order is that of {expected[index]}"
+    return None
+
+
+def _row_difference(actual: Sequence[Row], expected: Sequence[Row], schema: pa.Schema) -> str | None:
+    """Every actual row must be found among the expected ones, each of which serves once."""
+    floats = [index for index, field in enumerate(schema) if pa.types.is_floating(field.type)]
+    exact = [index for index in range(len(schema)) if index not in floats]
+    candidates: defaultdict[Row, list[Row]] = defaultdict(list)
+    for row in expected:
+        candidates[tuple(row[index] for index in exact)].append(tuple(row[index] for index in floats))
+    for index, row in enumerate(actual):
+        values = tuple(row[position] for position in floats)
+        same_key = candidates[tuple(row[position] for position in exact)]
+        match = next((other for other in same_key if all(map(_equal, values, other))), None)
+        if match is None:
+            return f"row {index + 1} is {row}, which is not among the expected rows"
+        same_key.remove(match)
+    return None
+
+
+def _equal(left: object, right: object) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        both_nan = math.isnan(left) and math.isnan(right)
+        return both_nan or math.isclose(left, right, rel_tol=FLOAT_TOLERANCE)
+    return left == right
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def _positions(table: pa.Table, names: Sequence[str]) -> list[int]:
+    return [table.schema.names.index(name) for name in names]
+
+
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    """The type with Arrow's several layouts of strings made one."""
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    if pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type):
+        return pa.string()
+    return data_type

@@ -1,0 +1,188 @@
+"""The `tqp` command: `tqp sql`, `tqp explain` and `tqp tpch`.
+
+Results go to standard output, everything else to standard error. Exit status: 0; 1 for a query that fails or a
+benchmark answer that differs; 2 for a command that makes no sense.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+import tqp
+from tqp.export import FORMATS, write_table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line `arguments` (without the program's name); returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+        return status
+    except tqp.Error as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain again when it flushes at exit.
+        sys.stdout = None
+        return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tqp", description="SQL on PyTorch.")
+    parser.add_argument("--version", action="version", version=f"tqp {tqp.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="command")
+
+    sql = commands.add_parser("sql", help="run a query and print its result")
+    _add_query_arguments(sql)
+    sql.add_argument(
+        "--format", choices=FORMATS, default="table", help="arrow is an IPC stream (default: %(default)s)"
+    )
+    sql.set_defaults(run=_run_sql)
+
+    explain = commands.add_parser("explain", help="print how a query would be run")
+    _add_query_arguments(explain)
+    explain.add_argument("--analyze", action="store_true", help="run it, and add what was measured")
+    explain.set_defaults(run=_run_explain)
+
+    benchmark = commands.add_parser("tpch", help="run the TPC-H queries and check their answers")
+    _add_benchmark_arguments(benchmark)
+    benchmark.set_defaults(run=_run_benchmark)
+    return parser
+
+
+def _add_query_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", help="the SQL text; - reads it from standard input")
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        type=_table_argument,
+        metavar="NAME=PATH",
+        help="a Parquet or CSV file to query as NAME; may be repeated",
+    )
+    _add_engine_arguments(parser)
+
+
+def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps, ... (default: %(default)s)")
+    parser.add_argument("--threads", type=_positive, metavar="N", help="worker threads (default: one a core)")
+    parser.add_argument(
+        "--batch-rows", type=_positive, metavar="N", help="rows a batch (default: chosen by tqp)"
+    )
+    parser.add_argument(
+        "--disable-rule",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="plan without this optimizer rule; may be repeated",
+    )
+
+
+def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
+    parser.add_argument("--queries", metavar="LIST", help="for example 1,6,10-12 (default: all)")
+    parser.add_argument(
+        "--runs", type=_positive, default=5, metavar="N", help="warm runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
+    )
+    parser.add_argument(
+        "--compare", choices=["duckdb"], help="time DuckDB too, on the same number of threads"
+    )
+    parser.add_argument("--no-verify", action="store_true", help="do not check the answers")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
+    _add_engine_arguments(parser)
+
+
+def _run_sql(options: argparse.Namespace) -> int:
+    with _connect(options) as connection:
+        write_table(connection.sql(_query_text(options.query)).to_arrow(), options.format, sys.stdout)
+    return 0
+
+
+def _run_explain(options: argparse.Namespace) -> int:
+    with _connect(options) as connection:
+        print(connection.explain(_query_text(options.query), analyze=options.analyze))
+    return 0
+
+
+def _run_benchmark(options: argparse.Namespace) -> int:
+    # The other commands do without the benchmark and what it needs.
+    from tqp.tpch.errors import UsageError
+    from tqp.tpch.query import parse_numbers
+    from tqp.tpch.run import Options, run_benchmark
+
+    progress = Console(stderr=True)
+    try:
+        if options.json is not None and not options.json.absolute().parent.is_dir():
+            raise UsageError(f"--json: {options.json.absolute().parent} is not a folder")
+        report = run_benchmark(
+            Options(
+                scale_factor=options.sf,
+                queries=parse_numbers(options.queries),
+                device=options.device,
+                threads=options.threads,
+                runs=options.runs,
+                data=options.data,
+                compare=options.compare is not None,
+                verify=not options.no_verify,
+                batch_rows=options.batch_rows,
+                disabled_rules=options.disable_rule,
+            ),
+            progress,
+        )
+    except UsageError as error:
+        print(f"tqp tpch: {error}", file=sys.stderr)
+        return 2
+    # Where output goes to a file, there is no terminal to fit: lines keep their length.
+    report.print(Console() if sys.stdout.isatty() else Console(width=200))
+    if options.json is not None:
+        options.json.write_text(report.to_json() + "\n", encoding="utf-8")
+    return 0 if report.all_right else 1
+
+
+def _connect(options: argparse.Namespace) -> tqp.Connection:
+    connection = tqp.connect(
+        device=options.device,
+        threads=options.threads,
+        batch_rows=options.batch_rows,
+        disabled_rules=tuple(options.disable_rule),
+    )
+    for name, path in options.table:
+        connection.register(name, path)
+    return connection
+
+
+def _query_text(argument: str) -> str:
+    return sys.stdin.read() if argument == "-" else argument
+
+
+def _table_argument(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f'"{text}" is not NAME=PATH')
+    return name, path
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number above 0')
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
