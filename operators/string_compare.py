@@ -130,7 +130,7 @@ def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
             result |= equal(strings, single)
         return result
     probe = hash64(strings)
-    position = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
-    rows = true_rows(torch.index_select(hashes, 0, position) == probe)
-    matched = torch.index_select(order, 0, torch.index_select(position, 0, rows))
+    nearest = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
+    rows = true_rows(torch.index_select(hashes, 0, nearest) == probe)
+    matched = torch.index_select(order, 0, torch.index_select(nearest, 0, rows))
     return result.index_copy_(0, rows, equal(take(strings, rows), take(candidates, matched)))

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from tqp.data.strings import Strings
 
@@ -140,7 +141,7 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
             low, high = 0, joined.data.shape[0]
         moved = joined.starts + (offset - low)
         counts = [parts[position].num_rows for position in positions]
-        for position, piece in zip(positions, moved.split(counts), strict=True):
+        for position, piece in zip(positions, torch.split(moved, counts), strict=True):
             starts[position] = piece
         buffers.append(joined.data[low:high])
         offset += high - low
@@ -222,14 +223,14 @@ def from_arrow(array: pa.Array[Any] | pa.ChunkedArray[Any], device: torch.device
 
 
 def _is_text(data_type: pa.DataType) -> bool:
-    return pa.types.is_string(data_type) or pa.types.is_string_view(data_type)
+    return bool(pa.types.is_string(data_type) or pa.types.is_string_view(data_type))
 
 
 def _buffer_tensor(buffer: pa.Buffer, count: int, data_type: pa.DataType) -> Tensor:
     """The first `count` values of an Arrow buffer as a tensor over the same memory."""
     if count == 0:
         return torch.empty(0, dtype=torch.uint8 if data_type == pa.uint8() else torch.int64)
-    tensor: Tensor = torch.from_dlpack(pa.Array.from_buffers(data_type, count, [None, buffer]))
+    tensor: Tensor = from_dlpack(pa.Array.from_buffers(data_type, count, [None, buffer]))
     return tensor
 
 

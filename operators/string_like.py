@@ -1,0 +1,135 @@
+"""LIKE and ILIKE: a constant pattern is compiled once into words to look for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.data.strings import Strings
+from tqp.operators.string_compare import equal
+from tqp.operators.string_layout import from_list, take, to_arrow, true_rows
+from tqp.operators.string_search import (
+    contains_word,
+    ends_with_word,
+    first_occurrences,
+    rarest_word,
+    starts_with_word,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LikePattern:
+    """A parsed pattern. `words` are the texts between the `%`s: the first anchored at the start of the string, the last
+    at its end, the middle ones anywhere between, in order. One word only: no `%`.
+
+    `expression` is set where a `_` makes words insufficient: an RE2 expression for the whole string.
+    """
+
+    words: tuple[bytes, ...]
+    expression: str | None
+
+
+@lru_cache(maxsize=1024)
+def compile_like(pattern: str, escape: str = "") -> LikePattern:
+    """Parse a LIKE pattern. `escape` is empty or one character, which takes the next character literally.
+
+    >>> compile_like("%special%requests%").words
+    (b'', b'special', b'requests', b'')
+
+    Raises ExecutionError for a longer `escape`, or a pattern that ends in it.
+    """
+    if len(escape) > 1:
+        raise ExecutionError("Invalid escape string: ESCAPE takes an empty string or one character")
+    words = [""]
+    expression: list[str] = []
+    has_single = False
+    characters = iter(pattern)
+    for character in characters:
+        if escape and character == escape:
+            character = next(characters, "")
+            if not character:
+                raise ExecutionError(
+                    "Like pattern must not end with escape character: write it twice to mean itself"
+                )
+        elif character == "%":
+            words.append("")
+            expression.append(".*")
+            continue
+        elif character == "_":
+            has_single = True
+            expression.append(".")
+            continue
+        words[-1] += character
+        expression.append("\\x00" if character == "\0" else re.escape(character))
+    if has_single:
+        return LikePattern((), r"(?s)\A" + "".join(expression) + r"\z")
+    inner = [word for word in words[1:-1] if word]
+    anchored = [words[0], *inner, words[-1]] if len(words) > 1 else words
+    return LikePattern(tuple(word.encode() for word in anchored), None)
+
+
+def like(strings: Strings, pattern: str, escape: str = "") -> Tensor:
+    """strings LIKE pattern ESCAPE escape: bool [n]."""
+    return matches(strings, compile_like(pattern, escape))
+
+
+def matches(strings: Strings, pattern: LikePattern) -> Tensor:
+    """Whether each row matches a compiled pattern: bool [n]."""
+    if pattern.expression is not None:
+        return match_expression(strings, pattern.expression)
+    if len(pattern.words) == 1:
+        return equal(strings, from_list(pattern.words, strings.starts.device))
+    prefix, *inner, suffix = pattern.words
+    if not inner and not suffix:
+        return starts_with_word(strings, prefix)
+    if not inner and not prefix:
+        return ends_with_word(strings, suffix)
+    if len(inner) == 1 and not prefix and not suffix:
+        return contains_word(strings, inner[0])
+    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
+    rows: Tensor | None = None
+    current = strings
+    if prefix or suffix:
+        anchored = starts_with_word(current, prefix) if prefix else ends_with_word(current, suffix)
+        if prefix and suffix:
+            anchored &= ends_with_word(current, suffix)
+        anchored &= current.lengths >= len(prefix) + len(suffix)
+        if not inner:
+            return anchored
+        rows = true_rows(anchored)
+        current = take(strings, rows)
+        shorter = current.lengths - (len(prefix) + len(suffix))
+        current = Strings(current.starts + len(prefix), shorter, current.data)
+    # Rows without the rarest word drop out first; then the words in order, each as far left as it can be.
+    rarest = rarest_word(current, inner)
+    if rarest > 0:
+        kept, _ = first_occurrences(current, inner[rarest])
+        rows = _compose(rows, kept)
+        current = take(current, kept)
+    for word in inner:
+        kept, offsets = first_occurrences(current, word)
+        rows = _compose(rows, kept)
+        current = take(current, kept)
+        passed = offsets + len(word)
+        current = Strings(current.starts + passed, current.lengths - passed.to(torch.int32), current.data)
+    assert rows is not None
+    return result.index_fill_(0, rows, True)
+
+
+def _compose(rows: Tensor | None, kept: Tensor) -> Tensor:
+    return kept if rows is None else torch.index_select(rows, 0, kept)
+
+
+def match_expression(strings: Strings, expression: str) -> Tensor:
+    """Whether an RE2 expression matches somewhere in each row: bool [n]. Runs on the host."""
+    if strings.num_rows == 0:
+        return torch.zeros_like(strings.lengths, dtype=torch.bool)
+    found = pc.match_substring_regex(to_arrow(strings), expression).to_numpy(zero_copy_only=False)
+    return torch.from_numpy(np.ascontiguousarray(found)).to(strings.starts.device)
