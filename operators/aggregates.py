@@ -1,0 +1,305 @@
+"""Aggregates: primitive reductions by dense group id, and of all rows as one group.
+
+`group_ids`: integers [n] in [0, num_groups). `validity` (bool [n] or None): rows that count. `out`: accumulators of a
+previous call, updated in place, so that batches add up; else fresh ones are made. An empty group holds the identity of
+its reduction; whether a group is empty is for `count_by_group` to say. Scatters run in row order on one thread on CPU,
+so that float results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.operators.group_ids import group_ids_of_columns
+from tqp.operators.keys import from_ordered_bits, ordered_bits
+from tqp.operators.rows import row_indices, take, take_padded
+from tqp.operators.sort import SortColumn, sort_rows
+from tqp.operators.wide import SIGN_BIT, less, order_keys
+
+_INT64 = torch.iinfo(torch.int64)
+
+
+def sum_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Sums [num_groups]: int64 of integers and booleans (the caller proves that they fit), float64 of floats."""
+    values = _summands(values, validity)
+    if out is None:
+        out = torch.zeros(num_groups, dtype=values.dtype, device=values.device)
+    return out.scatter_add_(0, group_ids.to(torch.int64), values)
+
+
+def count_by_group(
+    group_ids: Tensor, num_groups: int, validity: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Number of (valid) rows of each group: int64 [num_groups]."""
+    if validity is not None:
+        return sum_by_group(validity, group_ids, num_groups, None, out)
+    counts = torch.bincount(group_ids, minlength=num_groups)
+    return counts if out is None else out.add_(counts)
+
+
+def min_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Least value of each group: int64 of integers, floats as they are (NaN is the greatest), [g, 2] of wide ones.
+
+    Of an empty group: the greatest value of the type (NaN for floats).
+    """
+    return _extreme_by_group(values, group_ids, num_groups, validity, out, "amin")
+
+
+def max_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Greatest value of each group, as `min_by_group`; of an empty group the least value (-infinity for floats)."""
+    return _extreme_by_group(values, group_ids, num_groups, validity, out, "amax")
+
+
+def merge_extremes(a: Tensor, b: Tensor, which: Literal["amin", "amax"]) -> Tensor:
+    """Row by row the lesser ("amin") or greater ("amax") of two states of `min_by_group` or `max_by_group`."""
+    if a.dim() == 2:
+        takes_a = less(a, b) if which == "amin" else less(b, a)
+        return torch.where(takes_a.unsqueeze(1), a, b)
+    if which == "amax":
+        return torch.maximum(a, b)  # NaN wins, as it should
+    return torch.fmin(a, b) if a.is_floating_point() else torch.minimum(a, b)  # NaN loses
+
+
+def first_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None = None) -> Tensor:
+    """int64 [num_groups]: the first (valid) row of each group, -1 if there is none."""
+    num_rows = group_ids.shape[0]
+    rows = torch.arange(num_rows, device=group_ids.device)
+    if validity is not None:
+        rows = row_indices(validity)
+        group_ids = take(group_ids, rows)
+    first = torch.full((num_groups,), num_rows, dtype=torch.int64, device=group_ids.device)
+    first.scatter_reduce_(0, group_ids.to(torch.int64), rows, "amin")
+    return first.masked_fill_(first == num_rows, -1)
+
+
+def bool_and_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """bool [num_groups]: are all (valid) values of the group true? True for an empty group."""
+    if out is None:
+        out = torch.ones(num_groups, dtype=torch.bool, device=values.device)
+    return _set_groups(out, group_ids, row_indices(~values, validity), False)
+
+
+def bool_or_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """bool [num_groups]: is any (valid) value of the group true? False for an empty group."""
+    if out is None:
+        out = torch.zeros(num_groups, dtype=torch.bool, device=values.device)
+    return _set_groups(out, group_ids, row_indices(values, validity), True)
+
+
+def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Ascending rows (int64 [m]): the first of each distinct (group, key) pair among the valid rows.
+
+    `keys`: integers [n] or [n, 2]; of floats, their `ordered_bits`.
+    """
+    if validity is None:
+        return torch.sort(group_ids_of_columns([group_ids, keys])[1]).values
+    rows = row_indices(validity)
+    distinct = group_ids_of_columns([take(group_ids, rows), take(keys, rows)])[1]
+    return take(rows, torch.sort(distinct).values)
+
+
+class Moments(NamedTuple):
+    """State of variances: each [num_groups]."""
+
+    counts: Tensor  # int64
+    means: Tensor  # float64, 0 for an empty group
+    m2: Tensor  # float64, the sum of squared differences from the mean
+
+
+def variance_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> Moments:
+    """Count, mean and squared differences of each group, in two passes over numbers [n]."""
+    if validity is not None:
+        rows = row_indices(validity)
+        values, group_ids = take(values, rows), take(group_ids, rows)
+    values, group_ids = values.to(torch.float64), group_ids.to(torch.int64)
+    counts = count_by_group(group_ids, num_groups)
+    means = sum_by_group(values, group_ids, num_groups) / counts.clamp(min=1)
+    differences = values - take(means, group_ids)
+    m2 = sum_by_group(differences * differences, group_ids, num_groups)
+    return Moments(
+        counts, means, m2.masked_fill_(counts < 2, 0.0)
+    )  # a single infinity varies by 0, not by NaN
+
+
+def merge_moments(a: Moments, b: Moments) -> Moments:
+    """The moments of the union of two sets of rows (Chan, Golub and LeVeque)."""
+    counts = a.counts + b.counts
+    share = b.counts.to(torch.float64) / counts.clamp(min=1)
+    difference = b.means - a.means
+    m2 = a.m2 + b.m2 + difference * difference * share * a.counts
+    # a side without rows leaves the other as it is, without rounding and whatever infinities there are
+    alone = (a.counts == 0) | (b.counts == 0)
+    means = torch.where(alone, torch.where(a.counts == 0, b.means, a.means), a.means + difference * share)
+    return Moments(counts, means, torch.where(alone, a.m2 + b.m2, m2))
+
+
+def median_rows(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(lower, upper), int64 [num_groups]: the rows of the one or two middle values of each group; -1 if it is empty.
+
+    `values`: anything that `sort_rows` orders.
+    """
+    rows = None if validity is None else row_indices(validity)
+    if rows is not None:
+        values, group_ids = take(values, rows), take(group_ids, rows)
+    order = sort_rows([SortColumn(group_ids), SortColumn(values)])
+    order = order if rows is None else take(rows, order)
+    counts = count_by_group(group_ids, num_groups)
+    starts = counts.cumsum(0) - counts
+    empty = counts == 0
+    lower = take_padded(order, (starts + (counts - 1) // 2).masked_fill_(empty, 0))
+    upper = take_padded(order, (starts + counts // 2).masked_fill_(empty, 0))
+    return lower.masked_fill_(empty, -1), upper.masked_fill_(empty, -1)
+
+
+def median_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(medians float64, validity bool) of each group of numbers [n]: half-way between the two middle values."""
+    lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
+    lower = take_padded(values, lower_rows).to(torch.float64)
+    upper = take_padded(values, upper_rows).to(torch.float64)
+    return lower * 0.5 + upper * 0.5, lower_rows >= 0
+
+
+def sum_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats."""
+    if not values.is_floating_point():
+        return (values if validity is None else values * validity).sum(dtype=torch.int64)
+    summands = _summands(values, validity)
+    if summands.is_cpu:  # torch splits a long sum among its threads, numpy adds in one fixed order
+        with np.errstate(all="ignore"):  # infinity minus infinity is NaN, without a warning
+            return torch.tensor(float(summands.numpy().sum()), dtype=torch.float64)
+    return summands.sum()
+
+
+def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str = "cpu") -> Tensor:
+    """Number of (valid) rows: int64 0-d."""
+    if validity is None:
+        return torch.tensor(num_rows, dtype=torch.int64, device=device)
+    return validity.sum(dtype=torch.int64)
+
+
+def min_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Least value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `min_by_group`."""
+    return _extreme_all(values, validity, "amin")
+
+
+def max_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Greatest value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `max_by_group`."""
+    return _extreme_all(values, validity, "amax")
+
+
+def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
+    """int64 or float64 values, zero where NULL."""
+    if not values.is_floating_point():
+        return (values if validity is None else values * validity).to(torch.int64)
+    values = values.to(torch.float64)
+    if validity is None:
+        return values
+    # multiplied as bits, since NaN * 0 is NaN: all bits zero is 0.0. A quarter of the cost of torch.where.
+    return (values.view(torch.int64) * validity).view(torch.float64)
+
+
+def _set_groups(out: Tensor, group_ids: Tensor, rows: Tensor, value: bool) -> Tensor:
+    fill = torch.full((), value, dtype=torch.bool, device=out.device)
+    return out.scatter_(0, take(group_ids, rows).to(torch.int64), fill.expand(rows.shape[0]))
+
+
+def _identity(which: Literal["amin", "amax"]) -> int:
+    return _INT64.max if which == "amin" else _INT64.min
+
+
+def _extreme_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None,
+    out: Tensor | None,
+    which: Literal["amin", "amax"],
+) -> Tensor:
+    if validity is not None:
+        rows = row_indices(validity)
+        values, group_ids = take(values, rows), take(group_ids, rows)
+    group_ids = group_ids.to(torch.int64)
+    if values.dim() == 1 and not values.is_floating_point():
+        if out is None:
+            out = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+        return out.scatter_reduce_(0, group_ids, values.to(torch.int64), which)
+    if values.dim() == 2:
+        extremes = _wide_extreme(values, group_ids, num_groups, which)
+    else:
+        bits = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+        bits.scatter_reduce_(0, group_ids, ordered_bits(values), which)
+        extremes = _floats(bits, values.dtype)
+    return extremes if out is None else out.copy_(merge_extremes(out, extremes, which))
+
+
+def _floats(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    """Inverts `ordered_bits`; the identities of the two reductions become NaN and -infinity."""
+    if dtype is torch.float32:
+        bits = bits.clamp(torch.iinfo(torch.int32).min, torch.iinfo(torch.int32).max)
+    floats = from_ordered_bits(bits, dtype)
+    least = -torch.inf
+    return floats.masked_fill_(bits < ordered_bits(floats.new_full((1,), least)), least)
+
+
+def _wide_extreme(
+    values: Tensor, group_ids: Tensor, num_groups: int, which: Literal["amin", "amax"]
+) -> Tensor:
+    """The high words decide; among the rows with the best high word of their group, the low words do."""
+    high, low = order_keys(values)
+    identity = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+    best_high = identity.clone().scatter_reduce_(0, group_ids, high, which)
+    rows = row_indices(high == take(best_high, group_ids))
+    best_low = identity.scatter_reduce_(0, take(group_ids, rows), take(low, rows), which)
+    return torch.stack([best_high, best_low ^ SIGN_BIT], 1)
+
+
+def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin", "amax"]) -> Tensor:
+    if values.dim() == 2 or values.is_floating_point():
+        group_ids = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
+        return _extreme_by_group(values, group_ids, 1, validity, None, which)[0]
+    if validity is not None:
+        values = take(values, row_indices(validity))
+    values = values.to(torch.int64)
+    if values.shape[0] == 0:
+        return torch.tensor(_identity(which), dtype=torch.int64, device=values.device)
+    return values.amin() if which == "amin" else values.amax()

@@ -1,0 +1,151 @@
+"""Pairs of matching rows: what every join build answers, and what join types make of a list of pairs.
+
+A pair list is two tensors of equal length, `probe_rows` and `build_rows` (int32 or int64), ordered by probe row and,
+within one, by build row. After a residual predicate the surviving pairs are such a list again.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.operators.rows import row_indices, take
+
+
+class JoinBuild(Protocol):
+    """The build side of an equality join. Keys are integers [n]; a row with False in `validity` matches nothing."""
+
+    @property
+    def unique(self) -> bool:
+        """True if it is known that no two build rows have one key."""
+
+    def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """All pairs (probe_rows, build_rows) with equal keys."""
+
+    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+        """bool [n]: has the probe row a match?"""
+
+    def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+        """int32 [n]: the first build row that matches, or -1."""
+
+
+def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """(rows, positions): row i is repeated counts[i] times with positions starts[i], starts[i] + 1, ...
+
+    `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`.
+    """
+    num_rows = counts.shape[0]
+    if num_rows == 0:
+        return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
+    ends = counts.cumsum(0)
+    total = int(ends[-1])
+    # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
+    ended = torch.zeros(total + 1, dtype=torch.int32, device=counts.device)
+    ended.scatter_add_(0, ends, torch.ones((), dtype=torch.int32, device=counts.device).expand(num_rows))
+    rows = torch.cumsum(ended[:total], 0, dtype=torch.int32)
+    shifts = (starts - ends + counts).to(starts.dtype)  # from output place to position
+    places = torch.arange(total, dtype=starts.dtype, device=starts.device)
+    return rows, places.add_(take(shifts, rows))
+
+
+def cross_pairs(
+    num_probe: int, num_build: int, start: int, stop: int, device: torch.device | str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Pairs number `start` to `stop` (exclusive, cut at the end) of all num_probe * num_build pairs.
+
+    Pair p is (probe row p // num_build, build row p % num_build).
+    """
+    stop = min(stop, num_probe * num_build)
+    if start >= stop:
+        nothing = torch.zeros(0, dtype=torch.int64, device=device)
+        return nothing, nothing
+    numbers = torch.arange(start, stop, dtype=torch.int64, device=device)
+    if num_probe == 1:
+        return torch.zeros_like(numbers), numbers
+    probe_rows = torch.div(numbers, num_build, rounding_mode="floor") if num_build > 1 else numbers
+    return probe_rows, numbers - probe_rows * num_build
+
+
+def any_by_row(probe_rows: Tensor, num_probe: int) -> Tensor:
+    """bool [num_probe]: does the row occur among the pairs?"""
+    found = torch.zeros(num_probe, dtype=torch.bool, device=probe_rows.device)
+    return mark_rows(found, probe_rows)
+
+
+def mark_rows(table: Tensor, rows: Tensor) -> Tensor:
+    """Sets table[rows] to True in place and returns the table (bool [n])."""
+    true = torch.ones((), dtype=torch.bool, device=rows.device)
+    return table.scatter_(0, rows.to(torch.int64), true.expand(rows.shape[0]))
+
+
+def first_by_row(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> Tensor:
+    """int32 [num_probe]: the build row of each row's first pair, or -1."""
+    first = torch.full((num_probe,), -1, dtype=torch.int32, device=probe_rows.device)
+    if probe_rows.shape[0] > 1:
+        starts = torch.ones(probe_rows.shape, dtype=torch.bool, device=probe_rows.device)
+        torch.ne(probe_rows[1:], probe_rows[:-1], out=starts[1:])
+        places = row_indices(starts)
+        probe_rows, build_rows = take(probe_rows, places), take(build_rows, places)
+    return first.scatter_(0, probe_rows.to(torch.int64), build_rows.to(torch.int32))
+
+
+def left_outer_pairs(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> tuple[Tensor, Tensor]:
+    """The pairs, and for each probe row without any a pair with build row -1; still ordered by probe row."""
+    missing = any_by_row(probe_rows, num_probe).logical_not_()
+    num_pairs = probe_rows.shape[0]
+    if num_pairs == 0:
+        every = torch.arange(num_probe, dtype=probe_rows.dtype, device=probe_rows.device)
+        return every, torch.full_like(every, -1, dtype=build_rows.dtype)
+    missing_before = missing.cumsum(0)
+    total = num_pairs + int(missing_before[-1])
+    if total == num_pairs:
+        return probe_rows, build_rows
+    # a pair moves down by the number of rows without pairs that come before its row; the gaps are those rows
+    places = take(missing_before, probe_rows)
+    places.add_(torch.arange(num_pairs, device=probe_rows.device))
+    padded_build = torch.full((total,), -1, dtype=build_rows.dtype, device=build_rows.device)
+    padded_build.scatter_(0, places, build_rows)
+    gaps = row_indices(padded_build < 0)
+    padded_probe = torch.empty(total, dtype=probe_rows.dtype, device=probe_rows.device)
+    padded_probe.scatter_(0, places, probe_rows)
+    padded_probe.scatter_(0, gaps, row_indices(missing).to(probe_rows.dtype))
+    return padded_probe, padded_build
+
+
+def mark_values(true_rows: Tensor, null_rows: Tensor | None, num_probe: int) -> tuple[Tensor, Tensor | None]:
+    """(values, validity), each bool [num_probe], of a mark (x IN, EXISTS, = ANY) per probe row.
+
+    `true_rows`, `null_rows`: probe rows of the pairs for which the condition is true or NULL. True if any pair is
+    true, else NULL if any is NULL, else false. Validity is None if null_rows is.
+    """
+    values = any_by_row(true_rows, num_probe)
+    if null_rows is None:
+        return values, None
+    return values, any_by_row(null_rows, num_probe).logical_not_().logical_or_(values)
+
+
+def in_marks(
+    found: Tensor, validity: Tensor | None, build_has_null: bool, build_is_empty: bool
+) -> tuple[Tensor, Tensor | None]:
+    """(values, validity) of `x IN (build)` for an uncorrelated, single-column build side.
+
+    `found`: bool [n] as `contains` gives it; `validity`: of x. Nothing is IN an empty set, NULL included; else x is
+    NULL or the set holds a NULL and no equal value: NULL.
+    """
+    if build_is_empty:
+        return found, None
+    if build_has_null:
+        return found, found  # a NULL x is not found either
+    return found, validity
+
+
+def check_single(probe_rows: Tensor, num_probe: int) -> None:
+    """Raises ExecutionError if a probe row has two pairs (a scalar subquery gave two rows)."""
+    if probe_rows.shape[0] > num_probe or bool((probe_rows[1:] == probe_rows[:-1]).any()):
+        raise ExecutionError(
+            "More than one row returned by a subquery used as an expression; a scalar subquery must return at most "
+            "one row: add LIMIT 1, an aggregate such as max(), or a condition that picks one row"
+        )

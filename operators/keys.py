@@ -1,0 +1,152 @@
+"""Keys as integers: order-preserving codes, several columns packed into one code, hashes, and the sort of codes.
+
+Every join, group-by and sort works on integer codes made here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+#: (minimum, span, nullable) of one key column: code = value - minimum (+ 1 if nullable, NULL being 0), 0 <= code < span.
+Part = tuple[int, int, bool]
+
+_INT32_MAX = 2**31 - 1
+_INT64_LIMIT = 2**63
+# torch sorts integers by radix from this many rows on, at a fifth of the cost a row of its comparison sort ...
+_RADIX_SORT_ROWS = 32_768
+# ... so that from about here it pays to pad.
+_PADDED_SORT_ROWS = 10_000
+
+
+def ordered_bits(values: Tensor) -> Tensor:
+    """float32 or float64 [n] -> int64 [n] that compares as SQL compares the floats: -0.0 = 0.0, NaN = NaN > infinity."""
+    integer = torch.int32 if values.dtype is torch.float32 else torch.int64
+    last_bit = 31 if integer is torch.int32 else 63
+    bits = (values + 0.0).view(integer)  # -0.0 + 0.0 = 0.0
+    # of negative floats the one with the larger magnitude is less
+    bits = bits ^ ((bits >> last_bit) & torch.iinfo(integer).max)
+    # NaN, whatever its bits, becomes the maximum: all ones, then the sign cleared
+    is_nan = torch.isnan(values).to(integer)
+    return (bits | -is_nan).bitwise_xor_(is_nan << last_bit).to(torch.int64)
+
+
+def from_ordered_bits(bits: Tensor, dtype: torch.dtype) -> Tensor:
+    """The inverse of `ordered_bits` for dtype float32 or float64 (of zeros, 0.0; of NaNs, one NaN)."""
+    integer = torch.int32 if dtype is torch.float32 else torch.int64
+    bits = bits.to(integer)
+    return (bits ^ ((bits >> (31 if integer is torch.int32 else 63)) & torch.iinfo(integer).max)).view(dtype)
+
+
+def pack(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part]) -> Tensor:
+    """One code per row of several bounded integer columns: ((code0 * span1) + code1) * span2 + ...
+
+    `columns`: (integer or bool values [n], validity or None). Rows where a column is NULL have code 0 for it, whether
+    its part is nullable or not. Returns int32 if the product of the spans fits, else int64; a single column that needs
+    no change comes back as it is, int64 too.
+    """
+    dtype = torch.int32 if math.prod(span for _, span, _ in parts) <= _INT32_MAX else torch.int64
+    if len(parts) == 1 and parts[0][0] == 0 and not parts[0][2] and columns[0][1] is None:
+        values = columns[0][0]
+        return values if values.dtype is torch.int64 else values.to(dtype)
+    codes = _code(*columns[0], parts[0], dtype)
+    for column, part in zip(columns[1:], parts[1:], strict=True):
+        codes = (codes * part[1]).add_(_code(*column, part, dtype))
+    return codes
+
+
+def _code(values: Tensor, validity: Tensor | None, part: Part, dtype: torch.dtype) -> Tensor:
+    offset = int(part[2]) - part[0]
+    if values.dtype is torch.int64 or not -_INT32_MAX <= offset <= _INT32_MAX:
+        codes = values.to(torch.int64)
+        codes = (codes if offset == 0 else codes + offset).to(dtype)
+    else:
+        codes = values.to(dtype)
+        codes = codes if offset == 0 else codes + offset
+    return codes if validity is None else codes * validity
+
+
+def unpack(codes: Tensor, parts: Sequence[Part]) -> list[tuple[Tensor, Tensor | None]]:
+    """The columns (values int64 [n], validity or None) that `pack` made `codes` of; the minimum stands under NULL."""
+    codes = codes.to(torch.int64)
+    columns: list[tuple[Tensor, Tensor | None]] = []
+    for minimum, span, nullable in reversed(parts):
+        if len(columns) == len(parts) - 1:
+            code = codes
+        else:
+            rest = torch.div(codes, span, rounding_mode="floor")
+            code, codes = codes - rest * span, rest
+        validity = code > 0 if nullable else None
+        code = (code - 1).clamp_(min=0) if nullable else code
+        columns.append((code + minimum if minimum else code, validity))
+    return columns[::-1]
+
+
+def pack_by_range(columns: Sequence[Tensor]) -> list[Tensor]:
+    """Fewer and narrower integer columns that compare, row with row in lexicographic order, as the given ones do.
+
+    `columns`: integers [n], at least one. Reads the extremes of each column (one synchronisation).
+    """
+    if columns[0].shape[0] == 0:
+        return [columns[0].to(torch.int8)]
+    pairs = [torch.stack(torch.aminmax(column)).to(torch.int64) for column in columns]
+    extremes = torch.stack(pairs).tolist()
+    words: list[tuple[Tensor, int]] = []  # (codes, span)
+    for column, (low, high) in zip(columns, extremes, strict=True):
+        span = high - low + 1
+        if span == 1:
+            continue
+        if words and words[-1][1] * span <= _INT64_LIMIT:
+            previous, size = words[-1]
+            offsets = column.to(torch.int64) - low if low else column
+            words[-1] = ((previous * span).add_(offsets), size * span)
+        else:
+            fits = span <= _INT64_LIMIT
+            words.append((column.to(torch.int64) - low if fits and low else column.to(torch.int64), span))
+    if not words:
+        return [torch.zeros(columns[0].shape, dtype=torch.int8, device=columns[0].device)]
+    return [_narrow(word, span) for word, span in words]
+
+
+def _narrow(codes: Tensor, span: int) -> Tensor:
+    for dtype in (torch.int8, torch.int16, torch.int32):
+        if span - 1 <= torch.iinfo(dtype).max:
+            return codes.to(dtype)
+    return codes
+
+
+def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
+    """(sorted codes, order int64): a stable ascending sort of integers [n]. Narrow codes sort faster."""
+    num_rows = codes.shape[0]
+    if codes.is_cpu and _PADDED_SORT_ROWS <= num_rows < _RADIX_SORT_ROWS:
+        padded = torch.full((_RADIX_SORT_ROWS,), torch.iinfo(codes.dtype).max, dtype=codes.dtype)
+        padded[:num_rows] = codes  # being stable, the sort leaves the padding behind all rows
+        ordered, order = torch.sort(padded, stable=True)
+        return ordered[:num_rows], order[:num_rows]
+    ordered, order = torch.sort(codes, stable=True)
+    return ordered, order
+
+
+def hash_combine(columns: Sequence[Tensor]) -> Tensor:
+    """A 64-bit hash (int64 [n]) of the rows of integer columns, each [n] or [n, 2] (wide: both words count).
+
+    Equal rows have equal hashes; a match of hashes must still be checked against the columns.
+    """
+    words: list[Tensor] = []
+    for column in columns:
+        words += [column] if column.dim() == 1 else list(column.unbind(1))
+    state = mix(words[0].to(torch.int64))
+    for word in words[1:]:
+        state = mix(state + word)  # the state is mixed, so order and position of the words count
+    return state
+
+
+def mix(values: Tensor) -> Tensor:
+    """A bijection of int64 [n] that spreads every input bit over all output bits (two rounds of shift and multiply)."""
+    # `>>` copies the sign bit, so it is cut off: else x and ~x would collide
+    state = (values ^ ((values >> 32) & 0xFFFFFFFF)).mul_(-0x2AF7A1D56C8D5C93)
+    state.bitwise_xor_((state >> 29) & 0x7FFFFFFFF).mul_(0x4D2C6DFC5AC42AED)
+    return state.bitwise_xor_((state >> 32) & 0xFFFFFFFF)

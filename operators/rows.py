@@ -1,0 +1,62 @@
+"""Row selection: masks to row indices, gathers, and chains of row indices.
+
+Row indices are int32 or int64 (all that `torch.index_select` takes). In an outer join's result -1 stands for "no
+row": the `padded` functions turn it into a NULL.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def row_indices(mask: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Ascending indices (int64 [m]) of the rows of `mask` (bool [n]) that are true and valid.
+
+    >>> row_indices(torch.tensor([True, False, True]))
+    tensor([0, 2])
+    """
+    if validity is not None:
+        mask = mask & validity
+    if mask.is_cpu:
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))  # 4 to 10 times as fast as nonzero
+    return torch.nonzero(mask).squeeze(1)
+
+
+def take(values: Tensor, rows: Tensor) -> Tensor:
+    """The given rows of `values` [n, ...]."""
+    return torch.index_select(values, 0, rows)
+
+
+def take_optional(validity: Tensor | None, rows: Tensor) -> Tensor | None:
+    """The given rows of a validity (bool [n]) or None, meaning that all are valid."""
+    return None if validity is None else torch.index_select(validity, 0, rows)
+
+
+def compose(rows_outer: Tensor, rows_inner: Tensor) -> Tensor:
+    """One gather for two: `take(take(x, rows_outer), rows_inner) == take(x, compose(rows_outer, rows_inner))`."""
+    return torch.index_select(rows_outer, 0, rows_inner)
+
+
+def compose_padded(rows_outer: Tensor, rows_inner: Tensor) -> Tensor:
+    """As `compose` where rows_inner may be -1, which stays -1; rows_outer may hold -1 too."""
+    rows = take_padded(rows_outer, rows_inner)
+    # (index >> 31 or 63) has all bits set exactly where index is -1, and so has x | -1
+    return rows | (rows_inner >> (rows_inner.element_size() * 8 - 1)).to(rows.dtype)
+
+
+def take_padded(values: Tensor, rows: Tensor) -> Tensor:
+    """The given rows of `values` [n, ...]; where a row is -1 any value (zeros if n is 0).
+
+    Use `padding_validity` to know which ones count.
+    """
+    if values.shape[0] == 0:
+        return values.new_zeros((rows.shape[0], *values.shape[1:]))
+    return torch.index_select(values, 0, rows.clamp(min=0))
+
+
+def padding_validity(rows: Tensor, validity: Tensor | None) -> Tensor:
+    """Validity (bool [len(rows)]) of a column taken by `take_padded`: False where the row is -1 or was NULL."""
+    present = rows >= 0
+    return present if validity is None else present.logical_and_(take_padded(validity, rows))

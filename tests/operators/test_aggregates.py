@@ -1,0 +1,207 @@
+"""Aggregates by group against the reference: types, NULLs, empty groups, batches, merges."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests import reference
+from tqp.operators import aggregates, wide
+
+NUM_GROUPS = 5  # group 4 stays empty
+SIZES = [0, 1, 200]
+NULLS = ["none", "some", "all"]
+INTEGERS = [torch.int8, torch.int16, torch.int32, torch.int64]
+FLOATS = [torch.float32, torch.float64]
+
+
+def draw(
+    dtype: torch.dtype, num_rows: int, nulls: str
+) -> tuple[list[Any], Tensor, Tensor | None, list[int], Tensor]:
+    """(values with None, values, validity, ids, ids)."""
+    generator = random.Random(f"{dtype}{num_rows}{nulls}")
+    if dtype is torch.bool:
+        pool: list[Any] = [True, True, True, False]
+    elif dtype.is_floating_point:
+        pool = [0.5, -1.25, 3.0, math.inf, -math.inf, math.nan, 1e30]
+        pool = [float(torch.tensor(value, dtype=dtype)) for value in pool]
+    else:
+        bound = min(torch.iinfo(dtype).max, 2**55)
+        pool = [-bound, bound, 0, 1, -7, 13]
+    ids = [generator.randrange(NUM_GROUPS - 1) for _ in range(num_rows)]
+    drawn = [generator.choice(pool) for _ in range(num_rows)]
+    valid = [nulls == "none" or (nulls == "some" and generator.random() < 0.6) for _ in range(num_rows)]
+    values = torch.tensor(drawn, dtype=dtype)
+    validity = None if nulls == "none" else torch.tensor(valid, dtype=torch.bool)
+    kept = [value if ok else None for value, ok in zip(drawn, valid, strict=True)]
+    return kept, values, validity, ids, torch.tensor(ids, dtype=torch.int64)
+
+
+def with_none(results: list[Any], kept: list[Any], ids: list[int]) -> list[Any]:
+    counts = reference.aggregate(len, kept, ids, NUM_GROUPS)
+    return [None if count is None else result for result, count in zip(results, counts, strict=True)]
+
+
+def same(got: list[Any], expected: list[Any]) -> bool:
+    return all(
+        a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+        for a, b in zip(got, expected, strict=True)
+    )
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, torch.bool])
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_sum_count_and_extremes(dtype: torch.dtype, num_rows: int, nulls: str) -> None:
+    kept, values, validity, ids, group_ids = draw(dtype, num_rows, nulls)
+    functions: list[tuple[Any, Callable[[list[Any]], Any]]] = [
+        (aggregates.sum_by_group, sum),
+        (aggregates.min_by_group, reference.least),
+        (aggregates.max_by_group, reference.greatest),
+    ]
+    half = num_rows // 2
+    for kernel, function in functions:
+        expected = reference.aggregate(function, kept, ids, NUM_GROUPS)
+        whole = kernel(values, group_ids, NUM_GROUPS, validity)
+        assert same(with_none(whole.tolist(), kept, ids), expected)
+        first = None if validity is None else validity[:half]
+        second = None if validity is None else validity[half:]
+        state = kernel(values[:half], group_ids[:half], NUM_GROUPS, first)
+        kernel(values[half:], group_ids[half:], NUM_GROUPS, second, out=state)
+        assert same(with_none(state.tolist(), kept, ids), expected)
+    counts = [0 if count is None else count for count in reference.aggregate(len, kept, ids, NUM_GROUPS)]
+    assert aggregates.count_by_group(group_ids, NUM_GROUPS, validity).tolist() == counts
+    if validity is None:
+        assert aggregates.count_by_group(group_ids.to(torch.int8), NUM_GROUPS).tolist() == counts
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@pytest.mark.parametrize("which", ["amin", "amax"])
+def test_extremes_merge(dtype: torch.dtype, which: Literal["amin", "amax"]) -> None:
+    kept, values, validity, ids, group_ids = draw(dtype, 40, "some")
+    assert validity is not None
+    kernel = aggregates.min_by_group if which == "amin" else aggregates.max_by_group
+    parts = [
+        kernel(values[i : i + 3], group_ids[i : i + 3], NUM_GROUPS, validity[i : i + 3])
+        for i in range(0, 40, 3)
+    ]
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = aggregates.merge_extremes(merged, part, which)
+    function = reference.least if which == "amin" else reference.greatest
+    assert same(with_none(merged.tolist(), kept, ids), reference.aggregate(function, kept, ids, NUM_GROUPS))
+
+
+def test_extremes_of_wide_integers() -> None:
+    generator = random.Random(3)
+    pool = [-(2**127), 2**127 - 1, 2**64, 2**64 - 1, -1, 0, 1, -(2**64), 2**63]
+    numbers = generator.choices(pool, k=60)
+    ids = [generator.randrange(NUM_GROUPS - 1) for _ in numbers]
+    values, group_ids = wide.from_ints(numbers), torch.tensor(ids)
+    for kernel, function in ((aggregates.min_by_group, min), (aggregates.max_by_group, max)):
+        state = kernel(values[:30], group_ids[:30], NUM_GROUPS)
+        kernel(values[30:], group_ids[30:], NUM_GROUPS, out=state)
+        expected = reference.aggregate(function, numbers, ids, NUM_GROUPS)
+        assert with_none(wide.to_ints(state), numbers, ids) == expected
+    assert wide.to_ints(aggregates.max_all(values)[None]) == [max(numbers)]
+    assert wide.to_ints(aggregates.min_all(values[:0])[None]) == [2**127 - 1]
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS, torch.bool])
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_single_group(dtype: torch.dtype, num_rows: int, nulls: str) -> None:
+    kept, values, validity, _, _ = draw(dtype, num_rows, nulls)
+    present = [value for value in kept if value is not None]
+    assert int(aggregates.count_all(num_rows, validity)) == len(present)
+    assert same([aggregates.sum_all(values, validity).item()], [sum(present)])
+    least, greatest = aggregates.min_all(values, validity), aggregates.max_all(values, validity)
+    assert least.dim() == greatest.dim() == 0
+    if present:
+        assert same([least.item(), greatest.item()], [reference.least(present), reference.greatest(present)])
+
+
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_bool_aggregates(num_rows: int, nulls: str) -> None:
+    kept, values, validity, ids, group_ids = draw(torch.bool, num_rows, nulls)
+    for kernel, function in ((aggregates.bool_and_by_group, all), (aggregates.bool_or_by_group, any)):
+        got = kernel(values, group_ids, NUM_GROUPS, validity)
+        assert with_none(got.tolist(), kept, ids) == reference.aggregate(function, kept, ids, NUM_GROUPS)
+        again = kernel(values, group_ids, NUM_GROUPS, validity, out=got.clone())
+        assert torch.equal(again, got)
+
+
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_first_row(num_rows: int, nulls: str) -> None:
+    kept, _, validity, ids, group_ids = draw(torch.int32, num_rows, nulls)
+    rows = [None if value is None else row for row, value in enumerate(kept)]
+    expected = reference.aggregate(min, rows, ids, NUM_GROUPS)
+    got = aggregates.first_by_group(group_ids, NUM_GROUPS, validity)
+    assert got.tolist() == [-1 if row is None else row for row in expected]
+
+
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+def test_distinct_rows(num_rows: int, nulls: str) -> None:
+    kept, values, validity, ids, group_ids = draw(torch.int64, num_rows, nulls)
+    pairs = [(row, (group, value)) for row, (group, value) in enumerate(zip(ids, kept, strict=True))]
+    pairs = [(row, pair) for row, pair in pairs if pair[1] is not None]
+    _, first = reference.group_ids([pair for _, pair in pairs])
+    assert aggregates.distinct_rows(group_ids, values, validity).tolist() == [pairs[k][0] for k in first]
+
+
+@pytest.mark.parametrize("num_rows", SIZES)
+@pytest.mark.parametrize("nulls", NULLS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
+def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> None:
+    kept, values, validity, ids, group_ids = draw(dtype, num_rows, nulls)
+    values = values.nan_to_num(nan=2.5, posinf=8.0, neginf=-8.0).clamp(-1e9, 1e9)
+    kept = [None if value is None else values.tolist()[row] for row, value in enumerate(kept)]
+    half = num_rows // 3
+    first = None if validity is None else validity[:half]
+    second = None if validity is None else validity[half:]
+    merged = aggregates.merge_moments(
+        aggregates.variance_by_group(values[:half], group_ids[:half], NUM_GROUPS, first),
+        aggregates.variance_by_group(values[half:], group_ids[half:], NUM_GROUPS, second),
+    )
+    expected = reference.aggregate(reference.variance_population, kept, ids, NUM_GROUPS)
+    for moments in (merged, aggregates.variance_by_group(values, group_ids, NUM_GROUPS, validity)):
+        got = with_none((moments.m2 / moments.counts).tolist(), kept, ids)
+        pairs = zip(got, expected, strict=True)
+        assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
+    medians, median_validity = aggregates.median_by_group(values, group_ids, NUM_GROUPS, validity)
+    expected = reference.aggregate(reference.median, kept, ids, NUM_GROUPS)
+    got = [m if ok else None for m, ok in zip(medians.tolist(), median_validity.tolist(), strict=True)]
+    assert got == expected
+
+
+def test_variance_of_a_single_infinity_is_zero() -> None:
+    infinity, group_ids = torch.tensor([math.inf]), torch.tensor([0])
+    moments = aggregates.variance_by_group(infinity, group_ids, 1)
+    nothing = aggregates.variance_by_group(infinity[:0], group_ids[:0], 1)
+    assert aggregates.merge_moments(nothing, moments).m2.tolist() == [0.0]
+    assert aggregates.merge_moments(moments, nothing).means.tolist() == [math.inf]
+    assert math.isnan(aggregates.merge_moments(moments, moments).m2.item())
+
+
+def test_float_sums_do_not_depend_on_the_threads() -> None:
+    values = torch.rand(300_000, dtype=torch.float64, generator=torch.Generator().manual_seed(6))
+    group_ids = torch.arange(300_000) % 7
+    before = torch.get_num_threads()
+    try:
+        sums = []
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            by_group = aggregates.sum_by_group(values, group_ids, 7)
+            sums.append((by_group.tolist(), aggregates.sum_all(values).item()))
+    finally:
+        torch.set_num_threads(before)
+    assert sums[0] == sums[1] == sums[2]

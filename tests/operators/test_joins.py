@@ -1,0 +1,207 @@
+"""Every join build against the reference: join type x key type x NULLs x duplicates x empty sides."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests import reference
+from tqp.core.errors import ExecutionError
+from tqp.operators.join_bucket import build_buckets
+from tqp.operators.join_directory import DirectoryBuild, build_directory
+from tqp.operators.join_lookup import (
+    LookupBuild,
+    build_lookup,
+    build_membership,
+    empty_positions,
+    mark_positions,
+    positions_are_unique,
+)
+from tqp.operators.join_pairs import (
+    JoinBuild,
+    any_by_row,
+    check_single,
+    cross_pairs,
+    expand_ranges,
+    in_marks,
+    left_outer_pairs,
+    mark_values,
+)
+from tqp.operators.join_sort import build_sorted
+
+SIZE = 100
+SIDES = [(0, 0), (0, 5), (7, 0), (1, 1), (60, 80)]
+DTYPES = [torch.int8, torch.int16, torch.int32, torch.int64]
+JOIN_TYPES = ["inner", "left", "right", "full", "semi", "anti"]
+BUILDS: dict[str, Callable[[Tensor, Tensor | None], JoinBuild]] = {
+    "lookup": lambda keys, validity: build_lookup(keys, SIZE, validity),
+    "directory": lambda keys, validity: build_directory(keys, SIZE, validity),
+    "bucket": build_buckets,
+    "sort": build_sorted,
+}
+
+
+def draw(generator: random.Random, num_rows: int, unique: bool, nulls: str) -> list[int | None]:
+    if nulls == "all":
+        return [None] * num_rows
+    keys = generator.sample(range(SIZE), num_rows) if unique else generator.choices(range(12), k=num_rows)
+    return [None if nulls == "some" and generator.random() < 0.3 else key for key in keys]
+
+
+def tensors(keys: list[int | None], dtype: torch.dtype, nulls: str) -> tuple[Tensor, Tensor | None]:
+    values = torch.tensor([5 if key is None else key for key in keys], dtype=dtype)
+    return values, None if nulls == "none" else torch.tensor(
+        [key is not None for key in keys], dtype=torch.bool
+    )
+
+
+def as_rows(probe_rows: Tensor, build_rows: Tensor) -> list[tuple[int | None, int | None]]:
+    pairs = zip(probe_rows.tolist(), build_rows.tolist(), strict=True)
+    return [(i if i >= 0 else None, j if j >= 0 else None) for i, j in pairs]
+
+
+def joined(
+    join_type: str, build: JoinBuild, keys: Tensor, validity: Tensor | None, num_build: int
+) -> list[tuple[int | None, int | None]]:
+    """A join as the runtime composes it from the kernels."""
+    num_probe = keys.shape[0]
+    if join_type in ("semi", "anti"):
+        found = build.contains(keys, validity).tolist()
+        return [(i, None) for i in range(num_probe) if found[i] == (join_type == "semi")]
+    probe_rows, build_rows = build.matches(keys, validity)
+    unmatched = any_by_row(build_rows, num_build).logical_not_().nonzero().squeeze(1).tolist()
+    if join_type in ("left", "full"):
+        probe_rows, build_rows = left_outer_pairs(probe_rows, build_rows, num_probe)
+    rows = as_rows(probe_rows, build_rows)
+    return rows + [(None, j) for j in unmatched] if join_type in ("right", "full") else rows
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nulls", ["none", "some", "all"])
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize("sides", SIDES)
+def test_joins_agree_with_the_reference(
+    kind: str, dtype: torch.dtype, nulls: str, unique: bool, sides: tuple[int, int]
+) -> None:
+    generator = random.Random(f"{nulls}{unique}{sides}")
+    num_probe, num_build = sides
+    probe_keys = draw(generator, num_probe, False, nulls)
+    build_keys = draw(generator, num_build, unique, nulls)
+    build = BUILDS[kind](*tensors(build_keys, dtype, nulls))
+    keys, validity = tensors(probe_keys, dtype, nulls)
+    pairs = reference.join_pairs(probe_keys, build_keys)
+    for join_type in JOIN_TYPES:
+        expected = reference.join(join_type, num_probe, num_build, pairs)
+        assert joined(join_type, build, keys, validity, num_build) == expected, join_type
+    first = dict(reversed(pairs))
+    got = build.first_match(keys, validity)
+    assert got.dtype is torch.int32 and got.tolist() == [first.get(i, -1) for i in range(num_probe)]
+    if build.unique:
+        assert len({key for key in build_keys if key is not None}) == len(
+            [k for k in build_keys if k is not None]
+        )
+
+
+@pytest.mark.parametrize("make", [build_buckets, build_sorted])
+def test_keys_of_64_bits(make: Callable[[Tensor], JoinBuild]) -> None:
+    generator = random.Random(4)
+    domain = [-(2**63), 2**63 - 1, 0, -1, *(generator.randrange(-(2**63), 2**63) for _ in range(300))]
+    build_keys, probe_keys = generator.choices(domain, k=400), generator.choices(domain, k=300)
+    pairs = make(torch.tensor(build_keys)).matches(torch.tensor(probe_keys))
+    assert as_rows(*pairs) == reference.join_pairs(probe_keys, build_keys)
+
+
+def test_many_rows_in_batches_are_one_join() -> None:
+    generator = torch.Generator().manual_seed(5)
+    build_keys = torch.randint(0, 1000, (50_000,), generator=generator) * 2**40
+    probe_keys = torch.randint(0, 2000, (3_000,), generator=generator) * 2**40
+    build = build_buckets(build_keys)
+    whole = torch.stack(build.matches(probe_keys))
+    assert torch.equal(torch.stack(build_sorted(build_keys).matches(probe_keys)), whole)
+    for size in (1, 7, 1000):
+        parts = []
+        for start in range(0, 3_000 if size > 1 else 50, size):
+            probe_rows, build_rows = build.matches(probe_keys[start : start + size])
+            parts.append(torch.stack([probe_rows + start, build_rows]))
+        merged = torch.cat(parts, 1)
+        assert torch.equal(merged, whole[:, : merged.shape[1]])
+
+
+def test_lookup_falls_back_to_a_directory_on_duplicates() -> None:
+    assert isinstance(build_lookup(torch.tensor([3, 1]), 4), LookupBuild)
+    assert isinstance(build_lookup(torch.tensor([3, 1, 3]), 4), DirectoryBuild)
+    unique_but_for_null = build_lookup(torch.tensor([3, 1, 3]), 4, torch.tensor([True, True, False]))
+    assert isinstance(unique_but_for_null, LookupBuild)
+
+
+def test_positions_entered_by_batches() -> None:
+    table = empty_positions(10, torch.device("cpu"))
+    batches = [(torch.tensor([3, 5]), 0), (torch.tensor([9], dtype=torch.int8), 2)]
+    for keys, first_row in batches:
+        mark_positions(table, keys, first_row)
+    assert all(positions_are_unique(table, keys, first_row) for keys, first_row in batches)
+    assert LookupBuild(table).first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
+    mark_positions(table, torch.tensor([5, 6]), 3, torch.tensor([True, True]))
+    assert not positions_are_unique(table, torch.tensor([3, 5]), 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_membership(dtype: torch.dtype) -> None:
+    build = build_membership(torch.tensor([1, 4, 2], dtype=dtype), SIZE, torch.tensor([True, True, False]))
+    keys = torch.tensor([1, 2, 4, 4, 0], dtype=dtype)
+    assert build.contains(keys).tolist() == [True, False, True, True, False]
+    validity = torch.tensor([True, True, False, True, True])
+    assert build.contains(keys, validity).tolist() == [True, False, False, True, False]
+    assert build_membership(keys[:0], SIZE).contains(keys[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("counts", [[], [0], [3], [0, 0, 0], [2, 0, 1, 0, 0, 3], [0, 1, 1, 0]])
+def test_expand_ranges(counts: list[int], dtype: torch.dtype) -> None:
+    starts = [10 * i for i in range(len(counts))]
+    rows, positions = expand_ranges(torch.tensor(starts, dtype=dtype), torch.tensor(counts, dtype=dtype))
+    assert rows.tolist() == [i for i, count in enumerate(counts) for _ in range(count)]
+    assert positions.tolist() == [starts[i] + k for i, count in enumerate(counts) for k in range(count)]
+
+
+@pytest.mark.parametrize(("num_probe", "num_build"), [(0, 3), (3, 0), (1, 4), (4, 1), (3, 5)])
+@pytest.mark.parametrize("block", [1, 4, 100])
+def test_cross_pairs_in_blocks(num_probe: int, num_build: int, block: int) -> None:
+    total = num_probe * num_build
+    blocks = [cross_pairs(num_probe, num_build, start, start + block) for start in range(0, total, block)]
+    pairs = [pair for probe, build in blocks for pair in zip(probe.tolist(), build.tolist(), strict=True)]
+    assert pairs == [(i, j) for i in range(num_probe) for j in range(num_build)]
+    assert cross_pairs(num_probe, num_build, total, total + 1)[0].shape == (0,)
+
+
+def test_marks_are_three_valued() -> None:
+    true_rows, null_rows = torch.tensor([0, 2, 2]), torch.tensor([1, 2], dtype=torch.int32)
+    values, validity = mark_values(true_rows, null_rows, 4)
+    assert values.tolist() == [True, False, True, False]
+    assert validity is not None and validity.tolist() == [True, False, True, True]
+    assert mark_values(true_rows, None, 3)[1] is None
+
+
+@pytest.mark.parametrize("items", [[], [1, 2], [1, None], [None]])
+@pytest.mark.parametrize("null_probe", [False, True])
+def test_in_marks(items: list[int | None], null_probe: bool) -> None:
+    probe = [1, 3, None] if null_probe else [1, 3]
+    keys, validity = tensors(probe, torch.int64, "some" if null_probe else "none")
+    build_keys, build_validity = tensors(items, torch.int64, "some")
+    found = build_lookup(build_keys, SIZE, build_validity).contains(keys, validity)
+    values, mark_validity = in_marks(found, validity, None in items, not items)
+    valid = [True] * len(probe) if mark_validity is None else mark_validity.tolist()
+    got = [value if ok else None for value, ok in zip(values.tolist(), valid, strict=True)]
+    assert got == [reference.is_in(value, items) for value in probe]
+
+
+def test_a_second_row_of_a_scalar_subquery_is_an_error() -> None:
+    check_single(torch.tensor([0, 1, 3]), 4)
+    check_single(torch.zeros(0, dtype=torch.int64), 0)
+    with pytest.raises(ExecutionError, match="More than one row returned by a subquery"):
+        check_single(torch.tensor([0, 1, 1]), 4)

@@ -1,0 +1,144 @@
+"""Codes: order of floats, packing, range packing, stable sort, hashes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+import pytest
+import torch
+
+from tests.reference import float_order
+from tqp.operators.keys import (
+    Part,
+    from_ordered_bits,
+    hash_combine,
+    mix,
+    ordered_bits,
+    pack,
+    pack_by_range,
+    sort_codes,
+    unpack,
+)
+
+FLOATS = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan, 1e-45, -1e-45, 3.4e38, -3.4e38]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ordered_bits_compare_as_sql_compares_floats(dtype: torch.dtype) -> None:
+    values = torch.tensor([*FLOATS, -math.nan], dtype=dtype)
+    bits = ordered_bits(values)
+    assert bits.dtype is torch.int64
+    for (a, left), (b, right) in itertools.product(
+        zip(values.tolist(), bits.tolist(), strict=True), repeat=2
+    ):
+        assert (left < right) == (float_order(a) < float_order(b)), (a, b)
+    back = from_ordered_bits(bits, dtype)
+    assert torch.equal(torch.nan_to_num(back), torch.nan_to_num(values)) and back.isnan().sum() == 2
+
+
+PACKINGS: list[list[Part]] = [
+    [(0, 100, False)],
+    [(-128, 256, False)],
+    [(1, 100, True)],
+    [(0, 3, True), (10**12, 50, False)],
+    [(-5, 11, True), (0, 127, True), (-(2**31), 2**32, False)],
+    [(-(2**31) - 5, 6, False)],
+    [(7, 1, False), (0, 2, True)],
+]
+
+
+@pytest.mark.parametrize("parts", PACKINGS)
+def test_unpack_inverts_pack(parts: list[Part]) -> None:
+    generator = random.Random(1)
+    num_rows = 50
+    columns = []
+    for minimum, span, nullable in parts:
+        count = span - nullable
+        values = [minimum + generator.randrange(count) for _ in range(num_rows)]
+        dtype = next(
+            dtype
+            for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+            if all(torch.iinfo(dtype).min <= value <= torch.iinfo(dtype).max for value in values)
+        )
+        validity = torch.tensor([generator.random() < 0.7 for _ in values]) if nullable else None
+        columns.append((torch.tensor(values, dtype=dtype), validity))
+    codes = pack(columns, parts)
+    size = math.prod(span for _, span, _ in parts)
+    assert codes.dtype in (torch.int32, torch.int64)
+    assert int(codes.min()) >= 0 and int(codes.max()) < size
+    for (values, validity), (got, got_validity) in zip(columns, unpack(codes, parts), strict=True):
+        assert (validity is None) == (got_validity is None)
+        if validity is None or got_validity is None:
+            assert torch.equal(got, values.to(torch.int64))
+        else:
+            assert torch.equal(got_validity, validity)
+            assert torch.equal(got[validity], values[validity].to(torch.int64))
+    assert pack([(values[:0], None) for values, _ in columns], parts).shape == (0,)
+
+
+def test_pack_of_one_column_without_offset_is_that_column() -> None:
+    values = torch.tensor([3, 1], dtype=torch.int32)
+    assert pack([(values, None)], [(0, 10, False)]) is values
+    assert pack([(values.to(torch.int8), None)], [(0, 10, False)]).dtype is torch.int32
+
+
+def test_pack_gives_null_join_keys_a_safe_code() -> None:
+    values, validity = torch.tensor([99, 4], dtype=torch.int8), torch.tensor([False, True])
+    assert pack([(values, validity)], [(0, 10, False)]).tolist() == [0, 4]
+    assert pack([(values, validity)], [(3, 10, False)]).tolist() == [0, 1]
+
+
+def test_pack_of_booleans() -> None:
+    values, validity = torch.tensor([True, False, True]), torch.tensor([True, True, False])
+    assert pack([(values, validity)], [(0, 3, True)]).tolist() == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [(5, 5)],
+        [(0, 10), (-3, 3), (7, 7)],
+        [(-(2**63), 2**63 - 1), (0, 1)],
+        [(0, 2**62), (0, 2**40), (-1, 1)],
+        [(-(2**63), -(2**63) + 3), (2**63 - 3, 2**63 - 1)],
+    ],
+)
+def test_pack_by_range_keeps_lexicographic_order(ranges: list[tuple[int, int]]) -> None:
+    generator = random.Random(2)
+    rows = [
+        tuple(generator.choice([low, high, (low + high) // 2]) for low, high in ranges) for _ in range(40)
+    ]
+    words = pack_by_range([torch.tensor(column) for column in zip(*rows, strict=True)])
+    codes = list(zip(*(word.tolist() for word in words), strict=True))
+    for (a, left), (b, right) in itertools.product(zip(rows, codes, strict=True), repeat=2):
+        assert (left < right) == (a < b)
+    assert pack_by_range([torch.zeros(0, dtype=torch.int64)] * 3)[0].shape == (0,)
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 100, 20_000, 40_000])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_sort_codes_is_stable(num_rows: int, dtype: torch.dtype) -> None:
+    top = torch.iinfo(dtype).max
+    codes = torch.randint(top - 50, top, (num_rows,)).to(dtype)
+    codes[::7] = top
+    ordered, order = sort_codes(codes)
+    assert order.tolist() == sorted(range(num_rows), key=codes.tolist().__getitem__)
+    assert torch.equal(ordered, codes[order])
+
+
+def test_mix_is_injective_and_spreads_low_bits() -> None:
+    values = torch.cat([torch.arange(-5000, 5000), torch.arange(5000) << 40])
+    assert mix(values).unique().shape[0] == values.unique().shape[0]
+    counts = torch.bincount(mix(torch.arange(1 << 14) << 49) & 1023, minlength=1024)
+    assert int(counts.max()) < 60
+
+
+def test_hash_combine_uses_order_and_both_words() -> None:
+    a, b = torch.tensor([1, 2, 1, 2]), torch.tensor([2, 1, 2, 2])
+    hashes = hash_combine([a, b]).tolist()
+    assert hashes[0] == hashes[2] and len(set(hashes)) == 3
+    wide = torch.tensor([[0, 1], [1, 0], [0, 0], [-1, -1]])
+    assert len(set(hash_combine([wide]).tolist())) == 4
+    assert hash_combine([a.to(torch.int8), b.to(torch.int16)]).tolist() == hashes

@@ -1,0 +1,58 @@
+"""Row selection, gathers and padded gathers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tqp.operators.rows import (
+    compose,
+    compose_padded,
+    padding_validity,
+    row_indices,
+    take,
+    take_optional,
+    take_padded,
+)
+
+
+def test_row_indices_are_the_true_and_valid_rows() -> None:
+    mask = torch.tensor([True, False, True, True])
+    assert row_indices(mask).tolist() == [0, 2, 3]
+    assert row_indices(mask, torch.tensor([True, True, False, True])).tolist() == [0, 3]
+    assert row_indices(torch.zeros(0, dtype=torch.bool)).tolist() == []
+    assert row_indices(torch.ones(10, dtype=torch.bool)[::2]).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_take_and_compose(dtype: torch.dtype) -> None:
+    values = torch.tensor([10, 20, 30, 40])
+    outer, inner = torch.tensor([3, 1, 0], dtype=dtype), torch.tensor([2, 2, 0], dtype=dtype)
+    assert take(values, outer).tolist() == [40, 20, 10]
+    assert torch.equal(take(take(values, outer), inner), take(values, compose(outer, inner)))
+    assert take_optional(None, outer) is None
+    validity = take_optional(torch.tensor([True, False, True, True]), outer)
+    assert validity is not None and validity.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("outer_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("inner_dtype", [torch.int32, torch.int64])
+def test_compose_padded_keeps_padding_of_both(outer_dtype: torch.dtype, inner_dtype: torch.dtype) -> None:
+    outer, inner = torch.tensor([5, -1, 7], dtype=outer_dtype), torch.tensor([2, -1, 1, 0], dtype=inner_dtype)
+    assert compose_padded(outer, inner).tolist() == [7, -1, -1, 5]
+    assert compose_padded(outer[:0], torch.full((2,), -1, dtype=inner_dtype)).tolist() == [-1, -1]
+
+
+def test_padded_rows_are_null() -> None:
+    values = torch.tensor([10, 20])
+    rows = torch.tensor([1, -1, 0], dtype=torch.int32)
+    assert take_padded(values, rows)[[0, 2]].tolist() == [20, 10]
+    assert padding_validity(rows, None).tolist() == [True, False, True]
+    assert padding_validity(rows, torch.tensor([False, True])).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 2)])
+def test_padding_from_no_rows(shape: tuple[int, ...]) -> None:
+    rows = torch.full((3,), -1, dtype=torch.int32)
+    assert take_padded(torch.zeros(shape), rows).shape == (3, *shape[1:])
+    assert padding_validity(rows, torch.zeros(0, dtype=torch.bool)).tolist() == [False] * 3
