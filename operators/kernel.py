@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from tqp.core.datatypes import DataType
+
 
 class NullRule(Enum):
     PROPAGATE = "propagate"  # NULL in, NULL out: the kernel sees values only, the caller combines validities
@@ -33,3 +35,7 @@ class Kernel:
     returns_validity: bool = False
     checks: bool = False
     accepts_wide: bool = False
+
+
+#: Finds the kernel of a function for argument types and a result type; None if there is no such overload.
+Overload = Callable[[tuple[DataType, ...], DataType], Kernel | None]

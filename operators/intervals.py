@@ -1,0 +1,270 @@
+"""Intervals, and dates and timestamps with intervals, days or times added.
+
+An interval is int64 [n, 3]: months, days (both within 32 bits) and microseconds, which do not convert into each other.
+A literal is [1, 3] or [3]. Infinite dates and timestamps stay what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError, nearest
+from tqp.operators import arithmetic, dates, wide
+from tqp.operators.casts import resolve_cast
+from tqp.operators.dates import MICROSECONDS_PER_DAY
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.logic import any_true
+
+_INT32_BOUNDS = (-(2**31), 2**31 - 1)
+_INT64_BOUNDS = (-(2**63), 2**63 - 1)
+_TIMESTAMP_RANGE = "Date and time not in timestamp range (290309 BC to 294247 AD)"
+
+
+# ---- dates with days, times and dates ------------------------------------------------------------------------------
+
+
+def add_days(days: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DATE + integer: int64 [n] day numbers; raises ExecutionError beyond DATE's range."""
+    return _shift_days(days, count.to(torch.int64), validity)
+
+
+def subtract_days(days: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DATE - integer: int64 [n] day numbers; raises ExecutionError beyond DATE's range."""
+    return _shift_days(days, -count.to(torch.int64), validity)
+
+
+def _shift_days(days: Tensor, count: Tensor, validity: Tensor | None) -> Tensor:
+    result = days.to(torch.int64) + count
+    bad = arithmetic.outside_bounds(result, (dates.FIRST_DAY, dates.LAST_DAY))
+    if bad is None:
+        return result
+    finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    if finite is not None:
+        bad = bad & finite
+        result = torch.where(finite, result, days.to(torch.int64))
+    if any_true(bad if validity is None else bad & validity):
+        raise ExecutionError("Date out of range")
+    return result
+
+
+def subtract_dates(a: Tensor, b: Tensor) -> Tensor:
+    """Days from b to a: int64 [n]."""
+    return a.to(torch.int64) - b.to(torch.int64)
+
+
+def add_time(days: Tensor, time: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DATE + TIME: TIMESTAMP ticks, int64 [n]."""
+    base = dates.to_microseconds(days, DataType(TypeKind.DATE), validity)
+    result = base + time.to(torch.int64)
+    finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    return result if finite is None else torch.where(finite, result, base)
+
+
+# ---- timestamps with intervals -------------------------------------------------------------------------------------
+
+
+def add_interval(
+    values: Tensor, interval: Tensor, data_type: DataType, *, validity: Tensor | None = None
+) -> Tensor:
+    """DATE or timestamp + INTERVAL: TIMESTAMP ticks, int64 [n]: months first, then days, then microseconds.
+
+    Adding months keeps the day of the month, or takes the last day of a shorter one. Raises ExecutionError beyond
+    TIMESTAMP's range.
+    """
+    months, day_count, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
+    finite = dates.finite_validity(values, data_type)
+    if data_type.kind is TypeKind.DATE:
+        days, clock = values.to(torch.int64), None
+    else:
+        ticks = dates.to_microseconds(values, data_type, validity)
+        days = torch.div(ticks, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        clock = ticks - days * MICROSECONDS_PER_DAY
+    days = _add_months(days, months) + day_count
+    # Whole days of the microseconds move over, so that the sum of what is left cannot wrap.
+    more_days = torch.div(microseconds, MICROSECONDS_PER_DAY, rounding_mode="floor")
+    clock_change = microseconds - more_days * MICROSECONDS_PER_DAY
+    days = days + more_days
+    clock = clock_change if clock is None else clock + clock_change
+    result = days * MICROSECONDS_PER_DAY + clock
+    # As floats: far from the limits they decide, near them the wrapped sum has the wrong sign or does not.
+    estimate = days.to(torch.float64) * MICROSECONDS_PER_DAY + clock
+    bad = (estimate.abs() > 9.3e18) | ((estimate > 9e18) & (result < 0)) | ((estimate < -9e18) & (result > 0))
+    bad = bad | (result < dates.FIRST_MICROSECOND) | (result > dates.LAST_MICROSECOND)
+    if finite is not None:
+        bad = bad & finite
+        infinite = torch.where(values > 0, dates.INFINITE_TICK, -dates.INFINITE_TICK)
+        result = torch.where(finite, result, infinite)
+    wide.raise_where(bad, _TIMESTAMP_RANGE, validity)
+    return result
+
+
+def _add_months(days: Tensor, months: Tensor) -> Tensor:
+    if months.numel() == 1:  # a literal
+        count = int(months)
+        return days if count == 0 else dates.by_day(days, lambda table: dates.add_months(table, count))
+    return dates.add_months(days, months)
+
+
+def add_interval_to_time(time: Tensor, interval: Tensor) -> Tensor:
+    """TIME + INTERVAL: the microseconds move around the clock, months and days do nothing: int64 [n]."""
+    shift = torch.remainder(interval[..., 2], MICROSECONDS_PER_DAY)
+    return torch.remainder(time.to(torch.int64) + shift, MICROSECONDS_PER_DAY)
+
+
+def subtract_timestamps(
+    a: Tensor, b: Tensor, data_type: DataType, *, validity: Tensor | None = None
+) -> Tensor:
+    """a - b as int64 [n, 3]: whole days and the microseconds left, of the sign of the difference."""
+    for values in (a, b):
+        finite = dates.finite_validity(values, data_type)
+        if finite is not None:
+            wide.raise_where(~finite, "Cannot subtract infinite timestamps", validity)
+    a, b = dates.to_microseconds(a, data_type, validity), dates.to_microseconds(b, data_type, validity)
+    difference = a - b
+    wide.raise_where(((a ^ b) & (a ^ difference)) < 0, "Timestamp difference is out of bounds", validity)
+    days = torch.div(difference, MICROSECONDS_PER_DAY, rounding_mode="trunc")
+    return torch.stack((torch.zeros_like(days), days, difference - days * MICROSECONDS_PER_DAY), dim=-1)
+
+
+# ---- intervals alone -----------------------------------------------------------------------------------------------
+
+
+def add_intervals(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n, 3], field by field; raises ExecutionError where a field overflows."""
+    return _by_field(arithmetic.add_checked, a, b, validity)
+
+
+def subtract_intervals(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n, 3], field by field; raises ExecutionError where a field overflows."""
+    return _by_field(arithmetic.subtract_checked, a, b, validity)
+
+
+def negate_interval(a: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n, 3]; raises ExecutionError where a field overflows."""
+    return _by_field(arithmetic.subtract_checked, torch.zeros_like(a), a, validity)
+
+
+def multiply_interval(interval: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n, 3], every field times an integer [n]; raises ExecutionError where a field overflows."""
+    return _by_field(
+        arithmetic.multiply_checked, interval, count.unsqueeze(-1).expand(*count.shape, 3), validity
+    )
+
+
+def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: Tensor | None) -> Tensor:
+    names = (("INT32", _INT32_BOUNDS), ("INT32", _INT32_BOUNDS), ("INT64", _INT64_BOUNDS))
+    fields = [
+        function(a[..., index], b[..., index], bounds, f"{name} (a field of INTERVAL)", validity)
+        for index, (name, bounds) in enumerate(names)
+    ]
+    return torch.stack(torch.broadcast_tensors(*fields), dim=-1)
+
+
+#: Field and factor of each unit that `to_interval` knows.
+_UNITS: dict[str, tuple[int, int]] = {
+    "millennium": (0, 12_000),
+    "century": (0, 1_200),
+    "decade": (0, 120),
+    "year": (0, 12),
+    "quarter": (0, 3),
+    "month": (0, 1),
+    "week": (1, 7),
+    "day": (1, 1),
+    "hour": (2, 3_600_000_000),
+    "minute": (2, 60_000_000),
+    "second": (2, 1_000_000),
+    "millisecond": (2, 1_000),
+    "microsecond": (2, 1),
+}
+
+
+def to_interval(unit: str, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """count units as int64 [n, 3] ([3] of a 0-d count); floats round half to even in their microseconds."""
+    from tqp.operators.date_parts import normalize_part
+
+    name = normalize_part(unit)
+    if name not in _UNITS:
+        raise ExecutionError(f'An INTERVAL has no unit "{unit}"' + nearest(unit, _UNITS))
+    field, factor = _UNITS[name]
+    message = f"Interval value in {name}s is out of range"
+    if count.dtype.is_floating_point:
+        scaled = torch.round(count.to(torch.float64) * factor)
+        bad = ~(scaled.abs() < (2.0**63 if field == 2 else 2.0**31))
+        wide.raise_where(bad, message, validity)
+        value = torch.where(bad, 0.0, scaled).to(torch.int64)
+    else:
+        bounds = _INT64_BOUNDS if field == 2 else _INT32_BOUNDS
+        inside = (-(-bounds[0] // factor), bounds[1] // factor)
+        value = arithmetic.check_bounds(count.to(torch.int64), inside, message, validity) * factor
+    zero = torch.zeros_like(value)
+    return torch.stack([value if index == field else zero for index in range(3)], dim=-1)
+
+
+# ---- overloads -----------------------------------------------------------------------------------------------------
+
+
+def _checked(function: Callable[..., Tensor]) -> Overload:
+    return lambda argument_types, result_type: Kernel(function, checks=True)
+
+
+def _resolve_add_interval(is_subtraction: bool) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        data_type = argument_types[0]
+        if argument_types[1].kind is not TypeKind.INTERVAL:
+            return None
+        if data_type.kind is TypeKind.TIME:
+            sign = -1 if is_subtraction else 1
+            return Kernel(lambda time, interval: add_interval_to_time(time, interval * sign))
+        if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
+            return None
+
+        def function(values: Tensor, interval: Tensor, *, validity: Tensor | None = None) -> Tensor:
+            if is_subtraction:
+                interval = negate_interval(interval, validity=validity)
+            return add_interval(values, interval, data_type, validity=validity)
+
+        return Kernel(function, checks=True)
+
+    return resolve
+
+
+def _resolve_subtract_timestamps(
+    argument_types: tuple[DataType, ...], result_type: DataType
+) -> Kernel | None:
+    data_type = argument_types[0]
+    if not data_type.is_timestamp:
+        return None
+
+    def function(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+        return subtract_timestamps(a, b, data_type, validity=validity)
+
+    return Kernel(function, checks=True)
+
+
+def _resolve_to_interval(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    return Kernel(to_interval, constant_arguments=frozenset({0}), checks=True)
+
+
+def _resolve_epoch_ms(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    return resolve_cast(DataType(TypeKind.TIMESTAMP_MS), result_type, is_try=False)
+
+
+INTERVAL_KERNELS: dict[str, Overload] = {
+    "add_days": _checked(add_days),
+    "subtract_days": _checked(subtract_days),
+    "subtract_dates": lambda argument_types, result_type: Kernel(subtract_dates),
+    "add_time": _checked(add_time),
+    "add_interval": _resolve_add_interval(is_subtraction=False),
+    "subtract_interval": _resolve_add_interval(is_subtraction=True),
+    "subtract_timestamps": _resolve_subtract_timestamps,
+    "add_intervals": _checked(add_intervals),
+    "subtract_intervals": _checked(subtract_intervals),
+    "negate_interval": _checked(negate_interval),
+    "multiply_interval": _checked(multiply_interval),
+    "to_interval": _resolve_to_interval,
+    "epoch_ms": _resolve_epoch_ms,
+}

@@ -1,0 +1,33 @@
+"""Which kernel implements a scalar function for given types: the one place where the tables of all modules meet."""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import UnsupportedError, nearest
+from tqp.operators.date_parts import DATE_PART_KERNELS
+from tqp.operators.integer_functions import INTEGER_KERNELS
+from tqp.operators.intervals import INTERVAL_KERNELS
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.math_functions import MATH_KERNELS
+
+_KERNELS: dict[str, Overload] = {
+    **MATH_KERNELS,
+    **INTEGER_KERNELS,
+    **DATE_PART_KERNELS,
+    **INTERVAL_KERNELS,
+}
+
+#: Every function that `resolve` knows.
+SCALAR_FUNCTIONS: frozenset[str] = frozenset(_KERNELS)
+
+
+def resolve(function: str, argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    """The kernel of a function for bound types; raises UnsupportedError naming the function if there is none."""
+    overload = _KERNELS.get(function)
+    if overload is None:
+        raise UnsupportedError(f'The function "{function}" is not supported' + nearest(function, _KERNELS))
+    kernel = overload(argument_types, result_type)
+    if kernel is None:
+        types = ", ".join(str(data_type) for data_type in argument_types)
+        raise UnsupportedError(f'The function "{function}" has no form for ({types})')
+    return kernel
