@@ -36,9 +36,9 @@ _ALIASES: dict[str, str] = {
 }
 
 
-def normalize_part(part: str) -> str:
-    """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'."""
-    part = part.lower()
+def normalize_part(part: str | bytes) -> str:
+    """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'. Bytes are a string's storage."""
+    part = (part.decode() if isinstance(part, bytes) else part).lower()
     return _ALIASES.get(part, part)
 
 
@@ -57,14 +57,14 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
         return Kernel(_interval_part, constant_arguments=constant)
     if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
 
-        def date_part(part: str, values: Tensor) -> tuple[Tensor, Tensor | None]:
+        def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
             return _date_part(part, values, data_type), dates.finite_validity(values, data_type)
 
         return Kernel(date_part, constant_arguments=constant, returns_validity=True)
     return None
 
 
-def _date_part(part: str, values: Tensor, data_type: DataType) -> Tensor:
+def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor:
     part = normalize_part(part)
     day_function = DAY_PARTS.get(part)
     if day_function is not None:
@@ -119,7 +119,7 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
     return torch.zeros_like(values)  # the zone of a TIME
 
 
-def _interval_part(part: str, interval: Tensor) -> Tensor:
+def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
     """A field of int64 [n, 3] (months, days, microseconds); every division truncates toward zero."""
     part = normalize_part(part)
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
@@ -228,7 +228,7 @@ DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _known(part: str, parts: tuple[str, ...], data_type: DataType) -> str:
+def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> str:
     part = normalize_part(part)
     if part not in parts:
         raise UnsupportedError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))

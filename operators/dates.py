@@ -84,7 +84,7 @@ def _march_based(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def days_from_civil(year: Tensor, month: Tensor, day: Tensor) -> Tensor:
     """Day numbers of int64 [n] years, months 1-12 and days (any): int64 [n]."""
-    march_year = year - (month <= 2)
+    march_year = year - (month <= 2).to(torch.int64)
     era = _floor_divide(march_year, 400)
     year_of_era = march_year - era * 400
     month_index = month - 3 + 12 * (month <= 2)

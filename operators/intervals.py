@@ -182,13 +182,13 @@ _UNITS: dict[str, tuple[int, int]] = {
 }
 
 
-def to_interval(unit: str, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+def to_interval(unit: str | bytes, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """count units as int64 [n, 3] ([3] of a 0-d count); floats round half to even in their microseconds."""
     from tqp.operators.date_parts import normalize_part
 
     name = normalize_part(unit)
     if name not in _UNITS:
-        raise ExecutionError(f'An INTERVAL has no unit "{unit}"' + nearest(unit, _UNITS))
+        raise ExecutionError(f'An INTERVAL has no unit "{name}"' + nearest(name, _UNITS))
     field, factor = _UNITS[name]
     message = f"Interval value in {name}s is out of range"
     if count.dtype.is_floating_point:

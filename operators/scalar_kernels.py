@@ -9,12 +9,14 @@ from tqp.operators.integer_functions import INTEGER_KERNELS
 from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.math_functions import MATH_KERNELS
+from tqp.operators.string_kernels import STRING_KERNELS
 
 _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
     **INTEGER_KERNELS,
     **DATE_PART_KERNELS,
     **INTERVAL_KERNELS,
+    **STRING_KERNELS,
 }
 
 #: Every function that `resolve` knows.
