@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
 from tqp.operators.string_hash import hash64
-from tqp.operators.string_layout import from_list, take, true_rows
+from tqp.operators.string_layout import from_list, take
 from tqp.operators.string_rank import rank
 from tqp.operators.string_words import WORD, order_key, step_width, words
 
@@ -32,7 +33,7 @@ _SHORT_LIST = 8
 def equal(left: Strings, right: Strings) -> Tensor:
     """left = right: bool [n]. Either side may be one row."""
     result = left.lengths == right.lengths
-    rows = true_rows(result)
+    rows = row_indices(result)
     left, right = _rows_of(left, rows), _rows_of(right, rows)
     shortest = left if left.num_rows == 1 else right
     result = torch.zeros_like(result)
@@ -43,7 +44,7 @@ def equal(left: Strings, right: Strings) -> Tensor:
             break
         count = min(step_width(offset), -(-remaining // WORD))
         same = words(left, offset, count) == words(right, offset, count)
-        kept = true_rows(same if count == 1 else same.all(1))
+        kept = row_indices(same if count == 1 else same.all(1))
         offset += WORD * count
         if kept.shape[0] < rows.shape[0]:
             rows = torch.index_select(rows, 0, kept)
@@ -100,7 +101,7 @@ def three_way(left: Strings, right: Strings) -> Tensor:
             current = torch.index_select(result, 0, rows)
             result.index_copy_(0, rows, torch.where(sign != 0, sign, current))
         offset += WORD * count
-        kept = true_rows((sign == 0) & (left.lengths > offset) & (right.lengths > offset))
+        kept = row_indices((sign == 0) & (left.lengths > offset) & (right.lengths > offset))
         if kept.shape[0] == 0:
             break
         rows = kept if rows is None else torch.index_select(rows, 0, kept)
@@ -131,6 +132,6 @@ def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
         return result
     probe = hash64(strings)
     nearest = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
-    rows = true_rows(torch.index_select(hashes, 0, nearest) == probe)
+    rows = row_indices(torch.index_select(hashes, 0, nearest) == probe)
     matched = torch.index_select(order, 0, torch.index_select(nearest, 0, rows))
     return result.index_copy_(0, rows, equal(take(strings, rows), take(candidates, matched)))

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators.string_layout import from_arrow, from_list, take, to_arrow_binary, true_rows
+from tqp.operators.rows import row_indices
+from tqp.operators.string_layout import from_arrow, from_list, take, to_arrow_binary
 from tqp.operators.string_rank import rank
 from tqp.operators.string_words import WORD, step_width, words
 
@@ -44,7 +45,7 @@ def hash64(strings: Strings) -> Tensor:
         else:
             result.index_add_(0, rows, part)
         offset += WORD * count
-        kept = true_rows(strings.lengths > offset)
+        kept = row_indices(strings.lengths > offset)
         if kept.shape[0] == 0:
             break
         if kept.shape[0] < strings.num_rows:
@@ -69,7 +70,7 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     if validity is None:
         codes = rank(strings)
         return codes, _representatives(strings, codes)
-    rows = true_rows(validity)
+    rows = row_indices(validity)
     codes = torch.zeros_like(strings.starts)
     if rows.shape[0] == 0:
         return codes, from_list([b""], strings.starts.device)

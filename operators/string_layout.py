@@ -12,16 +12,10 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
-
-
-def true_rows(flags: Tensor) -> Tensor:
-    """Indices of the true entries: bool [n] -> int64 [m], ascending."""
-    if flags.device.type == "cpu":
-        return torch.from_numpy(np.flatnonzero(flags.numpy()))
-    return flags.nonzero().view(-1)
 
 
 def take(strings: Strings, rows: Tensor) -> Strings:
@@ -163,7 +157,7 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
     source = torch.zeros_like(which)
     offset = 0
     for position, branch in enumerate(branches):
-        rows = true_rows(which == position)
+        rows = row_indices(which == position)
         if branch.num_rows == 1:
             parts.append(branch)
             source.index_fill_(0, rows, offset)

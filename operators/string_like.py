@@ -13,8 +13,9 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
 from tqp.operators.string_compare import equal
-from tqp.operators.string_layout import from_list, take, to_arrow, true_rows
+from tqp.operators.string_layout import from_list, take, to_arrow, to_list
 from tqp.operators.string_search import (
     contains_word,
     ends_with_word,
@@ -22,6 +23,7 @@ from tqp.operators.string_search import (
     rarest_word,
     starts_with_word,
 )
+from tqp.operators.string_transform import lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,12 @@ def like(strings: Strings, pattern: str, escape: str = "") -> Tensor:
     return matches(strings, compile_like(pattern, escape))
 
 
+def ilike(strings: Strings, pattern: str, escape: str = "") -> Tensor:
+    """LIKE without regard to case: bool [n]."""
+    folded = to_list(lower(from_list([pattern])))[0].decode()
+    return like(lower(strings), folded, escape)
+
+
 def matches(strings: Strings, pattern: LikePattern) -> Tensor:
     """Whether each row matches a compiled pattern: bool [n]."""
     if pattern.expression is not None:
@@ -103,7 +111,7 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
         anchored &= current.lengths >= len(prefix) + len(suffix)
         if not inner:
             return anchored
-        rows = true_rows(anchored)
+        rows = row_indices(anchored)
         current = take(strings, rows)
         shorter = current.lengths - (len(prefix) + len(suffix))
         current = Strings(current.starts + len(prefix), shorter, current.data)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators.string_layout import take, true_rows
+from tqp.operators.rows import row_indices
+from tqp.operators.string_layout import take
 from tqp.operators.string_words import WORD, order_key, words
 
 
@@ -35,8 +36,8 @@ def rank(strings: Strings) -> Tensor:
         else:
             tied = torch.ones_like(word, dtype=torch.bool)
         unfinished = torch.zeros(num_rows, dtype=torch.bool, device=group.device)
-        unfinished.index_fill_(0, torch.index_select(group, 0, true_rows(current.lengths > offset)), True)
-        kept = true_rows(tied & torch.index_select(unfinished, 0, group))
+        unfinished.index_fill_(0, torch.index_select(group, 0, row_indices(current.lengths > offset)), True)
+        kept = row_indices(tied & torch.index_select(unfinished, 0, group))
         rows = kept if rows is None else torch.index_select(rows, 0, kept)
         current = take(current, kept)
     if _has_nul_ties(strings, position):

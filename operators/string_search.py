@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
 from tqp.operators.string_compare import equal
-from tqp.operators.string_layout import ordered, take, to_list, true_rows
+from tqp.operators.string_layout import ordered, take, to_list
 from tqp.operators.string_words import WORD, words
 
 #: Bytes looked at in one step of a search, so that its masks stay in the cache.
@@ -32,7 +33,7 @@ def starts_with_word(strings: Strings, word: bytes) -> Tensor:
             matches &= fits
         if offset + WORD >= len(word) and rows is None:
             return matches
-        kept = true_rows(matches)
+        kept = row_indices(matches)
         rows = kept if rows is None else torch.index_select(rows, 0, kept)
         strings = take(strings, kept)
     assert rows is not None
@@ -59,7 +60,7 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     rows, offsets = occurrences(strings, word)
     first = torch.ones_like(rows, dtype=torch.bool)
     torch.ne(rows[1:], rows[:-1], out=first[1:])
-    kept = true_rows(first)
+    kept = row_indices(first)
     return torch.index_select(rows, 0, kept), torch.index_select(offsets, 0, kept)
 
 
@@ -75,7 +76,7 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     hits += low
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
-    inside = true_rows(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
+    inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
     if inside.shape[0] < rows.shape[0]:
         rows, offsets = torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
     return rows, offsets
@@ -89,7 +90,7 @@ def _scan(span: Tensor, word: bytes) -> Tensor:
     matches = span[:count] == word[0]
     for offset in range(1, len(word)):
         matches &= span[offset : offset + count] == word[offset]
-    return true_rows(matches)
+    return row_indices(matches)
 
 
 def _scan_on_host(span: npt.NDArray[np.uint8], word: bytes) -> npt.NDArray[np.int64]:

@@ -1,0 +1,160 @@
+"""String functions that put strings together: concatenation, padding, repetition, parts of a split, characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.data.strings import Strings
+from tqp.operators.string_characters import character_lengths, slice_characters
+from tqp.operators.string_layout import broadcast, compact, concatenate, from_list, take, to_list
+
+#: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
+Pair = tuple[Strings, Tensor | None]
+
+_INT32_MAX = 2**31 - 1
+
+
+def join(parts: Sequence[Strings]) -> Strings:
+    """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
+    num_rows = _common_rows([part.num_rows for part in parts])
+    joined = concatenate([broadcast(part, num_rows) for part in parts])
+    width = len(parts)
+    starts = joined.starts.view(width, num_rows).t().reshape(-1)
+    pieces = joined.lengths.view(width, num_rows).t().reshape(-1)
+    data = compact(Strings(starts, pieces, joined.data)).data
+    lengths = joined.lengths.view(width, num_rows).sum(0, dtype=torch.int64)
+    return _from_lengths(lengths, data)
+
+
+def _common_rows(counts: Sequence[int]) -> int:
+    """The number of rows of arguments of which some may be one row."""
+    return next((count for count in counts if count != 1), 1)
+
+
+def _from_lengths(lengths: Tensor, data: Tensor) -> Strings:
+    """Contiguous rows of the given int64 lengths."""
+    return Strings(lengths.cumsum(0) - lengths, lengths.to(torch.int32), data)
+
+
+def _without_nulls(pair: Pair) -> Strings:
+    """The strings, empty where they are NULL."""
+    strings, validity = pair
+    if validity is None:
+        return strings
+    count = max(strings.num_rows, validity.numel())
+    strings = broadcast(strings, count)
+    return strings._replace(lengths=strings.lengths * validity.expand(count))
+
+
+def concat(*pairs: Pair) -> tuple[Strings, None]:
+    """concat(...): NULLs count as empty strings, and the result is never NULL."""
+    return join([_without_nulls(pair) for pair in pairs]), None
+
+
+def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
+    """concat_ws(separator, ...): the arguments that are not NULL with separators between; NULL for a NULL separator."""
+    separators, validity = separator
+    num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
+    separators = broadcast(separators, num_rows)
+    device = separators.starts.device
+    started = torch.zeros(num_rows, dtype=torch.bool, device=device)
+    parts: list[Strings] = []
+    for strings, valid in pairs:
+        present = (
+            torch.ones(num_rows, dtype=torch.bool, device=device) if valid is None else valid.expand(num_rows)
+        )
+        parts.append(separators._replace(lengths=separators.lengths * (started & present)))
+        parts.append(_without_nulls((broadcast(strings, num_rows), valid)))
+        started = started | present
+    result = join(parts) if parts else separators._replace(lengths=torch.zeros_like(separators.lengths))
+    return result, None if validity is None else validity.expand(num_rows)
+
+
+def pad_left(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
+    """lpad: `fill` repeated before each row up to `width` characters; longer rows are cut."""
+    cut, filling = _padding(strings, width, fill, validity, "LPAD")
+    return join([filling, cut])
+
+
+def pad_right(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
+    """rpad: `fill` repeated after each row up to `width` characters; longer rows are cut."""
+    cut, filling = _padding(strings, width, fill, validity, "RPAD")
+    return join([cut, filling])
+
+
+def _padding(
+    strings: Strings, width: Tensor, fill: str, validity: Tensor | None, name: str
+) -> tuple[Strings, Strings]:
+    """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
+    wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
+    strings = broadcast(strings, wanted.numel())
+    cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
+    missing = (wanted - character_lengths(cut)).clamp_(min=0)
+    if validity is not None:
+        missing = missing * validity
+    longest = int(missing.max()) if missing.numel() else 0
+    if longest and not fill:
+        raise ExecutionError(f"Insufficient padding in {name}: the string to pad with must not be empty")
+    repeated = (fill * (longest // len(fill) + 1))[:longest] if fill else ""
+    sizes = torch.tensor([0, *(len(character.encode()) for character in repeated)], dtype=torch.int64)
+    size_of = sizes.cumsum(0).to(missing.device)
+    filling = from_list([repeated], missing.device)
+    lengths = torch.index_select(size_of, 0, missing).to(torch.int32)
+    return cut, Strings(torch.zeros_like(missing), lengths, filling.data)
+
+
+def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -> Strings:
+    """Each row `times` times over; none for a negative number."""
+    count = times.to(torch.int64).clamp(0, _INT32_MAX)
+    strings = broadcast(strings, count.numel())
+    count = count.expand(strings.num_rows)
+    if validity is not None:
+        count = count * validity
+    lengths = strings.lengths * count
+    if lengths.numel() and int(lengths.max()) > _INT32_MAX:
+        raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
+    count = count * (lengths > 0)
+    rows = torch.repeat_interleave(torch.arange(strings.num_rows, device=count.device), count)
+    return _from_lengths(lengths, compact(take(strings, rows)).data)
+
+
+def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
+    """Part number `index` (from 1; negative from the end) of each row split at `separator`, else empty.
+
+    An empty separator splits between all characters. Runs on the host.
+    """
+    values = to_list(broadcast(strings, index.numel()))
+    numbers = index.expand(len(values)).tolist()
+    return from_list(
+        [_part(value, separator.encode(), number) for value, number in zip(values, numbers, strict=True)],
+        strings.starts.device,
+    )
+
+
+def _part(value: bytes, separator: bytes, number: int) -> bytes:
+    if not separator:
+        parts = [character.encode() for character in value.decode()]
+    else:
+        parts = value.split(separator)
+    if number > 0:
+        return parts[number - 1] if number <= len(parts) else b""
+    return parts[number] if -len(parts) <= number < 0 else b""
+
+
+def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
+    """chr(code): the character of a code point. `code` int64 [n] or 0-d."""
+    codes = code.reshape(-1)
+    valid = [True] * codes.shape[0] if validity is None else validity.expand(codes.shape).tolist()
+    texts: list[str] = []
+    for number, counts in zip(codes.tolist(), valid, strict=True):
+        sound = 0 <= number < 0x110000 and not 0xD800 <= number < 0xE000
+        if counts and not sound:
+            raise ExecutionError(
+                f"Invalid UTF8 code point {number}: chr takes 0 to 1114111 without surrogates"
+            )
+        texts.append(chr(number) if sound else "")
+    return from_list(texts, code.device)

@@ -1,0 +1,108 @@
+"""Characters (UTF-8 code points) against bytes: counting them, and cutting strings by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
+from tqp.operators.string_layout import compact, extent, ordered, total_length
+from tqp.operators.string_words import words
+
+#: How much more than the strings themselves may be scanned in place of compacting them.
+_SLACK = 4
+
+
+def is_ascii(strings: Strings) -> bool:
+    """Whether every character is one byte."""
+    low, high = extent(strings)
+    total = total_length(strings)
+    if total == 0:
+        return True
+    near = high - low <= _SLACK * total
+    if near and _all_ascii(strings.data[low:high]):
+        return True
+    return _all_ascii(compact(strings).data)
+
+
+def _all_ascii(data: Tensor) -> bool:
+    if data.device.type == "cpu":
+        return bool(data.shape[0] == 0 or data.numpy().max() < 0x80)
+    return bool((data < 0x80).all())
+
+
+def character_lengths(strings: Strings) -> Tensor:
+    """Characters in each row: int64 [n]."""
+    if is_ascii(strings):
+        return strings.lengths.to(torch.int64)
+    return index_characters(strings).counts
+
+
+class CharacterIndex(NamedTuple):
+    """Where the characters of `strings` start."""
+
+    strings: Strings
+    leads: Tensor  # int64 [characters], offset into `data` of each character's first byte
+    first: Tensor  # int64 [n], index into `leads` of the row's first character
+    counts: Tensor  # int64 [n], characters in the row
+
+    def byte_offsets(self, characters: Tensor) -> Tensor:
+        """Byte offset in its row of character number `characters` (int64 [n], 0 up to the row's count): int64 [n]."""
+        at_end = characters >= self.counts
+        lead = (self.first + characters).clamp_(max=max(self.leads.shape[0] - 1, 0))
+        offsets = torch.index_select(self.leads, 0, lead) - self.strings.starts
+        return torch.where(at_end, self.strings.lengths.to(torch.int64), offsets)
+
+
+def index_characters(strings: Strings) -> CharacterIndex:
+    """Find the characters of all rows."""
+    strings = ordered(strings)
+    low, high = extent(strings)
+    # Bytes 10xxxxxx continue a character.
+    leads = row_indices((strings.data[low:high] & 0xC0) != 0x80).add_(low)
+    first = torch.searchsorted(leads, strings.starts)
+    after = torch.searchsorted(leads, strings.starts + strings.lengths)
+    return CharacterIndex(strings, leads, first, after - first)
+
+
+#: From the rows' character counts to the characters where to start and stop.
+Bounds = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def slice_characters(strings: Strings, bounds: Bounds) -> Strings:
+    """Characters start .. stop of each row, where `bounds(counts)` gives both, int64 [n] or 0-d, from 0.
+
+    Both are cut to the row. No bytes are moved when all are ASCII.
+    """
+    if is_ascii(strings):
+        counts = strings.lengths.to(torch.int64)
+        first, last = _inside(bounds(counts), counts)
+    else:
+        index = index_characters(strings)
+        strings = index.strings
+        first, last = _inside(bounds(index.counts), index.counts)
+        first, last = index.byte_offsets(first), index.byte_offsets(last)
+    return Strings(strings.starts + first, (last - first).to(torch.int32), strings.data)
+
+
+def _inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:
+    start, stop = bounds
+    first = torch.minimum(start.clamp(min=0), counts)
+    return first, torch.maximum(torch.minimum(stop, counts), first)
+
+
+def first_code_points(strings: Strings) -> Tensor:
+    """The code point of each row's first character, 0 in empty rows: int64 [n]."""
+    word = words(strings, 0)
+    lead = word & 0xFF
+    tail = [(word >> shift) & 0x3F for shift in (8, 16, 24)]
+    two = ((lead & 0x1F) << 6) | tail[0]
+    three = ((lead & 0x0F) << 12) | (tail[0] << 6) | tail[1]
+    four = ((lead & 0x07) << 18) | (tail[0] << 12) | (tail[1] << 6) | tail[2]
+    return torch.where(
+        lead < 0x80, lead, torch.where(lead < 0xE0, two, torch.where(lead < 0xF0, three, four))
+    )

@@ -1,0 +1,272 @@
+"""String functions that cut or rewrite each row: substring, case, trim, reverse, and those that measure it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators.rows import row_indices
+from tqp.operators.string_characters import (
+    character_lengths,
+    first_code_points,
+    is_ascii,
+    slice_characters,
+)
+from tqp.operators.string_hash import factorize
+from tqp.operators.string_layout import (
+    broadcast,
+    compact,
+    from_arrow,
+    from_list,
+    take,
+    to_arrow,
+    to_list,
+)
+from tqp.operators.string_search import find
+from tqp.operators.string_words import words
+
+#: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
+_FAR = 1 << 40
+
+#: What TRIM removes when it is not told: Unicode's space separators (tabs and line ends stay).
+_SPACES = "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
+
+
+# Measures -------------------------------------------------------------------------------------------------------------
+
+
+def length(strings: Strings) -> Tensor:
+    """Characters in each row: int64 [n]."""
+    return character_lengths(strings)
+
+
+def octet_length(strings: Strings) -> Tensor:
+    """Bytes in each row: int64 [n]."""
+    return strings.lengths.to(torch.int64)
+
+
+def bit_length(strings: Strings) -> Tensor:
+    """Bits in each row: int64 [n]."""
+    return octet_length(strings).mul_(8)
+
+
+def ascii_code(strings: Strings) -> Tensor:
+    """Code point of the first character, 0 for an empty row: int64 [n]."""
+    return first_code_points(strings)
+
+
+def unicode_code(strings: Strings) -> Tensor:
+    """Code point of the first character, -1 for an empty row: int64 [n]."""
+    return first_code_points(strings).masked_fill_(strings.lengths == 0, -1)
+
+
+def position(haystack: Strings, needle: Strings) -> Tensor:
+    """Character position of the first `needle`, from 1; 0 without one: int64 [n]."""
+    offsets = find(haystack, needle)
+    if is_ascii(haystack):
+        return offsets.add_(1)
+    before = offsets.clamp(min=0).to(torch.int32)
+    before_strings = Strings(haystack.starts.expand(before.shape), before, haystack.data)
+    return character_lengths(before_strings).add_(1).masked_fill_(offsets < 0, 0)
+
+
+# Cutting --------------------------------------------------------------------------------------------------------------
+
+
+def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> Strings:
+    """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
+    `count` takes characters before `start`. Both int64 [n] or 0-d.
+    """
+    position_from_one = _near(start)
+    wanted = None if count is None else _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        begin = torch.where(position_from_one < 0, position_from_one + characters, position_from_one - 1)
+        if wanted is None:
+            return begin, characters
+        end = begin + wanted
+        return torch.minimum(begin, end), torch.maximum(begin, end)
+
+    return slice_characters(_as_many(strings, start, count), bounds)
+
+
+def left(strings: Strings, count: Tensor) -> Strings:
+    """The first `count` characters, or all but the last -`count`."""
+    wanted = _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(characters), torch.where(wanted < 0, wanted + characters, wanted)
+
+    return slice_characters(_as_many(strings, count), bounds)
+
+
+def right(strings: Strings, count: Tensor) -> Strings:
+    """The last `count` characters, or all but the first -`count`."""
+    wanted = _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.where(wanted < 0, -wanted, characters - wanted), characters
+
+    return slice_characters(_as_many(strings, count), bounds)
+
+
+def _near(number: Tensor) -> Tensor:
+    return number.to(torch.int64).clamp(-_FAR, _FAR)
+
+
+def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
+    """`strings`, its one row repeated where another argument has more."""
+    return broadcast(strings, max(1 if other is None else other.numel() for other in others))
+
+
+def trim(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at either end."""
+    return _strip(strings, characters, str.strip, (True, True))
+
+
+def trim_left(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at the start."""
+    return _strip(strings, characters, str.lstrip, (True, False))
+
+
+def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at the end."""
+    return _strip(strings, characters, str.rstrip, (False, True))
+
+
+def _strip(
+    strings: Strings, characters: str, strip: Callable[[str, str], str], ends: tuple[bool, bool]
+) -> Strings:
+    if not characters:
+        return strings
+    if not characters.isascii():
+        if not is_ascii(strings):
+            return map_texts(strings, lambda text: strip(text, characters))
+        characters = "".join(character for character in characters if character.isascii())
+    for at_start in (True, False):
+        if ends[0 if at_start else 1]:
+            strings = _strip_bytes(strings, characters.encode(), at_start)
+    return strings
+
+
+def _strip_bytes(strings: Strings, characters: bytes, at_start: bool) -> Strings:
+    """Take one byte off the rows that have one to take, until none has."""
+    table = torch.zeros(256, dtype=torch.bool)
+    table[list(characters)] = True
+    table = table.to(strings.starts.device)
+    starts, lengths = strings.starts.clone(), strings.lengths.clone()
+    rows: Tensor | None = None
+    while True:
+        current = (
+            Strings(starts, lengths, strings.data)
+            if rows is None
+            else take(Strings(starts, lengths, strings.data), rows)
+        )
+        edge = (
+            current
+            if at_start
+            else Strings(
+                current.starts + (current.lengths - 1).clamp_(min=0),
+                current.lengths.clamp(max=1),
+                current.data,
+            )
+        )
+        byte = (words(edge, 0) & 0xFF).to(torch.int32)
+        kept = row_indices(torch.index_select(table, 0, byte) & (current.lengths > 0))
+        if kept.shape[0] == 0:
+            return Strings(starts, lengths, strings.data)
+        rows = kept if rows is None else torch.index_select(rows, 0, kept)
+        lengths[rows] -= 1
+        if at_start:
+            starts[rows] += 1
+
+
+# Rewriting ------------------------------------------------------------------------------------------------------------
+
+
+def upper(strings: Strings) -> Strings:
+    """In upper case, character by character (one stays one: 'ﬁ' has no upper case)."""
+    if not is_ascii(strings):
+        return _by_arrow(strings, pc.utf8_upper)
+    return _shift_letters(strings, ord("a"))
+
+
+def lower(strings: Strings) -> Strings:
+    """In lower case, character by character."""
+    if not is_ascii(strings):
+        return _by_arrow(strings, pc.utf8_lower)
+    return _shift_letters(strings, ord("A"))
+
+
+def _shift_letters(strings: Strings, first: int) -> Strings:
+    """Switch the case of the 26 letters from `first` on."""
+    dense = compact(strings)
+    is_letter = (dense.data - first) < 26  # bytes wrap round, so this is first <= byte < first + 26
+    return dense._replace(data=dense.data ^ (is_letter.to(torch.uint8) << 5))
+
+
+def reverse(strings: Strings) -> Strings:
+    """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
+    if not is_ascii(strings):
+        return map_texts(strings, lambda text: "".join(reversed(graphemes(text))))
+    dense = compact(strings)
+    total = dense.data.shape[0]
+    mirror = torch.repeat_interleave(2 * dense.starts + dense.lengths - 1, dense.lengths, output_size=total)
+    return dense._replace(
+        data=torch.index_select(dense.data, 0, mirror - torch.arange(total, device=mirror.device))
+    )
+
+
+def graphemes(text: str) -> list[str]:
+    """`text` cut into what a reader sees as characters: marks, joiners and emoji modifiers stay with their base."""
+    clusters: list[str] = []
+    flags = 0
+    for character in text:
+        is_flag = "\U0001f1e6" <= character <= "\U0001f1ff"
+        joined = bool(clusters) and (
+            unicodedata.category(character) in ("Mn", "Me", "Mc")
+            or character == "\u200d"
+            or "\U0001f3fb" <= character <= "\U0001f3ff"
+            or clusters[-1].endswith("\u200d")
+            or (is_flag and flags % 2 == 1)
+            or (character == "\n" and clusters[-1] == "\r")
+        )
+        flags = flags + 1 if is_flag else 0
+        if joined:
+            clusters[-1] += character
+        else:
+            clusters.append(character)
+    return clusters
+
+
+def translate(strings: Strings, source: str, target: str) -> Strings:
+    """Each character of `source` replaced by the one of `target` in its place, or removed without one."""
+    table: dict[int, str | None] = {}
+    for index, character in enumerate(source):
+        table.setdefault(ord(character), target[index] if index < len(target) else None)
+    return map_texts(strings, lambda text: text.translate(table))
+
+
+def replace(strings: Strings, old: str, new: str) -> Strings:
+    """Each `old`, from the left and without overlap, replaced by `new`."""
+    if not old:
+        return strings
+    return _by_arrow(strings, lambda array: pc.replace_substring(array, pattern=old, replacement=new))
+
+
+def _by_arrow(strings: Strings, function: Callable[..., Any]) -> Strings:
+    """Apply an Arrow compute function, on the host."""
+    return from_arrow(function(to_arrow(strings)), strings.starts.device)
+
+
+def map_texts(strings: Strings, function: Callable[[str], str]) -> Strings:
+    """Apply a Python function to each distinct value: for what is rare. `strings` must be UTF-8."""
+    codes, distinct = factorize(strings)
+    texts = [function(value.decode()) for value in to_list(distinct)]
+    return take(from_list(texts, strings.starts.device), codes)
