@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.group_ids import group_ids_of_columns
+from tqp.operators.join_pairs import any_by_row
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take, take_padded
 from tqp.operators.sort import SortColumn, sort_rows
@@ -125,11 +126,12 @@ def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = Non
 
     `keys`: integers [n] or [n, 2]; of floats, their `ordered_bits`.
     """
-    if validity is None:
-        return torch.sort(group_ids_of_columns([group_ids, keys])[1]).values
-    rows = row_indices(validity)
-    distinct = group_ids_of_columns([take(group_ids, rows), take(keys, rows)])[1]
-    return take(rows, torch.sort(distinct).values)
+    rows = None if validity is None else row_indices(validity)
+    if rows is not None:
+        group_ids, keys = take(group_ids, rows), take(keys, rows)
+    first_rows = group_ids_of_columns([group_ids, keys])[1]
+    first_rows = row_indices(any_by_row(first_rows, group_ids.shape[0]))  # in row order, cheaper than a sort
+    return first_rows if rows is None else take(rows, first_rows)
 
 
 class Moments(NamedTuple):

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tqp.operators.keys import pack_by_range, sort_codes
+from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
 
 Groups = tuple[Tensor, Tensor, int]
 
-# A table over the key range is cheaper than a sort up to about this many slots a row.
-_TABLE_SLOTS_PER_ROW = 8
+# Up to so many slots a row, a table over the key range is cheaper than a sort.
+_TABLE_SLOTS_PER_ROW = 4
 _MIN_TABLE_SLOTS = 1024
 
 
@@ -31,15 +31,15 @@ def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
 
     The groups come in lexicographic order of the columns (the low word of a wide one ordered as signed).
     """
-    words = []
-    for column in columns:
-        words += [column] if column.dim() == 1 else list(column.unbind(1))
-    words = pack_by_range(words)
+    words = pack_by_range(
+        [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
+    )
     groups = _group_word(words[0])
     for word in words[1:]:
-        # the ids so far are dense and so are those of the next word: their pairs fit one code
-        inner_ids, _, _ = _group_word(word)
-        groups = _group_word(pack_by_range([groups[0], inner_ids])[0])
+        # both ids are dense, below the number of rows: their pairs fit one code
+        inner_ids, _, num_inner = _group_word(word)
+        size = groups[2] * num_inner
+        groups = _group_word(Word(narrow((groups[0] * num_inner).add_(inner_ids), size), size))
     return groups
 
 
@@ -53,14 +53,10 @@ def cluster_boundaries(keys: Tensor) -> Groups:
     return starts.cumsum(0).sub_(1), first_rows, first_rows.shape[0]
 
 
-def _group_word(codes: Tensor) -> Groups:
-    """`codes`: integers [n] as `pack_by_range` makes them: from 0 on, but for those that take all 64 bits."""
-    num_rows = codes.shape[0]
-    if num_rows == 0:
-        return cluster_boundaries(codes.to(torch.int64))
-    low, high = torch.stack(torch.aminmax(codes)).tolist()
-    if low >= 0 and high < max(_TABLE_SLOTS_PER_ROW * num_rows, _MIN_TABLE_SLOTS):
-        return _group_by_table(codes.to(torch.int64), high + 1)
+def _group_word(word: Word) -> Groups:
+    codes, span = word
+    if span <= max(_TABLE_SLOTS_PER_ROW * codes.shape[0], _MIN_TABLE_SLOTS):
+        return _group_by_table(codes.to(torch.int64), span)
     ordered, order = sort_codes(codes)
     sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
     group_ids = torch.empty_like(sorted_ids).scatter_(0, order, sorted_ids)
@@ -70,9 +66,10 @@ def _group_word(codes: Tensor) -> Groups:
 def _group_by_table(codes: Tensor, size: int) -> Groups:
     num_rows = codes.shape[0]
     rows = torch.arange(num_rows, dtype=torch.int32 if num_rows < 2**31 else torch.int64, device=codes.device)
-    first_rows = torch.full((size,), num_rows, dtype=rows.dtype, device=codes.device)
-    first_rows.scatter_reduce_(0, codes, rows, "amin")
-    occupied = first_rows < num_rows
-    ids = occupied.cumsum(0).sub_(1)
-    representative_rows = take(first_rows, row_indices(occupied)).to(torch.int64)
-    return take(ids, codes), representative_rows, representative_rows.shape[0]
+    table = torch.full((size,), num_rows, dtype=rows.dtype, device=codes.device)
+    table.scatter_reduce_(0, codes, rows, "amin")
+    occupied = row_indices(table < num_rows)
+    num_groups = occupied.shape[0]
+    first_rows = take(table, occupied).to(torch.int64)
+    table.scatter_(0, occupied, rows[:num_groups])  # from here on it holds the id of each key
+    return take(table, codes).to(torch.int64), first_rows, num_groups

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.join_pairs import expand_ranges
-from tqp.operators.keys import sort_codes
+from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, take, take_padded
 
 
@@ -52,29 +52,25 @@ def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> 
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
-    counts = count_keys(keys, size)
-    offsets = torch.zeros(size + 1, dtype=torch.int32, device=keys.device)
-    torch.cumsum(counts, 0, dtype=torch.int32, out=offsets[1:])
-    order = sorted_rows(keys, size)
-    unique = bool((counts <= 1).all()) if size > 0 else True
-    return DirectoryBuild(offsets, (order if rows is None else take(rows, order)).to(torch.int32), unique)
+    offsets, order, largest = counting_sort(keys, size)
+    rows = (order if rows is None else take(rows, order)).to(torch.int32)
+    return DirectoryBuild(offsets, rows, largest <= 1)
 
 
-def count_keys(keys: Tensor, size: int) -> Tensor:
-    """int64 [size]: how often each key in [0, size) occurs."""
-    return torch.bincount(keys, minlength=size)
+def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
+    """(offsets int32 [size + 1], order int32 or int64 [n], largest count) of integer keys [n] in [0, size).
 
-
-def sorted_rows(keys: Tensor, size: int) -> Tensor:
-    """The rows in stable order of their key in [0, size): int32 or int64 [n]."""
+    order[offsets[k]:offsets[k + 1]] are the rows with key k, ascending.
+    """
     # clustered inputs are common, and the look is a tenth of the sort
     if bool((keys[1:] >= keys[:-1]).all()):
-        return torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
-    for dtype in (torch.int8, torch.int16, torch.int32):
-        if size - 1 <= torch.iinfo(dtype).max:
-            keys = keys.to(dtype)
-            break
-    return sort_codes(keys)[1]
+        ordered, order = keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
+    else:
+        ordered, order = sort_codes(narrow(keys, size))
+    offsets = torch.zeros(size + 1, dtype=torch.int32, device=keys.device)
+    counts = torch.bincount(ordered, minlength=size)  # of sorted keys: a tenth of the cache misses
+    torch.cumsum(counts, 0, dtype=torch.int32, out=offsets[1:])
+    return offsets, order, int(counts.max()) if size > 0 else 0
 
 
 def as_index(keys: Tensor) -> Tensor:

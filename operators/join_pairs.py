@@ -35,7 +35,8 @@ class JoinBuild(Protocol):
 def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """(rows, positions): row i is repeated counts[i] times with positions starts[i], starts[i] + 1, ...
 
-    `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`.
+    `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`
+    (int64 from 2^31 on).
     """
     num_rows = counts.shape[0]
     if num_rows == 0:
@@ -44,11 +45,12 @@ def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     total = int(ends[-1])
     # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
     ended = torch.zeros(total + 1, dtype=torch.int32, device=counts.device)
-    ended.scatter_add_(0, ends, torch.ones((), dtype=torch.int32, device=counts.device).expand(num_rows))
+    ended.scatter_add_(0, ends, torch.ones(num_rows, dtype=torch.int32, device=counts.device))
     rows = torch.cumsum(ended[:total], 0, dtype=torch.int32)
-    shifts = (starts - ends + counts).to(starts.dtype)  # from output place to position
-    places = torch.arange(total, dtype=starts.dtype, device=starts.device)
-    return rows, places.add_(take(shifts, rows))
+    dtype = starts.dtype if total < 2**31 else torch.int64
+    shifts = (starts.to(dtype) - ends.to(dtype)).add_(counts)  # from output place to position
+    places = torch.arange(total, dtype=dtype, device=starts.device)
+    return rows, take(shifts, rows).add_(places)
 
 
 def cross_pairs(

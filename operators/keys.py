@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -85,33 +86,41 @@ def unpack(codes: Tensor, parts: Sequence[Part]) -> list[tuple[Tensor, Tensor | 
     return columns[::-1]
 
 
-def pack_by_range(columns: Sequence[Tensor]) -> list[Tensor]:
+class Word(NamedTuple):
+    """Integers [n] in [0, span), or of any value where the span is beyond 2^63."""
+
+    codes: Tensor
+    span: int
+
+
+def pack_by_range(columns: Sequence[Tensor]) -> list[Word]:
     """Fewer and narrower integer columns that compare, row with row in lexicographic order, as the given ones do.
 
     `columns`: integers [n], at least one. Reads the extremes of each column (one synchronisation).
     """
     if columns[0].shape[0] == 0:
-        return [columns[0].to(torch.int8)]
+        return [Word(columns[0].to(torch.int8), 1)]
     pairs = [torch.stack(torch.aminmax(column)).to(torch.int64) for column in columns]
     extremes = torch.stack(pairs).tolist()
-    words: list[tuple[Tensor, int]] = []  # (codes, span)
+    words: list[Word] = []
     for column, (low, high) in zip(columns, extremes, strict=True):
         span = high - low + 1
         if span == 1:
             continue
-        if words and words[-1][1] * span <= _INT64_LIMIT:
-            previous, size = words[-1]
-            offsets = column.to(torch.int64) - low if low else column
-            words[-1] = ((previous * span).add_(offsets), size * span)
+        codes = column.to(torch.int64)
+        codes = codes - low if low and span <= _INT64_LIMIT else codes
+        if words and words[-1].span * span <= _INT64_LIMIT:
+            previous = words.pop()
+            words.append(Word((previous.codes * span).add_(codes), previous.span * span))
         else:
-            fits = span <= _INT64_LIMIT
-            words.append((column.to(torch.int64) - low if fits and low else column.to(torch.int64), span))
+            words.append(Word(codes, span))
     if not words:
-        return [torch.zeros(columns[0].shape, dtype=torch.int8, device=columns[0].device)]
-    return [_narrow(word, span) for word, span in words]
+        return [Word(torch.zeros(columns[0].shape, dtype=torch.int8, device=columns[0].device), 1)]
+    return [Word(narrow(word.codes, word.span), word.span) for word in words]
 
 
-def _narrow(codes: Tensor, span: int) -> Tensor:
+def narrow(codes: Tensor, span: int) -> Tensor:
+    """Integers [n] in [0, span) in the narrowest dtype: they sort faster."""
     for dtype in (torch.int8, torch.int16, torch.int32):
         if span - 1 <= torch.iinfo(dtype).max:
             return codes.to(dtype)

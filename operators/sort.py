@@ -28,9 +28,9 @@ class SortColumn(NamedTuple):
 def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
     """Row indices (int64 [n]) in the order of the columns, first column first; ties keep their order."""
     words = pack_by_range([code for column in columns for code in _codes(column)])
-    order = sort_codes(words[-1])[1]
+    order = sort_codes(words[-1].codes)[1]
     for word in reversed(words[:-1]):  # stable sorts from the last word to the first
-        order = take(order, sort_codes(take(word, order))[1])
+        order = take(order, sort_codes(take(word.codes, order))[1])
     return order
 
 
@@ -42,7 +42,7 @@ def top_rows(columns: Sequence[SortColumn], k: int) -> Tensor:
     if k * _TOP_SHARE > num_rows:
         return sort_rows(columns)[:k]
     # Rows after the k-th in the first column alone cannot be among the first k; its ties can.
-    first_word = pack_by_range(_codes(columns[0]))[0]
+    first_word = pack_by_range(_codes(columns[0]))[0].codes
     last = torch.topk(first_word, k, largest=False, sorted=False).values.max()
     candidates = row_indices(first_word <= last)
     remaining = [

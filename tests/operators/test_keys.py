@@ -111,10 +111,10 @@ def test_pack_by_range_keeps_lexicographic_order(ranges: list[tuple[int, int]]) 
         tuple(generator.choice([low, high, (low + high) // 2]) for low, high in ranges) for _ in range(40)
     ]
     words = pack_by_range([torch.tensor(column) for column in zip(*rows, strict=True)])
-    codes = list(zip(*(word.tolist() for word in words), strict=True))
+    codes = list(zip(*(word.codes.tolist() for word in words), strict=True))
     for (a, left), (b, right) in itertools.product(zip(rows, codes, strict=True), repeat=2):
         assert (left < right) == (a < b)
-    assert pack_by_range([torch.zeros(0, dtype=torch.int64)] * 3)[0].shape == (0,)
+    assert pack_by_range([torch.zeros(0, dtype=torch.int64)] * 3)[0].codes.shape == (0,)
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 100, 20_000, 40_000])
