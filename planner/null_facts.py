@@ -12,15 +12,26 @@ FieldsById = Mapping[int, Field]
 
 _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 
-#: Functions that are NULL exactly where an argument is.
-_STRICT = _COMPARISONS | frozenset(
-    ["add", "subtract", "multiply", "negate", "divide", "integer_divide", "modulo", "abs", "sign", "floor", "ceil", "round", "trunc", "sqrt", "cbrt", "exp", "ln", "log10", "log2", "log", "power", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "degrees", "radians", "is_nan", "is_inf", "is_finite", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right", "gcd", "lcm", "like", "ilike", "regexp_matches", "regexp_full_match", "regexp_replace", "regexp_extract", "starts_with", "ends_with", "contains", "substring", "left", "right", "length", "octet_length", "upper", "lower", "trim", "ltrim", "rtrim", "lpad", "rpad", "replace", "reverse", "repeat", "concat_operator", "position", "split_part", "ascii", "unicode", "chr", "translate", "add_days", "subtract_days", "subtract_dates", "to_interval", "add_intervals", "subtract_intervals", "multiply_interval", "negate_interval"]
-)
+_STRICT_NAMES = """
+    add subtract multiply negate divide integer_divide modulo abs sign floor ceil round trunc gcd lcm
+    sqrt cbrt exp ln log10 log2 log power degrees radians is_nan is_inf is_finite
+    sin cos tan asin acos atan atan2 sinh cosh tanh
+    bit_and bit_or bit_xor bit_not shift_left shift_right
+    like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
+    substring left right length octet_length upper lower trim ltrim rtrim lpad rpad replace reverse repeat
+    concat_operator position split_part ascii unicode chr translate
+    add_days subtract_days subtract_dates to_interval add_intervals subtract_intervals multiply_interval
+    negate_interval
+"""
+_STRICT_IF_FINITE_NAMES = """
+    date_part date_trunc add_interval subtract_interval subtract_timestamps date_diff date_sub last_day dayname
+    monthname
+"""
 
-#: Functions that are NULL where an argument is, and on infinite dates.
-_STRICT_IF_FINITE = frozenset(
-    ["date_part", "date_trunc", "add_interval", "subtract_interval", "subtract_timestamps", "date_diff", "date_sub", "last_day", "dayname", "monthname"]
-)
+#: Functions that are NULL exactly where an argument is ...
+_STRICT = _COMPARISONS.union(_STRICT_NAMES.split())
+#: ... and those that are NULL on infinite dates besides.
+_STRICT_IF_FINITE = frozenset(_STRICT_IF_FINITE_NAMES.split())
 
 _NEVER_NULL = frozenset(("is_null", "is_distinct_from", "is_not_distinct_from", "concat"))
 _NULL_IF_ALL_ARE = frozenset(("coalesce", "greatest", "least"))

@@ -86,39 +86,38 @@ class Facts:
         """The join's condition, split."""
         return _remember(self._keys, join, self._split)
 
-    def matches_at_most_once(self, side: LogicalPlan, keys: tuple[Expression, ...]) -> bool:
-        """True if for given key values at most one row of `side` can match."""
-        columns = {key_column(key) for key in keys}
-        if any(unique <= columns for unique in self.unique(side)):
-            return True
-        fields = self.fields(side)
-        # A unique column may hold several NULLs; an equality does not match those.
-        return any(
-            field.statistics.is_unique
-            for column in columns
-            if column is not None and (field := fields.get(column)) is not None and not field.nullable
-        )
-
     def left_at_most_once(self, join: Join) -> bool:
         """True if every left row comes out at most once."""
-        if join.join_type in _LEFT_ONLY or join.join_type is JoinType.SINGLE:
-            return True
-        return self._matches_once(join.right, self.join_keys(join).right, self.join_keys(join).null_equal)
+        return (
+            join.join_type in _LEFT_ONLY or join.join_type is JoinType.SINGLE or self.right_key_is_unique(join)
+        )
 
     def right_at_most_once(self, join: Join) -> bool:
         """True if every right row comes out at most once."""
-        return self._matches_once(join.left, self.join_keys(join).left, self.join_keys(join).null_equal)
+        return self.left_key_is_unique(join)
+
+    def right_key_is_unique(self, join: Join) -> bool:
+        """True if no two right rows match on the keys."""
+        keys = self.join_keys(join)
+        return self._matches_once(join.right, keys.right, keys.null_equal)
+
+    def left_key_is_unique(self, join: Join) -> bool:
+        """True if no two left rows match on the keys."""
+        keys = self.join_keys(join)
+        return self._matches_once(join.left, keys.left, keys.null_equal)
 
     def _matches_once(
         self, side: LogicalPlan, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]
     ) -> bool:
-        if self.matches_at_most_once(side, keys):
+        columns = {key_column(key) for key in keys}
+        if any(unique <= columns for unique in self.unique(side)):
             return True
         fields = self.fields(side)
         for key, matches_null in zip(keys, null_equal, strict=True):
             column = key_column(key)
             field = None if column is None else fields.get(column)
-            if field is not None and field.statistics.is_unique and not matches_null:
+            # A unique column may hold several NULLs; an equality does not match those.
+            if field is not None and field.statistics.is_unique and not (matches_null and field.nullable):
                 return True
         return False
 

@@ -1,0 +1,74 @@
+"""Decisions about group-bys: how keys are packed into one code, and how rows find their group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tqp.core.datatypes import TypeKind
+from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.null_facts import nullable
+from tqp.planner.physical_plan import GroupAlgorithm, KeyPacking, KeyPart
+from tqp.planner.value_ranges import FieldsById, value_range
+
+_ALWAYS_DIRECT = 65_536
+_LARGEST_DIRECT = 1 << 27
+_LARGEST_PACKED = 1 << 63
+_INT64 = (-(2**63), 2**63 - 1)
+#: Sorting a row costs about as much as clearing and reading this many accumulators.
+_ACCUMULATORS_PER_SORTED_ROW = 4.0
+
+
+def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPacking | None:
+    """A packing of the keys, NULL being code 0 of a nullable part; None if a range is unknown or 63 bits too few.
+
+    A bare dictionary-encoded string is packed by its dictionary code, a boolean as 0 and 1.
+    """
+    parts: list[KeyPart] = []
+    size = 1
+    for key in keys:
+        part = _part(key, fields)
+        if part is None:
+            return None
+        size *= part.span
+        if size >= _LARGEST_PACKED:
+            return None
+        parts.append(part)
+    return KeyPacking(tuple(parts), size) if parts else None
+
+
+def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
+    can_be_null = nullable(key, fields)
+    if key.data_type.is_integer_like:
+        known = value_range(key, fields)
+        if known is None or known[0] < _INT64[0] or known[1] > _INT64[1]:
+            return None
+        return KeyPart(known[0], known[1] - known[0] + 1 + can_be_null, can_be_null)
+    if key.data_type.kind is TypeKind.BOOLEAN:
+        return KeyPart(0, 2 + can_be_null, can_be_null)
+    field = fields.get(key.id) if isinstance(key, ColumnRef) else None
+    if field is None or not field.data_type.is_string or field.statistics.dictionary_size is None:
+        return None
+    return KeyPart(0, max(1, field.statistics.dictionary_size) + can_be_null, can_be_null)
+
+
+def choose_grouping(
+    keys: Sequence[Expression],
+    fields: FieldsById,
+    packing: KeyPacking | None,
+    input_rows: float,
+    disabled_rules: frozenset[str],
+) -> GroupAlgorithm:
+    """DIRECT while the key range is small against the rows, CLUSTERED on a sorted key, else SORT."""
+    if not keys:
+        return GroupAlgorithm.SINGLE
+    small = packing is not None and packing.size <= _ALWAYS_DIRECT
+    if len(keys) == 1 and not small and "clustered_aggregate" not in disabled_rules:
+        key = keys[0]
+        field = fields.get(key.id) if isinstance(key, ColumnRef) else None
+        if field is not None and field.statistics.is_sorted and not field.nullable:
+            return GroupAlgorithm.CLUSTERED
+    if packing is not None and "direct_aggregate" not in disabled_rules:
+        dense = packing.size <= min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
+        if small or dense:
+            return GroupAlgorithm.DIRECT
+    return GroupAlgorithm.SORT

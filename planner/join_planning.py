@@ -1,0 +1,186 @@
+"""Decisions about joins: which side is built, how keys are packed, which algorithm finds the build rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tqp.core.schema import Field
+from tqp.planner.expressions import ColumnRef, Expression, Literal, transform
+from tqp.planner.join_keys import JoinKeys
+from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Shared, UnionAll, as_nullable
+from tqp.planner.null_facts import nullable
+from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking, KeyPart
+from tqp.planner.value_ranges import FieldsById, Range, value_range
+
+# Nanoseconds a row on one CPU core, rounded; only their ratios matter.
+_PROBE = 3.0
+_BUILD = 8.0  # build rows are materialised, probe rows streamed
+_SORT = 15.0  # build rows with duplicate keys are sorted into a directory
+_BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
+_TABLE_ENTRY = 3.0  # filling one fresh entry of a position table
+
+_ALWAYS_DENSE = 1 << 20
+_LARGEST_TABLE = 1 << 28
+_LARGEST_PACKED = 1 << 62
+_INT64 = (-(2**63), 2**63 - 1)
+_SWAP_GAIN = 0.7
+
+#: Joins that ask whether a build row exists, not which: without a residual, duplicates of a key change nothing.
+_EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+
+
+def should_swap(left_rows: float, right_rows: float, left_is_unique: bool, right_is_unique: bool) -> bool:
+    """True if building on the left and streaming the right is clearly cheaper (INNER joins only)."""
+    as_written = _side_cost(left_rows, right_rows, right_is_unique)
+    return _side_cost(right_rows, left_rows, left_is_unique) < _SWAP_GAIN * as_written
+
+
+def _side_cost(probe_rows: float, build_rows: float, is_unique: bool) -> float:
+    return build_rows * (_BUILD if is_unique else _BUILD + _SORT) + probe_rows * _PROBE
+
+
+def pack_join_keys(
+    keys: JoinKeys, probe: FieldsById, build: FieldsById, filtered: Sequence[Range] | None
+) -> KeyPacking | None:
+    """A packing that covers the values of both sides, and the `filtered` ranges where a runtime filter looks keys up.
+
+    A part is nullable only where NULLs match; elsewhere a row with a NULL key is dropped before it is packed.
+    """
+    parts: list[KeyPart] = []
+    size = 1
+    for position, (left, right, null_equal) in enumerate(
+        zip(keys.left, keys.right, keys.null_equal, strict=True)
+    ):
+        if left.data_type != right.data_type or not left.data_type.is_integer_like:
+            return None
+        known = [value_range(left, probe), value_range(right, build)]
+        if filtered is not None:
+            known.append(filtered[position])
+        ranges = [pair for pair in known if pair is not None]
+        if len(ranges) < len(known):
+            return None
+        low, high = min(pair[0] for pair in ranges), max(pair[1] for pair in ranges)
+        if low < _INT64[0] or high > _INT64[1]:
+            return None
+        span = high - low + 1 + null_equal
+        size *= span
+        if size >= _LARGEST_PACKED:
+            return None
+        parts.append(KeyPart(low, span, null_equal))
+    return KeyPacking(tuple(parts), size) if parts else None
+
+
+def choose_algorithm(
+    join_type: JoinType,
+    keys: JoinKeys,
+    packing: KeyPacking | None,
+    build_is_unique: bool,
+    probe_rows: float,
+    build_rows: float,
+    device_type: str,
+    disabled_rules: frozenset[str],
+) -> JoinAlgorithm:
+    """LOOKUP or DIRECTORY over a dense key range, else BUCKET (SORT on CUDA); NESTED_LOOP without keys."""
+    if not keys.left:
+        return JoinAlgorithm.NESTED_LOOP
+    if packing is not None and _is_dense(packing.size, probe_rows, build_rows):
+        existence = join_type in _EXISTENCE and not keys.residual
+        if (build_is_unique or existence) and "lookup_join" not in disabled_rules:
+            return JoinAlgorithm.LOOKUP
+        if "directory_join" not in disabled_rules:
+            return JoinAlgorithm.DIRECTORY
+    return JoinAlgorithm.SORT if device_type == "cuda" else JoinAlgorithm.BUCKET
+
+
+def _is_dense(size: int, probe_rows: float, build_rows: float) -> bool:
+    if size > _LARGEST_TABLE:
+        return False
+    dense = size * _TABLE_ENTRY + (probe_rows + build_rows) * _PROBE
+    return size <= _ALWAYS_DENSE or dense <= (probe_rows + build_rows) * _BUCKET
+
+
+def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, build: FieldsById) -> JoinKeys:
+    """The keys with IS NOT DISTINCT FROM turned into = where one side is never NULL (then no two NULLs meet).
+
+    Not where NULL and false differ.
+    """
+    if not any(keys.null_equal) or join_type in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+        return keys
+    null_equal = tuple(
+        matches and nullable(left, probe) and nullable(right, build)
+        for left, right, matches in zip(keys.left, keys.right, keys.null_equal, strict=True)
+    )
+    return replace(keys, null_equal=null_equal)
+
+
+def plain_join_type(join_type: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById) -> JoinType:
+    """ANTI for a NULL_AWARE_ANTI join whose condition is never NULL."""
+    if join_type is not JoinType.NULL_AWARE_ANTI:
+        return join_type
+    both = {**probe, **build}
+    parts = (*keys.left, *keys.right, *keys.residual)
+    return join_type if any(nullable(part, both) for part in parts) else JoinType.ANTI
+
+
+def flip(keys: JoinKeys) -> JoinKeys:
+    """The keys with the sides exchanged."""
+    return replace(keys, left=keys.right, right=keys.left)
+
+
+class FreshIds:
+    """Hands out column ids and Shared identifiers that the query does not use yet."""
+
+    def __init__(self, next_id: int, next_shared: int) -> None:
+        self._next_id = next_id
+        self._next_shared = next_shared
+
+    def field(self, field: Field) -> Field:
+        """The field under a new id."""
+        self._next_id += 1
+        return replace(field, id=self._next_id - 1)
+
+    def shared(self) -> int:
+        self._next_shared += 1
+        return self._next_shared - 1
+
+
+def expand_full_join(join: Join, fresh: FreshIds) -> LogicalPlan:
+    """left FULL JOIN right = (left LEFT JOIN right) UNION ALL (right ANTI left, the left columns NULL).
+
+    Both inputs are shared, so each is computed once.
+    """
+    left, right = join.left, join.right
+    left_shared, right_shared = fresh.shared(), fresh.shared()
+
+    def copy() -> tuple[Shared, Shared, Expression]:
+        left_fields = tuple(fresh.field(field) for field in left.schema)
+        right_fields = tuple(fresh.field(field) for field in right.schema)
+        renamed = {
+            old.id: new
+            for old, new in zip(left.schema + right.schema, left_fields + right_fields, strict=True)
+        }
+        condition = transform(
+            join.condition,
+            lambda node: (
+                ColumnRef(renamed[node.id].id, node.data_type, node.name)
+                if isinstance(node, ColumnRef) and node.id in renamed
+                else node
+            ),
+        )
+        return Shared(left, left_shared, left_fields), Shared(right, right_shared, right_fields), condition
+
+    first_left, first_right, first_condition = copy()
+    matched = Join(first_left, first_right, JoinType.LEFT, first_condition)
+    second_left, second_right, second_condition = copy()
+    unmatched = Join(second_right, second_left, JoinType.ANTI, second_condition)
+    padding = tuple(fresh.field(field) for field in as_nullable(left.schema))
+    padded = Project(
+        unmatched,
+        padding + second_right.fields,
+        (
+            *(Literal(None, field.data_type) for field in padding),
+            *(ColumnRef(field.id, field.data_type, field.name) for field in second_right.fields),
+        ),
+    )
+    return UnionAll((matched, padded), as_nullable(left.schema + right.schema))

@@ -1,0 +1,385 @@
+"""From the optimized logical plan to the physical one: algorithms chosen, columns pruned, runtime filters placed.
+
+Works top-down with the columns that are used above and the runtime filters on their way down, and builds the nodes on
+the way back up, when the fields of their inputs are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from tqp.core.schema import Field, Schema
+from tqp.planner import physical_plan as physical
+from tqp.planner.aggregate_planning import choose_grouping, pack_group_keys
+from tqp.planner.cardinality import Estimator
+from tqp.planner.expressions import ColumnRef, Expression, column_ids, conjuncts
+from tqp.planner.field_facts import (
+    Fields,
+    aggregate_fields,
+    filter_fields,
+    join_fields,
+    project_field,
+    union_field,
+    values_field,
+)
+from tqp.planner.filter_order import order_conjuncts
+from tqp.planner.join_planning import (
+    FreshIds,
+    choose_algorithm,
+    expand_full_join,
+    flip,
+    match_plain_nulls,
+    pack_join_keys,
+    plain_join_type,
+    should_swap,
+)
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Sort,
+    UnionAll,
+    Values,
+    walk_plan,
+)
+from tqp.planner.physical_plan import JoinAlgorithm, PhysicalPlan
+from tqp.planner.properties import Facts, sorted_fields
+from tqp.planner.runtime_filters import (
+    Requests,
+    bare_columns,
+    columns_of,
+    pass_operator,
+    place,
+    request_filter,
+    split,
+    stops_above,
+)
+
+#: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
+PHYSICAL_RULES = (
+    "topk",
+    "runtime_filters",
+    "filter_order",
+    "swap_join_sides",
+    "lookup_join",
+    "directory_join",
+    "direct_aggregate",
+    "clustered_aggregate",
+)
+
+_KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalOptions:
+    """`device_type` as in torch ('cpu', 'cuda', ...); `disabled_rules` from `PHYSICAL_RULES`."""
+
+    device_type: str = "cpu"
+    disabled_rules: frozenset[str] = frozenset()
+
+
+def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> PhysicalPlan:
+    """The physical plan of a logical plan without subqueries; its fields are those of `plan.schema`, in that order."""
+    planner = _Planner(options or PhysicalOptions(), plan)
+    return planner.with_schema(planner.plan(plan, _ids(plan.schema), ()), plan.schema, keep_names=True)
+
+
+class _Planner:
+    def __init__(self, options: PhysicalOptions, root: LogicalPlan) -> None:
+        self.options = options
+        self.facts = Facts()
+        self.estimator = Estimator(self.facts)
+        self._root = root
+        self._fresh: FreshIds | None = None
+        self._shared: dict[int, PhysicalPlan] = {}
+        self._next_join = 0
+
+    def is_on(self, rule: str) -> bool:
+        return rule not in self.options.disabled_rules
+
+    def plan(self, plan: LogicalPlan, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        """The plan for `required` columns of the output, with each of the `requests` placed in it or dropped."""
+        if requests and (
+            stops_above(plan) or not isinstance(plan, Filter | Project | Join | Aggregate | Sort)
+        ):
+            below = self.plan(plan, required | columns_of(requests), ())
+            return place(below, requests)
+        match plan:
+            case Scan():
+                return self._scan(plan, required)
+            case Values():
+                return self._values(plan, required)
+            case Filter():
+                return self._filter(plan, required, requests)
+            case Project():
+                return self._project(plan, required, requests)
+            case Join():
+                return self._join(plan, required, requests)
+            case Aggregate():
+                return self._aggregate(plan, required, requests)
+            case Sort():
+                return self._sort(plan, required, requests, None)
+            case Limit():
+                return self._limit(plan, required)
+            case UnionAll():
+                return self._union(plan, required)
+            case Shared():
+                return self._share(plan)
+        raise AssertionError(f"no physical form of {type(plan).__name__}")
+
+    def with_schema(self, plan: PhysicalPlan, schema: Schema, keep_names: bool = False) -> PhysicalPlan:
+        """The plan with exactly the columns of `schema`, in its order."""
+        same = [field.id for field in plan.fields] == [field.id for field in schema]
+        if same and not (keep_names and any(a.name != b.name for a, b in zip(plan.fields, schema))):
+            return plan
+        by_id = _by_id(plan.fields)
+        fields = tuple(replace(by_id[field.id], name=field.name) for field in schema)
+        outputs = tuple(ColumnRef(field.id, field.data_type, by_id[field.id].name) for field in schema)
+        return physical.Project(fields, plan.estimated_rows, plan.max_rows, plan, outputs)
+
+    def _rows(self, plan: LogicalPlan, *inputs: tuple[LogicalPlan, PhysicalPlan]) -> float:
+        """The logical estimate, cut by the share that runtime filters below leave of the inputs."""
+        rows = self.estimator.rows(plan)
+        for logical, planned in inputs:
+            expected = self.estimator.rows(logical)
+            if expected > 0.0:
+                rows *= min(1.0, planned.estimated_rows / expected)
+        return rows
+
+    def _scan(self, plan: Scan, required: frozenset[int]) -> PhysicalPlan:
+        pairs = [pair for pair in zip(plan.columns, plan.fields, strict=True) if pair[1].id in required]
+        return physical.TableScan(
+            tuple(field for _, field in pairs),
+            self.estimator.rows(plan),
+            self.facts.max_rows(plan),
+            plan.table,
+            plan.table_name,
+            tuple(column for column, _ in pairs),
+        )
+
+    def _values(self, plan: Values, required: frozenset[int]) -> PhysicalPlan:
+        kept = [position for position, field in enumerate(plan.fields) if field.id in required]
+        rows = tuple(tuple(row[position] for position in kept) for row in plan.rows)
+        fields = tuple(
+            values_field(plan.fields[position], [row[position] for row in plan.rows]) for position in kept
+        )
+        return physical.ValuesScan(fields, float(len(rows)), len(rows), rows)
+
+    def _filter(self, plan: Filter, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        below = self.plan(plan.input, required | column_ids(plan.condition), requests)
+        parts, fields = conjuncts(plan.condition), _by_id(below.fields)
+        if self.is_on("filter_order"):
+            parts = order_conjuncts(parts, fields, self.estimator)
+        return physical.Filter(
+            _kept(filter_fields(fields, parts).values(), required),
+            self._rows(plan, (plan.input, below)),
+            self.facts.max_rows(plan),
+            below,
+            parts,
+        )
+
+    def _project(self, plan: Project, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        inside, outside = split(requests, bare_columns(plan.outputs))
+        required |= columns_of(outside)
+        pairs = [pair for pair in zip(plan.fields, plan.outputs, strict=True) if pair[0].id in required]
+        outputs = tuple(output for _, output in pairs)
+        below = self.plan(plan.input, _columns(outputs), inside)
+        if not all(isinstance(output, ColumnRef) and output.id == field.id for field, output in pairs):
+            known = _by_id(below.fields)
+            fields = tuple(project_field(field, output, known) for field, output in pairs)
+            below = physical.Project(fields, below.estimated_rows, below.max_rows, below, outputs)
+        return place(below, outside)
+
+    def _aggregate(self, plan: Aggregate, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        inside, outside = split(requests, bare_columns(plan.keys))
+        required |= columns_of(outside)
+        measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
+        kept = [(field, call) for field, call in measures if field.id in required]
+        aggregates = tuple(call for _, call in kept)
+        below = self.plan(plan.input, _columns((*plan.keys, *aggregates)), pass_operator(inside))
+        known = _by_id(below.fields)
+        packing = pack_group_keys(plan.keys, known)
+        algorithm = choose_grouping(
+            plan.keys, known, packing, below.estimated_rows, self.options.disabled_rules
+        )
+        fields = aggregate_fields(
+            known,
+            plan.key_fields,
+            plan.keys,
+            [field for field, _ in kept],
+            aggregates,
+            self.facts.max_rows(plan.input),
+        )
+        rows = min(self._rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
+        grouped = physical.Aggregate(
+            tuple(fields), rows, self.facts.max_rows(plan), below, algorithm, plan.keys, aggregates, packing
+        )
+        return place(grouped, outside)
+
+    def _sort(
+        self, plan: Sort, required: frozenset[int], requests: Requests, limit: Limit | None
+    ) -> PhysicalPlan:
+        below = self.plan(plan.input, required | _columns(plan.expressions), requests)
+        fields = _kept(sorted_fields(plan, _by_id(below.fields)).values(), required)
+        if limit is None or limit.limit is None:
+            return physical.Sort(fields, below.estimated_rows, below.max_rows, below, plan.keys)
+        rows = min(float(limit.limit), max(0.0, below.estimated_rows - limit.offset))
+        return physical.Sort(
+            fields, rows, self.facts.max_rows(limit), below, plan.keys, limit.limit, limit.offset
+        )
+
+    def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
+        if plan.limit is not None and self.is_on("topk"):
+            if isinstance(plan.input, Sort):
+                return self._sort(plan.input, required, (), plan)
+            if isinstance(plan.input, Project) and isinstance(plan.input.input, Sort):
+                # A projection keeps rows and order, so the limit may come before it.
+                projection = plan.input
+                return self._project(
+                    replace(projection, input=replace(plan, input=projection.input)), required, ()
+                )
+        below = self.plan(plan.input, required, ())
+        rows = max(0.0, below.estimated_rows - plan.offset)
+        rows = rows if plan.limit is None else min(rows, float(plan.limit))
+        return physical.Limit(below.fields, rows, self.facts.max_rows(plan), below, plan.limit, plan.offset)
+
+    def _union(self, plan: UnionAll, required: frozenset[int]) -> PhysicalPlan:
+        kept = [position for position, field in enumerate(plan.fields) if field.id in required]
+        branches: list[PhysicalPlan] = []
+        for branch in plan.branches:
+            schema = tuple(branch.schema[position] for position in kept)
+            branches.append(self.with_schema(self.plan(branch, _ids(schema), ()), schema))
+        fields = tuple(
+            union_field(plan.fields[position], [branch.fields[column] for branch in branches])
+            for column, position in enumerate(kept)
+        )
+        rows = sum(branch.estimated_rows for branch in branches)
+        return physical.UnionAll(fields, rows, self.facts.max_rows(plan), tuple(branches))
+
+    def _share(self, plan: Shared) -> PhysicalPlan:
+        below = self._shared.get(plan.identifier)
+        if below is None:
+            schema = plan.input.schema
+            below = self.with_schema(self.plan(plan.input, _ids(schema), ()), schema)
+            self._shared[plan.identifier] = below
+        fields = tuple(
+            Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
+            for field, source in zip(plan.fields, below.fields, strict=True)
+        )
+        return physical.Shared(fields, below.estimated_rows, below.max_rows, below, plan.identifier)
+
+    def _join(self, plan: Join, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        if plan.join_type is JoinType.FULL:
+            expanded = expand_full_join(plan, self._fresh_ids())
+            return place(self.plan(expanded, required | columns_of(requests), ()), requests)
+        identifier = self._next_join
+        self._next_join += 1
+        probe, build, keys = plan.left, plan.right, self.facts.join_keys(plan)
+        probe_unique, build_unique = self.facts.left_key_is_unique(plan), self.facts.right_key_is_unique(plan)
+        if (
+            plan.join_type is JoinType.INNER
+            and self.is_on("swap_join_sides")
+            and should_swap(
+                self.estimator.rows(probe), self.estimator.rows(build), probe_unique, build_unique
+            )
+        ):
+            probe, build, keys = build, probe, flip(keys)
+            probe_unique, build_unique = build_unique, probe_unique
+
+        probe_ids, build_ids = self.facts.fields(probe), self.facts.fields(build)
+        into_probe, others = split(requests, probe_ids)
+        into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
+        needed = required | columns_of(here) | _columns(keys.residual)
+        built = self.plan(
+            build, (needed & build_ids.keys()) | _columns(keys.right), pass_operator(into_build)
+        )
+        own = (
+            request_filter(identifier, plan.join_type, keys, probe, build, self.estimator)
+            if self.is_on("runtime_filters")
+            else None
+        )
+        downward: Requests = pass_operator(into_probe) + ((own,) if own is not None else ())
+        probed = self.plan(probe, (needed & probe_ids.keys()) | _columns(keys.left), downward)
+
+        left, right = _by_id(probed.fields), _by_id(built.fields)
+        keys = match_plain_nulls(keys, plan.join_type, left, right)
+        join_type = plain_join_type(plan.join_type, keys, left, right)
+        packing = pack_join_keys(keys, left, right, own.ranges if own is not None else None)
+        algorithm = choose_algorithm(
+            join_type,
+            keys,
+            packing,
+            build_unique,
+            probed.estimated_rows,
+            built.estimated_rows,
+            self.options.device_type,
+            self.options.disabled_rules,
+        )
+        in_order = join_type in _KEEPS_PROBE_ORDER or (
+            join_type is JoinType.INNER and algorithm is JoinAlgorithm.LOOKUP
+        )
+        known = join_fields(
+            left,
+            right,
+            join_type,
+            keys,
+            plan.mark,
+            left_once=build_unique or plan.join_type is JoinType.SINGLE,
+            right_once=probe_unique,
+            keeps_left_order=in_order,
+        )
+        rows = self._rows(plan, (probe, probed), (build, built))
+        if own is not None and own.ranges is not None:  # the join itself drops what its filter dropped before
+            rows /= max(own.share, 1e-9)
+        joined = physical.Join(
+            _kept(known.values(), required | columns_of(here)),
+            min(rows, self.estimator.rows(plan)),
+            self.facts.max_rows(plan),
+            identifier,
+            probed,
+            built,
+            join_type,
+            algorithm,
+            keys.left,
+            keys.right,
+            keys.null_equal,
+            keys.residual,
+            packing,
+            plan.mark,
+        )
+        return place(joined, here)
+
+    def _fresh_ids(self) -> FreshIds:
+        if self._fresh is None:
+            nodes = list(walk_plan(self._root))
+            last_id = max((field.id for node in nodes for field in _own_fields(node)), default=-1)
+            last_shared = max((node.identifier for node in nodes if isinstance(node, Shared)), default=-1)
+            self._fresh = FreshIds(last_id + 1, last_shared + 1)
+        return self._fresh
+
+
+def _own_fields(plan: LogicalPlan) -> Schema:
+    return plan.schema if not isinstance(plan, Filter | Sort | Limit) else ()
+
+
+def _by_id(fields: Schema) -> Fields:
+    return {field.id: field for field in fields}
+
+
+def _ids(fields: Schema) -> frozenset[int]:
+    return frozenset(field.id for field in fields)
+
+
+def _columns(expressions: Iterable[Expression]) -> frozenset[int]:
+    return frozenset().union(*(column_ids(expression) for expression in expressions))
+
+
+def _kept(fields: Iterable[Field], required: frozenset[int]) -> Schema:
+    return tuple(field for field in fields if field.id in required)

@@ -1,0 +1,110 @@
+"""Runtime filters: a join's build keys prune rows deep inside its probe side, before other joins and group-bys.
+
+A request travels down with the planning of the probe side, towards where its key columns come from; `place` puts it
+there if it has passed an operator on its way that it saves work (right below its own join it would repeat that join).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tqp.planner.cardinality import Estimator
+from tqp.planner.expressions import ColumnRef, Expression, column_ids
+from tqp.planner.join_keys import JoinKeys
+from tqp.planner.logical_plan import Filter, JoinType, LogicalPlan, Project, Scan, Shared, Values
+from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter
+from tqp.planner.value_ranges import Range, value_range
+
+#: A filter that keeps more than this share of the keys is not worth its look-ups.
+_LARGEST_SHARE = 0.5
+_FEWEST_ROWS = 256.0
+
+
+@dataclass(slots=True)
+class FilterRequest:
+    """A filter on its way down; one object for one filter, changed as it travels.
+
+    `ranges`, set where it is placed: what the keys can be there, which the join's key packing must cover.
+    """
+
+    join: int
+    keys: tuple[Expression, ...]
+    share: float
+    has_passed: bool = False
+    ranges: tuple[Range, ...] | None = None
+
+    def columns(self) -> frozenset[int]:
+        """Ids of the columns the keys read."""
+        return frozenset().union(*(column_ids(key) for key in self.keys))
+
+
+Requests = tuple[FilterRequest, ...]
+
+
+def request_filter(
+    identifier: int,
+    join_type: JoinType,
+    keys: JoinKeys,
+    probe: LogicalPlan,
+    build: LogicalPlan,
+    estimator: Estimator,
+) -> FilterRequest | None:
+    """The filter of a join on the rows of its probe side, if it would drop enough of them."""
+    if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
+        return None
+    if _is_leaf(probe) or not all(key.data_type.is_integer_like for key in keys.left):
+        return None
+    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
+    return FilterRequest(identifier, keys.left, share) if share <= _LARGEST_SHARE else None
+
+
+def split(requests: Requests, ids: Collection[int]) -> tuple[Requests, Requests]:
+    """(those whose keys read only the columns `ids`, the others)."""
+    inside = tuple(request for request in requests if all(column in ids for column in request.columns()))
+    return inside, tuple(request for request in requests if request not in inside)
+
+
+def pass_operator(requests: Requests) -> Requests:
+    """Note that the requests go below an operator that they save work."""
+    for request in requests:
+        request.has_passed = True
+    return requests
+
+
+def columns_of(requests: Requests) -> frozenset[int]:
+    """Ids of all columns the requests read."""
+    return frozenset().union(*(request.columns() for request in requests))
+
+
+def stops_above(plan: LogicalPlan) -> bool:
+    """True for a chain of filters on stored rows: the runtime filter looks up only the rows those leave."""
+    return isinstance(plan, Filter) and _is_leaf(plan)
+
+
+def bare_columns(outputs: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns that pass through unchanged."""
+    return frozenset(output.id for output in outputs if isinstance(output, ColumnRef))
+
+
+def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
+    """The plan under those of the requests that are worth it here."""
+    fields = {field.id: field for field in plan.fields} if requests else {}
+    for request in requests:
+        if not request.has_passed or plan.estimated_rows < _FEWEST_ROWS:
+            continue
+        ranges = [value_range(key, fields) for key in request.keys]
+        known = tuple(pair for pair in ranges if pair is not None)
+        if len(known) < len(ranges):
+            continue
+        request.ranges = known
+        rows = plan.estimated_rows * request.share
+        # The filter may let more rows pass than it should, so it adds nothing to what is known of the columns.
+        plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join)
+    return plan
+
+
+def _is_leaf(plan: LogicalPlan) -> bool:
+    while isinstance(plan, Filter | Project):
+        plan = plan.input
+    return isinstance(plan, Scan | Values | Shared)
