@@ -1,0 +1,55 @@
+"""`python -m tests.complete_slt [FILE ...]`: writes what DuckDB answers into `.slt` files (default: all of them).
+
+Every record is reviewed by reading the difference that this leaves. A query that DuckDB refuses, or a `statement error`
+that it accepts, is reported and left as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+
+from tests import sqllogic
+
+
+def complete(path: Path) -> list[str]:
+    """Rewrites the file; returns what is wrong with it."""
+    records = sqllogic.parse(path.read_text(encoding="utf-8"))
+    connection = sqllogic.set_up(records)
+    problems = []
+    for record in records:
+        where = f"{path.name}:{record.line}"
+        if record.kind == "query":
+            try:
+                answer = connection.sql(record.sql, params=record.params).to_arrow_table()
+            except duckdb.Error as error:
+                problems.append(f"{where}: DuckDB refuses: {str(error).splitlines()[0]}")
+                continue
+            record.head[1:2] = [sqllogic.type_letters(answer.schema)]
+            record.expected = sqllogic.rows(answer, record.sort)
+        elif record.kind == "statement error":
+            try:
+                connection.sql(record.sql, params=record.params).to_arrow_table()
+            except duckdb.Error:
+                continue
+            problems.append(f"{where}: DuckDB accepts {record.sql!r}")
+    path.write_text("\n\n".join(map(_text, records)) + "\n", encoding="utf-8")
+    return problems
+
+
+def _text(record: sqllogic.Record) -> str:
+    return "\n".join(record.comment) if record.head == ["comment"] else str(record)
+
+
+def main(arguments: list[str]) -> int:
+    """Completes the files that `arguments` name."""
+    paths = [Path(argument) for argument in arguments] or sorted(sqllogic.DIRECTORY.glob("**/*.slt"))
+    problems = [problem for path in paths for problem in complete(path)]
+    print("\n".join(problems) or f"{len(paths)} files completed")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

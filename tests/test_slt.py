@@ -1,0 +1,75 @@
+"""Every record of `tests/slt`, as a readable specification of behaviour; see `tests/sqllogic.py` for the format."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tqp
+from tests import sqllogic
+
+FILES = sorted(sqllogic.DIRECTORY.glob("**/*.slt"))
+
+#: The same records must hold however the work is cut up.
+SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "tiny": {"batch_rows": 3, "threads": 2}}
+
+
+@cache
+def _records(path: Path) -> list[sqllogic.Record]:
+    return sqllogic.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def _connection(path: Path, setting: str) -> tqp.Connection:
+    connection = tqp.connect(**SETTINGS[setting])
+    with sqllogic.set_up(_records(path)) as oracle:
+        for name, table in sqllogic.tables(oracle).items():
+            connection.register(name, table)
+    return connection
+
+
+def _cases(kind: str) -> list[Any]:
+    return [
+        pytest.param(path, index, id=f"{path.stem}:{record.line}")
+        for path in FILES
+        for index, record in enumerate(_records(path))
+        if record.kind == kind
+    ]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(("path", "index"), _cases("query"))
+def test_query(path: Path, index: int, setting: str) -> None:
+    record = _records(path)[index]
+    answer = _connection(path, setting).sql(record.sql, params=record.params).to_arrow()
+    letters = sqllogic.type_letters(answer.schema)
+    assert letters == record.head[1], f"types of\n{record.sql}"
+    actual = sqllogic.rows(answer, record.sort)
+    if not sqllogic.same_rows(actual, record.expected, letters):
+        assert actual == record.expected, f"rows of\n{record.sql}"
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(("path", "index"), _cases("statement error"))
+def test_error(path: Path, index: int, setting: str) -> None:
+    record = _records(path)[index]
+    with pytest.raises(tqp.Error) as caught:
+        _connection(path, setting).sql(record.sql, params=record.params).to_arrow()
+    pattern = "\n".join(record.expected).removeprefix("<REGEX>:")
+    assert re.search(pattern, f"{type(caught.value).__name__}: {caught.value}", re.IGNORECASE)
+
+
+def test_records_are_many_and_labels_agree() -> None:
+    records = [record for path in FILES for record in _records(path)]
+    assert sum(record.kind != "statement ok" for record in records) >= 300
+    for path in FILES:
+        by_label: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        for record in _records(path):
+            if record.label:
+                by_label[record.label].add(tuple(record.expected))
+        assert all(len(answers) == 1 for answers in by_label.values()), path
