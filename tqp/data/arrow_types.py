@@ -1,0 +1,137 @@
+"""Logical types as Arrow types and back; the one place that says which Arrow types tqp accepts."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from tqp.core import datatypes
+from tqp.core.datatypes import MAX_DECIMAL_PRECISION, DataType, TypeKind
+from tqp.core.errors import UnsupportedError
+
+_FROM_ARROW: dict[pa.DataType, DataType] = {
+    pa.null(): datatypes.NULL,
+    pa.bool_(): datatypes.BOOLEAN,
+    pa.int8(): datatypes.TINYINT,
+    pa.int16(): datatypes.SMALLINT,
+    pa.int32(): datatypes.INTEGER,
+    pa.int64(): datatypes.BIGINT,
+    pa.uint8(): datatypes.UTINYINT,
+    pa.uint16(): datatypes.USMALLINT,
+    pa.uint32(): datatypes.UINTEGER,
+    pa.uint64(): datatypes.UBIGINT,
+    pa.float16(): datatypes.FLOAT,
+    pa.float32(): datatypes.FLOAT,
+    pa.float64(): datatypes.DOUBLE,
+    pa.string(): datatypes.VARCHAR,
+    pa.large_string(): datatypes.VARCHAR,
+    pa.string_view(): datatypes.VARCHAR,
+    pa.binary(): datatypes.BLOB,
+    pa.large_binary(): datatypes.BLOB,
+    pa.binary_view(): datatypes.BLOB,
+    pa.date32(): datatypes.DATE,
+    pa.date64(): datatypes.DATE,
+    pa.time32("s"): datatypes.TIME,
+    pa.time32("ms"): datatypes.TIME,
+    pa.time64("us"): datatypes.TIME,
+    pa.time64("ns"): datatypes.TIME,
+    pa.timestamp("s"): datatypes.TIMESTAMP_S,
+    pa.timestamp("ms"): datatypes.TIMESTAMP_MS,
+    pa.timestamp("us"): datatypes.TIMESTAMP,
+    pa.timestamp("ns"): datatypes.TIMESTAMP_NS,
+    pa.month_day_nano_interval(): datatypes.INTERVAL,
+}
+
+_TO_ARROW: dict[TypeKind, pa.DataType] = {
+    TypeKind.NULL: pa.null(),
+    TypeKind.BOOLEAN: pa.bool_(),
+    TypeKind.TINYINT: pa.int8(),
+    TypeKind.SMALLINT: pa.int16(),
+    TypeKind.INTEGER: pa.int32(),
+    TypeKind.BIGINT: pa.int64(),
+    TypeKind.HUGEINT: pa.decimal128(
+        38, 0
+    ),  # what DuckDB exports, though 39 digits need more than it declares
+    TypeKind.UTINYINT: pa.uint8(),
+    TypeKind.USMALLINT: pa.uint16(),
+    TypeKind.UINTEGER: pa.uint32(),
+    TypeKind.UBIGINT: pa.uint64(),
+    TypeKind.FLOAT: pa.float32(),
+    TypeKind.DOUBLE: pa.float64(),
+    TypeKind.VARCHAR: pa.string(),
+    TypeKind.BLOB: pa.binary(),
+    TypeKind.DATE: pa.date32(),
+    TypeKind.TIME: pa.time64("us"),
+    TypeKind.TIMESTAMP_S: pa.timestamp("s"),
+    TypeKind.TIMESTAMP_MS: pa.timestamp("ms"),
+    TypeKind.TIMESTAMP: pa.timestamp("us"),
+    TypeKind.TIMESTAMP_NS: pa.timestamp("ns"),
+    TypeKind.TIMESTAMP_TZ: pa.timestamp("us", tz="UTC"),
+    TypeKind.INTERVAL: pa.month_day_nano_interval(),
+}
+
+
+def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
+    """The logical type of an Arrow column named `column`; raises UnsupportedError naming both where there is none.
+
+    >>> str(data_type_of(pa.dictionary(pa.int8(), pa.string_view()), "city"))
+    'VARCHAR'
+    """
+    known = _FROM_ARROW.get(arrow_type)
+    if known is not None:
+        return known
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return data_type_of(extension_storage(arrow_type, column), column)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return data_type_of(arrow_type.value_type, column)
+    if pa.types.is_decimal(arrow_type):
+        return _decimal_type(arrow_type, column)
+    if pa.types.is_timestamp(arrow_type):  # the dictionary above has those without a zone
+        return datatypes.TIMESTAMP_TZ
+    if pa.types.is_duration(arrow_type):
+        return datatypes.INTERVAL
+    if pa.types.is_fixed_size_binary(arrow_type):
+        return datatypes.BLOB
+    if pa.types.is_fixed_size_list(arrow_type):
+        if arrow_type.value_type in (pa.float32(), pa.float16()) and arrow_type.list_size > 0:
+            return datatypes.array(arrow_type.list_size)
+        raise UnsupportedError(
+            f'column "{column}" has the Arrow type {arrow_type}; of fixed-size lists only those of 32-bit floats are'
+            " supported: cast the elements to float"
+        )
+    raise UnsupportedError(
+        f'column "{column}" has the Arrow type {arrow_type}, which tqp does not support: leave the column out or cast'
+        " it before registering the table"
+    )
+
+
+def arrow_type_of(data_type: DataType) -> pa.DataType:
+    """The Arrow type in which a result column of this type leaves; DuckDB's choice."""
+    if data_type.is_decimal:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.kind is TypeKind.ARRAY:
+        return pa.list_(pa.float32(), data_type.size)
+    return _TO_ARROW[data_type.kind]
+
+
+def extension_storage(arrow_type: pa.BaseExtensionType, column: str) -> pa.DataType:
+    """The type that an extension type's values are read as; only types whose storage means the same are accepted."""
+    if arrow_type.extension_name in ("arrow.json", "arrow.fixed_shape_tensor"):
+        return arrow_type.storage_type
+    raise UnsupportedError(
+        f'column "{column}" has the Arrow extension type {arrow_type}, which tqp does not support: cast it to its'
+        " storage type before registering the table"
+    )
+
+
+def _decimal_type(arrow_type: pa.DataType, column: str) -> DataType:
+    """Arrow allows a scale below 0 or above the precision; SQL does not, so the precision grows to hold the same values."""
+    precision, scale = arrow_type.precision, arrow_type.scale
+    if scale < 0:
+        precision, scale = precision - scale, 0
+    precision = max(precision, scale)
+    if precision > MAX_DECIMAL_PRECISION:
+        raise UnsupportedError(
+            f'column "{column}" has the Arrow type {arrow_type}; decimals have at most {MAX_DECIMAL_PRECISION} digits:'
+            f" cast it to decimal128({MAX_DECIMAL_PRECISION}, scale)"
+        )
+    return datatypes.decimal(precision, scale)

@@ -1,0 +1,49 @@
+"""Moving columns between devices, and what memory they take."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import BindError
+from tqp.data.column import Column
+from tqp.data.strings import Strings
+
+
+def parse_device(device: str | torch.device | None) -> torch.device:
+    """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable."""
+    try:
+        parsed = torch.device("cpu" if device is None else device)
+        torch.empty(0, device=parsed)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BindError(f"device {device!r} cannot be used: {reason}") from error
+    if parsed.type == "cuda" and parsed.index is None:
+        parsed = torch.device("cuda", torch.cuda.current_device())
+    return parsed
+
+
+def column_to(column: Column, device: torch.device) -> Column:
+    """The column with all its tensors on `device`; itself if they are there already."""
+    if all(tensor.device == device for tensor in column_tensors(column)):
+        return column
+    pool = column.pool
+    return dataclasses.replace(
+        column,
+        values=None if column.values is None else column.values.to(device),
+        validity=None if column.validity is None else column.validity.to(device),
+        pool=None if pool is None else Strings(*(tensor.to(device) for tensor in pool)),
+    )
+
+
+def column_tensors(column: Column) -> list[Tensor]:
+    """Every tensor the column consists of."""
+    pool = () if column.pool is None else tuple(column.pool)
+    return [tensor for tensor in (column.values, column.validity, *pool) if tensor is not None]
+
+
+def column_bytes(column: Column) -> int:
+    """Memory taken by the column's tensors; a view counts as what it shows."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in column_tensors(column))

@@ -1,0 +1,97 @@
+"""Columns and tables as Arrow, in the types that DuckDB exports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.data.arrow_buffers import AnyArray, BoolArray
+from tqp.data.arrow_types import arrow_type_of
+from tqp.data.column import Column, Table
+from tqp.data.string_buffers import string_array
+
+_WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
+_INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
+
+def table_to_arrow(table: Table) -> pa.Table:
+    """The table with exact types; VARCHAR is large_string where a column holds more than 2 GiB. Names may repeat."""
+    arrays = [column_to_arrow(name, column) for name, column in zip(table.names, table.columns, strict=True)]
+    if not arrays:
+        return pa.table({})
+    return pa.Table.from_arrays(arrays, names=list(table.names))
+
+
+def column_to_arrow(name: str, column: Column) -> pa.Array:
+    """One column; `name` is for the message of the ExecutionError that an interval beyond Arrow's range raises."""
+    data_type, num_rows = column.data_type, column.num_rows
+    validity = None if column.validity is None else column.validity.cpu().numpy()
+    if data_type.kind is TypeKind.NULL:
+        return pa.nulls(num_rows)
+    if data_type.is_string:
+        return string_array(column, validity)
+    assert column.values is not None
+    values = column.values.detach().cpu()
+    bitmap = None if validity is None else _bitmap(validity)
+    arrow_type = arrow_type_of(data_type)
+    if data_type.kind is TypeKind.ARRAY:
+        elements = pa.Array.from_buffers(
+            pa.float32(), values.numel(), [None, _buffer(values.contiguous().numpy())]
+        )
+        return pa.Array.from_buffers(arrow_type, num_rows, [bitmap], children=[elements])
+    if data_type.kind is TypeKind.BOOLEAN:
+        data = _bitmap(values.numpy())
+    elif data_type.kind is TypeKind.INTERVAL:
+        data = _buffer(_intervals(name, values, validity))
+    elif data_type.kind in _WIDE_KINDS:
+        data = _buffer(_low_word_first(values))
+    else:
+        data = _buffer(_fixed_width(values, data_type, arrow_type))
+    return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
+
+
+def _bitmap(bits: BoolArray) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def _buffer(values: AnyArray) -> pa.Buffer:
+    """Shares the array's memory; a table's tensors are never written to once it is built."""
+    return pa.py_buffer(np.ascontiguousarray(values))
+
+
+def _fixed_width(values: Tensor, data_type: DataType, arrow_type: pa.DataType) -> AnyArray:
+    if values.dim() == 2:  # UBIGINT beyond 2^63 comes as two words
+        values = values[:, 1]
+    items = values.numpy()
+    if data_type.is_float:
+        return items
+    return items.astype(f"{'u' if data_type.bounds[0] == 0 else 'i'}{arrow_type.bit_width // 8}", copy=False)
+
+
+def _low_word_first(values: Tensor) -> AnyArray:
+    """int64 [n, 2] as Arrow's 128-bit decimals have it."""
+    items = values.numpy()
+    result = np.empty((len(items), 2), np.int64)
+    if items.ndim == 2:
+        result[:, 0], result[:, 1] = items[:, 1], items[:, 0]
+    else:
+        result[:, 0] = items
+        np.right_shift(result[:, 0], 63, out=result[:, 1])
+    return result
+
+
+def _intervals(name: str, values: Tensor, validity: BoolArray | None) -> AnyArray:
+    items = values.numpy()
+    nanoseconds_limit = np.iinfo(np.int64).max // 1_000
+    too_long = np.abs(items[:, 2]) > nanoseconds_limit
+    if (too_long if validity is None else too_long & validity).any():
+        raise ExecutionError(
+            f'column "{name}": an interval is too long for Arrow, which counts nanoseconds in 64 bits'
+        )
+    result = np.empty(len(items), _INTERVAL_ITEM)
+    result["months"], result["days"] = items[:, 0], items[:, 1]
+    result["nanoseconds"] = items[:, 2] * 1_000
+    return result

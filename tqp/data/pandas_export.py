@@ -1,0 +1,79 @@
+"""Columns as pandas series, with the dtypes that DuckDB chooses. Imported only where pandas is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.data.column import Column
+from tqp.data.export import column_to_arrow
+from tqp.data.python_values import python_values
+from tqp.data.tensor_export import decimal_to_double
+
+_DAYS_PER_MONTH = 30
+
+
+def column_to_pandas(name: str, column: Column) -> Any:
+    """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
+    kind = column.data_type.kind
+    validity = None if column.validity is None else column.validity.cpu().numpy()
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.ARRAY):
+        return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.VARCHAR:
+        return column_to_arrow(name, column).to_pandas()
+    assert column.values is not None
+    if column.data_type.is_timestamp or kind in (TypeKind.DATE, TypeKind.INTERVAL):
+        ticks, unit = _ticks(name, column)
+        if validity is not None:
+            ticks = np.where(validity, ticks, np.iinfo(np.int64).min)  # NaT
+        code = "m" if kind is TypeKind.INTERVAL else "M"
+        series = pandas.Series(ticks.view(f"{code}8[{unit}]"))
+        return series.dt.tz_localize("UTC") if kind is TypeKind.TIMESTAMP_TZ else series
+    if column.data_type.is_decimal or kind is TypeKind.HUGEINT:
+        return _floats(decimal_to_double(column.values, column.data_type.scale).cpu().numpy(), validity)
+    values = column_to_arrow(name, column)
+    if column.data_type.is_float:
+        return _floats(column.values.cpu().numpy(), validity)
+    if validity is None:
+        return pandas.Series(values.to_numpy(zero_copy_only=False))
+    filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
+    array_type = _masked_array_type(column.data_type)
+    return pandas.Series(array_type(filled, ~validity))
+
+
+def _masked_array_type(data_type: DataType) -> Any:
+    if data_type.kind is TypeKind.BOOLEAN:
+        return pandas.arrays.BooleanArray
+    return pandas.arrays.IntegerArray
+
+
+def _floats(values: Any, validity: Any) -> Any:
+    return pandas.Series(
+        values if validity is None else np.where(validity, values, np.asarray(np.nan, values.dtype))
+    )
+
+
+def _ticks(name: str, column: Column) -> tuple[Any, str]:
+    """(int64 [n], unit of a NumPy date)."""
+    assert column.values is not None
+    values = column.values.cpu().numpy()
+    match column.data_type.kind:
+        case TypeKind.DATE:
+            return values.astype(np.int64) * 86_400_000_000, "us"
+        case TypeKind.INTERVAL:
+            days = values[:, 0] * _DAYS_PER_MONTH + values[:, 1]
+            if np.any(np.abs(days) > 100_000_000):
+                raise ExecutionError(f'column "{name}": an interval is too long for pandas')
+            return days * 86_400_000_000 + values[:, 2], "us"
+        case TypeKind.TIMESTAMP_S:
+            return values.astype(np.int64), "s"
+        case TypeKind.TIMESTAMP_MS:
+            return values.astype(np.int64), "ms"
+        case TypeKind.TIMESTAMP_NS:
+            return values.astype(np.int64), "ns"
+        case _:
+            return values.astype(np.int64), "us"

@@ -1,0 +1,135 @@
+"""What every registered table has in common: unique column names, and columns encoded once, when first touched."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, nearest
+from tqp.core.schema import ColumnStatistics
+from tqp.data.column import Column
+from tqp.data.devices import column_bytes
+
+_versions = itertools.count(1)
+
+
+class EncodedColumns:
+    """The columns of one immutable table on one device, each encoded at most once; shared by all who register it."""
+
+    def __init__(self, num_columns: int) -> None:
+        self.version = next(_versions)
+        self._columns: list[Column | None] = [None] * num_columns
+        self._locks = [threading.Lock() for _ in range(num_columns)]
+
+    def peek(self, index: int) -> Column | None:
+        return self._columns[index]
+
+    def get(self, index: int, encode: Callable[[], Column]) -> Column:
+        """The column at `index`, from `encode()` if nobody has encoded it before; one caller at a time per column."""
+        column = self._columns[index]
+        if column is None:
+            with self._locks[index]:
+                column = self._columns[index]
+                if column is None:
+                    column = self._columns[index] = encode()
+        return column
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(column_bytes(column) for column in self._columns if column is not None)
+
+
+class Source:
+    """A registered table; subclasses say how to read a column. Implements `tqp.core.schema.TableSource`.
+
+    Safe to use from several threads. Column names are made unique ignoring case, as SQL needs and DuckDB does.
+    """
+
+    def __init__(
+        self, name: str, names: Iterable[object], device: torch.device, encoded: EncodedColumns | None = None
+    ) -> None:
+        self.name = name
+        self.device = device
+        self.column_names: Sequence[str] = unique_names(names)
+        self._positions = {column: position for position, column in enumerate(self.column_names)}
+        self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
+
+    @property
+    def num_rows(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def version(self) -> int:
+        """Differs between objects with different contents; the same when one immutable table is registered again."""
+        return self._encoded.version
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the columns encoded so far take."""
+        return self._encoded.memory_bytes
+
+    def column_type(self, name: str) -> DataType:
+        """Raises UnsupportedError naming the column if tqp has no type for it. Encodes nothing."""
+        position = self._position(name)
+        column = self._encoded.peek(position)
+        return column.data_type if column is not None else self._type_at(position)
+
+    def column_nullable(self, name: str) -> bool:
+        return self.column(name).validity is not None
+
+    def column_statistics(self, name: str) -> ColumnStatistics:
+        return self.column(name).statistics
+
+    def column(self, name: str) -> Column:
+        """The encoded column on the source's device."""
+        position = self._position(name)
+        return self._encoded.get(position, lambda: self._encode(position))
+
+    def encode(self, names: Iterable[str]) -> None:
+        """Encode the columns that are not yet, several at a time."""
+        missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
+        workers = min(len(missing), os.cpu_count() or 1)
+        if workers <= 1:
+            for name in missing:
+                self.column(name)
+            return
+        with ThreadPoolExecutor(workers, "tqp-encode") as pool:
+            for _ in pool.map(self.column, missing):
+                pass
+
+    def _position(self, name: str) -> int:
+        position = self._positions.get(name)
+        if position is None:
+            raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.column_names))
+        return position
+
+    def _type_at(self, position: int) -> DataType:
+        raise NotImplementedError
+
+    def _encode(self, position: int) -> Column:
+        raise NotImplementedError
+
+
+def unique_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Column names as strings, made unique ignoring case by `_1`, `_2`, ... as DuckDB does.
+
+    >>> unique_names(["a", "b", "A", 3, "a"])
+    ('a', 'b', 'A_1', '3', 'a_2')
+    """
+    taken: set[str] = set()
+    repeats: dict[str, int] = {}
+    result = []
+    for name in map(str, names):
+        unique = name
+        while unique.lower() in taken:
+            repeats[name.lower()] = repeats.get(name.lower(), 0) + 1
+            unique = f"{name}_{repeats[name.lower()]}"
+        taken.add(unique.lower())
+        result.append(unique)
+    return tuple(result)

@@ -1,0 +1,79 @@
+"""Single values as DuckDB prints them: what a table in a terminal shows, and what Python's own types cannot hold."""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+
+_DAYS_PER_400_YEARS = 146_097
+_DAYS_TO_1970_FROM_MARCH_0000 = 719_468
+_MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+def date_text(days: int) -> str:
+    """Days since 1970 in the proleptic Gregorian calendar.
+
+    >>> date_text(0), date_text(-735_536)
+    ('1970-01-01', '0044-03-01 (BC)')
+    """
+    # Years are counted from March, so that the leap day is the last of its year.
+    era, day = divmod(days + _DAYS_TO_1970_FROM_MARCH_0000, _DAYS_PER_400_YEARS)
+    year_of_era = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
+    day_of_year = day - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day_of_month = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
+    year = 400 * era + year_of_era + (month <= 2)
+    text = f"{year if year > 0 else 1 - year:04}-{month:02}-{day_of_month:02}"
+    return text if year > 0 else text + " (BC)"
+
+
+def time_text(ticks: int, ticks_per_second: int = 1_000_000) -> str:
+    """A time of day, or a span of non-negative length.
+
+    >>> time_text(3_723_500_000)
+    '01:02:03.5'
+    """
+    seconds, fraction = divmod(ticks, ticks_per_second)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if fraction:
+        digits = len(str(ticks_per_second)) - 1
+        text += "." + f"{fraction:0{digits}}".rstrip("0")
+    return text
+
+
+def timestamp_text(ticks: int, kind: TypeKind) -> str:
+    """Ticks since 1970 in the unit of the timestamp type; with `+00` for a point in time.
+
+    >>> timestamp_text(-1, TypeKind.TIMESTAMP_NS)
+    '1969-12-31 23:59:59.999999999'
+    """
+    per_second = TICKS_PER_SECOND[kind]
+    days, rest = divmod(ticks, 86_400 * per_second)
+    date, _, era = date_text(days).partition(" ")
+    text = f"{date} {time_text(rest, per_second)}" + (f" {era}" if era else "")
+    return text + "+00" if kind is TypeKind.TIMESTAMP_TZ else text
+
+
+def interval_text(months: int, days: int, microseconds: int) -> str:
+    """Each part that is not zero; `00:00:00` if none is.
+
+    >>> interval_text(14, -3, 500_000)
+    '1 year 2 months -3 days 00:00:00.5'
+    """
+    sign = -1 if months < 0 else 1
+    parts = [(sign * (abs(months) // 12), "year"), (sign * (abs(months) % 12), "month"), (days, "day")]
+    words = [f"{count} {unit}{'' if abs(count) == 1 else 's'}" for count, unit in parts if count]
+    if microseconds or not words:
+        words.append(("-" if microseconds < 0 else "") + time_text(abs(microseconds)))
+    return " ".join(words)
+
+
+def blob_text(value: bytes) -> str:
+    """Printable ASCII as it is, other bytes as `\\xAA`.
+
+    >>> blob_text(b"a\\x00")
+    'a\\\\x00'
+    """
+    return "".join(
+        chr(byte) if 32 <= byte < 127 and byte not in b"\\'\"" else f"\\x{byte:02X}" for byte in value
+    )
