@@ -179,7 +179,7 @@ def _packed(packing: physical.KeyPacking | None) -> str:
 
 
 def _conjunction(parts: Iterable[Expression], names: Names) -> str:
-    return " AND ".join(_format(part, names, 3) for part in parts)
+    return " AND ".join(format_operand(part, names, 3) for part in parts)
 
 
 def _fields(fields: Iterable[Field], names: Names) -> str:
