@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.operators.date_formats import FORMAT_KERNELS
 from tqp.operators.date_parts import DATE_PART_KERNELS
+from tqp.operators.date_spans import SPAN_KERNELS
 from tqp.operators.integer_functions import INTEGER_KERNELS
 from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
@@ -15,6 +17,8 @@ _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
     **INTEGER_KERNELS,
     **DATE_PART_KERNELS,
+    **SPAN_KERNELS,
+    **FORMAT_KERNELS,
     **INTERVAL_KERNELS,
     **STRING_KERNELS,
 }
