@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tqp.core.schema import Field
 from tqp.planner import logical_plan as logical
 from tqp.planner import physical_plan as physical
-from tqp.planner.expression_text import Names, format_expression
+from tqp.planner.expression_text import Names, format_expression, format_operand
 from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, conjuncts, walk
 
 __all__ = ["explain_logical", "explain_physical", "format_expression"]
