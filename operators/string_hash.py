@@ -60,8 +60,8 @@ def hash64(strings: Strings) -> Tensor:
 def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor, Strings]:
     """Number the distinct values of the valid rows in byte order.
 
-    Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get code 0,
-    which is a safe index: with rows but no valid one, the distinct values are one empty string.
+    Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get some
+    code, a safe index: with rows but no valid one, the distinct values are one empty string.
     """
     if strings.num_rows == 0:
         return torch.zeros_like(strings.starts), strings
