@@ -263,7 +263,7 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             elif letter_or_text == "Z":
                 parts.append(r"(\w*)")
             else:
-                parts.append(f"({_DIGITS.get(letter_or_text, r'\d{1,2}')})")
+                parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}") + ")")
             letters.append(letter_or_text)
     return re.compile(r"\s*" + "".join(parts) + r"\s*", re.IGNORECASE), letters
 

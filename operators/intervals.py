@@ -149,10 +149,42 @@ def negate_interval(a: Tensor, *, validity: Tensor | None = None) -> Tensor:
 
 
 def multiply_interval(interval: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """int64 [n, 3], every field times an integer [n]; raises ExecutionError where a field overflows."""
+    """int64 [n, 3], every field times a number [n]; raises ExecutionError where a field overflows."""
+    if count.dtype.is_floating_point:
+        return _scale_interval(interval, count.to(torch.float64), torch.mul, validity)
     return _by_field(
         arithmetic.multiply_checked, interval, count.unsqueeze(-1).expand(*count.shape, 3), validity
     )
+
+
+def divide_interval(interval: Tensor, divisor: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n, 3] divided by float64 [n]; raises ExecutionError where a field overflows, as for a zero."""
+    return _scale_interval(interval, divisor.to(torch.float64), torch.div, validity)
+
+
+def _scale_interval(
+    interval: Tensor, factor: Tensor, operate: Callable[[Tensor, Tensor], Tensor], validity: Tensor | None
+) -> Tensor:
+    """Fractions of a month become days of 30 to it, fractions of a day microseconds, as PostgreSQL and DuckDB do."""
+    months, days, clock = (operate(interval[..., field].to(torch.float64), factor) for field in range(3))
+    whole_months, whole_days = torch.trunc(months), torch.trunc(days)
+    month_days = _to_millionths((months - whole_months) * 30)
+    whole_month_days = torch.trunc(month_days)
+    seconds = _to_millionths((days - whole_days + month_days - whole_month_days) * dates.SECONDS_PER_DAY)
+    carried_days = torch.trunc(seconds / dates.SECONDS_PER_DAY)
+    seconds = seconds - carried_days * dates.SECONDS_PER_DAY
+    fields = (
+        whole_months,
+        whole_days + carried_days + whole_month_days,
+        torch.round(clock + seconds * dates.MICROSECONDS_PER_SECOND),
+    )
+    bad = ~((fields[0].abs() < 2.0**31) & (fields[1].abs() < 2.0**31) & (fields[2].abs() < 2.0**63))
+    wide.raise_where(bad, "An INTERVAL times or divided by this number is out of range", validity)
+    return torch.stack([torch.where(bad, 0.0, field).to(torch.int64) for field in fields], dim=-1)
+
+
+def _to_millionths(values: Tensor) -> Tensor:
+    return torch.round(values * 1e6) / 1e6
 
 
 def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: Tensor | None) -> Tensor:
@@ -265,6 +297,7 @@ INTERVAL_KERNELS: dict[str, Overload] = {
     "subtract_intervals": _checked(subtract_intervals),
     "negate_interval": _checked(negate_interval),
     "multiply_interval": _checked(multiply_interval),
+    "divide_interval": _checked(divide_interval),
     "to_interval": _resolve_to_interval,
     "epoch_ms": _resolve_epoch_ms,
 }
