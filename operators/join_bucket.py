@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.join_directory import counting_sort
-from tqp.operators.join_pairs import any_by_row, expand_ranges, first_by_row
+from tqp.operators.join_pairs import BuildNulls, any_by_row, build_nulls, expand_ranges, first_by_row
 from tqp.operators.keys import mix
 from tqp.operators.rows import row_indices, take
 
@@ -26,6 +26,7 @@ class BucketBuild:
     rows: Tensor  # int32 [m]
     bucket_bits: int
     unique: bool
+    nulls: BuildNulls
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
@@ -89,6 +90,7 @@ class BucketBuild:
 def build_buckets(keys: Tensor, validity: Tensor | None = None) -> BucketBuild:
     """Sorts the build rows by the bucket of their key (integers [n]); NULL rows are left out."""
     keys = keys.to(torch.int64)
+    nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
@@ -97,7 +99,7 @@ def build_buckets(keys: Tensor, validity: Tensor | None = None) -> BucketBuild:
     offsets, order, largest = counting_sort(_bucket(keys, bucket_bits), 1 << bucket_bits)
     keys = take(keys, order)
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
-    return BucketBuild(offsets, keys, rows, bucket_bits, _is_unique(keys, largest))
+    return BucketBuild(offsets, keys, rows, bucket_bits, _is_unique(keys, largest), nulls)
 
 
 def _is_unique(keys: Tensor, largest_bucket: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tqp.operators.join_pairs import expand_ranges
+from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, take, take_padded
 
@@ -19,6 +19,7 @@ class DirectoryBuild:
     offsets: Tensor  # int32 [size + 1]
     rows: Tensor  # int32 [number of build rows with a key]
     unique: bool
+    nulls: BuildNulls
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
@@ -49,12 +50,13 @@ class DirectoryBuild:
 
 def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> DirectoryBuild:
     """A counting sort of the build rows by key. `keys`: integers [n] in [0, size); NULL rows are left out."""
+    nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
     offsets, order, largest = counting_sort(keys, size)
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
-    return DirectoryBuild(offsets, rows, largest <= 1)
+    return DirectoryBuild(offsets, rows, largest <= 1, nulls)
 
 
 def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:

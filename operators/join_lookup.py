@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
-from tqp.operators.join_pairs import mark_rows
+from tqp.operators.join_pairs import BuildNulls, build_nulls, mark_rows
 from tqp.operators.rows import row_indices, take
+
+_NO_NULLS = BuildNulls(is_empty=False, has_null=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class LookupBuild:
     """table[key] is the build row with that key, or -1. Probe keys must be in [0, size)."""
 
     table: Tensor  # int32 [size]
+    nulls: BuildNulls = _NO_NULLS
 
     @property
     def unique(self) -> bool:
@@ -48,6 +51,7 @@ class MembershipBuild:
     """table[key] tells whether a build row has that key: for semi and anti joins. Probe keys must be in [0, size)."""
 
     table: Tensor  # bool [size]
+    nulls: BuildNulls = _NO_NULLS
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
@@ -63,7 +67,7 @@ def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> Loo
     table = empty_positions(size, keys.device)
     mark_positions(table, keys, 0, validity)
     if positions_are_unique(table, keys, 0, validity):
-        return LookupBuild(table)
+        return LookupBuild(table, build_nulls(keys, validity))
     return build_directory(keys, size, validity)
 
 
@@ -100,7 +104,7 @@ def build_membership(keys: Tensor, size: int, validity: Tensor | None = None) ->
     """The set of the keys (integers [n] in [0, size)) of rows that are not NULL."""
     table = empty_membership(size, keys.device)
     mark_membership(table, keys, validity)
-    return MembershipBuild(table)
+    return MembershipBuild(table, build_nulls(keys, validity))
 
 
 def mark_membership(table: Tensor, keys: Tensor, validity: Tensor | None = None) -> None:

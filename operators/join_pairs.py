@@ -6,7 +6,7 @@ within one, by build row. After a residual predicate the surviving pairs are suc
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -15,8 +15,31 @@ from tqp.core.errors import ExecutionError
 from tqp.operators.rows import row_indices, take
 
 
-class JoinBuild(Protocol):
-    """The build side of an equality join. Keys are integers [n]; a row with False in `validity` matches nothing."""
+class BuildNulls(NamedTuple):
+    """What IN has to know of its set besides the values."""
+
+    is_empty: bool
+    has_null: bool
+
+
+def build_nulls(keys: Tensor, validity: Tensor | None) -> BuildNulls:
+    """The facts about the build keys [n]; reads one flag."""
+    return BuildNulls(keys.shape[0] == 0, validity is not None and not bool(validity.all()))
+
+
+class Membership(Protocol):
+    """A set of build keys. Keys are integers [n]; a row with False in `validity` matches nothing."""
+
+    @property
+    def nulls(self) -> BuildNulls:
+        """Whether the build side has rows, and a NULL among them."""
+
+    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+        """bool [n]: has the probe row a match?"""
+
+
+class JoinBuild(Membership, Protocol):
+    """The build side of an equality join."""
 
     @property
     def unique(self) -> bool:
@@ -24,9 +47,6 @@ class JoinBuild(Protocol):
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys."""
-
-    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
-        """bool [n]: has the probe row a match?"""
 
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """int32 [n]: the first build row that matches, or -1."""
@@ -69,6 +89,16 @@ def cross_pairs(
         return torch.zeros_like(numbers), numbers
     probe_rows = torch.div(numbers, num_build, rounding_mode="floor") if num_build > 1 else numbers
     return probe_rows, numbers - probe_rows * num_build
+
+
+def all_pairs(num_probe: int, num_build: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Every pair (probe_rows, build_rows); the caller keeps the batch small enough."""
+    return cross_pairs(num_probe, num_build, 0, num_probe * num_build, device)
+
+
+def only_row(num_probe: int, num_build: int, device: torch.device) -> Tensor:
+    """int32 [num_probe]: the row of a build side of at most one row, or -1."""
+    return torch.full((num_probe,), 0 if num_build > 0 else -1, dtype=torch.int32, device=device)
 
 
 def any_by_row(probe_rows: Tensor, num_probe: int) -> Tensor:
@@ -129,25 +159,33 @@ def mark_values(true_rows: Tensor, null_rows: Tensor | None, num_probe: int) -> 
     return values, any_by_row(null_rows, num_probe).logical_not_().logical_or_(values)
 
 
-def in_marks(
-    found: Tensor, validity: Tensor | None, build_has_null: bool, build_is_empty: bool
+def marks_of_pairs(
+    probe_rows: Tensor, condition: Tensor, validity: Tensor | None, num_probe: int
 ) -> tuple[Tensor, Tensor | None]:
-    """(values, validity) of `x IN (build)` for an uncorrelated, single-column build side.
+    """The marks of `mark_values`, from a condition (bool [m], and its validity) on every pair of a row."""
+    true_rows = take(probe_rows, row_indices(condition, validity))
+    null_rows = None if validity is None else take(probe_rows, row_indices(validity.logical_not()))
+    return mark_values(true_rows, null_rows, num_probe)
 
-    `found`: bool [n] as `contains` gives it; `validity`: of x. Nothing is IN an empty set, NULL included; else x is
-    NULL or the set holds a NULL and no equal value: NULL.
+
+def in_build(build: Membership, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    """(values, validity) of `x IN (build)` for an uncorrelated, single-column build side; x is (keys, validity).
+
+    Nothing is IN an empty set, NULL included. Else, where x is NULL, or where the set holds a NULL but not x: NULL.
     """
-    if build_is_empty:
+    found = build.contains(keys, validity)
+    if build.nulls.is_empty:
         return found, None
-    if build_has_null:
+    if build.nulls.has_null:
         return found, found  # a NULL x is not found either
     return found, validity
 
 
-def check_single(probe_rows: Tensor, num_probe: int) -> None:
-    """Raises ExecutionError if a probe row has two pairs (a scalar subquery gave two rows)."""
+def check_single(probe_rows: Tensor, num_probe: int) -> Tensor:
+    """The probe rows again; ExecutionError if one of them has two pairs (a scalar subquery gave two rows)."""
     if probe_rows.shape[0] > num_probe or bool((probe_rows[1:] == probe_rows[:-1]).any()):
         raise ExecutionError(
             "More than one row returned by a subquery used as an expression; a scalar subquery must return at most "
             "one row: add LIMIT 1, an aggregate such as max(), or a condition that picks one row"
         )
+    return probe_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tqp.operators.join_pairs import any_by_row, expand_ranges, first_by_row
+from tqp.operators.join_pairs import BuildNulls, any_by_row, build_nulls, expand_ranges, first_by_row
 from tqp.operators.keys import sort_codes
 from tqp.operators.rows import row_indices, take
 
@@ -19,6 +19,7 @@ class SortedBuild:
     keys: Tensor  # int64 [m]
     rows: Tensor  # int32 [m], ascending within a run
     run_stops: Tensor  # int32 [m]
+    nulls: BuildNulls
 
     @property
     def unique(self) -> bool:
@@ -50,9 +51,11 @@ class SortedBuild:
 def build_sorted(keys: Tensor, validity: Tensor | None = None) -> SortedBuild:
     """Sorts the build rows by key (integers [n]); NULL rows are left out."""
     keys = keys.to(torch.int64)
+    nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
     ordered, order = sort_codes(keys)
     run_stops = torch.searchsorted(ordered, ordered, right=True, out_int32=True)
-    return SortedBuild(ordered, (order if rows is None else take(rows, order)).to(torch.int32), run_stops)
+    rows = (order if rows is None else take(rows, order)).to(torch.int32)
+    return SortedBuild(ordered, rows, run_stops, nulls)

@@ -156,6 +156,6 @@ def hash_combine(columns: Sequence[Tensor]) -> Tensor:
 def mix(values: Tensor) -> Tensor:
     """A bijection of int64 [n] that spreads every input bit over all output bits (two rounds of shift and multiply)."""
     # `>>` copies the sign bit, so it is cut off: else x and ~x would collide
-    state = (values ^ ((values >> 32) & 0xFFFFFFFF)).mul_(-0x2AF7A1D56C8D5C93)
-    state.bitwise_xor_((state >> 29) & 0x7FFFFFFFF).mul_(0x4D2C6DFC5AC42AED)
-    return state.bitwise_xor_((state >> 32) & 0xFFFFFFFF)
+    state = (values >> 32).bitwise_and_(0xFFFFFFFF).bitwise_xor_(values).mul_(-0x2AF7A1D56C8D5C93)
+    state.bitwise_xor_((state >> 29).bitwise_and_(0x7FFFFFFFF)).mul_(0x4D2C6DFC5AC42AED)
+    return state.bitwise_xor_((state >> 32).bitwise_and_(0xFFFFFFFF))

@@ -100,7 +100,7 @@ def greatest(values: list[Any]) -> Any:
 
 def median(values: list[Any]) -> float:
     ordered = sorted(values)
-    return ordered[(len(ordered) - 1) // 2] * 0.5 + ordered[len(ordered) // 2] * 0.5
+    return float(ordered[(len(ordered) - 1) // 2]) * 0.5 + float(ordered[len(ordered) // 2]) * 0.5
 
 
 def variance_population(values: list[Any]) -> float:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators import aggregates, wide
+from tqp.operators import aggregates, moments, wide
 
 NUM_GROUPS = 5  # group 4 stays empty
 SIZES = [0, 1, 200]
@@ -168,28 +168,49 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
     half = num_rows // 3
     first = None if validity is None else validity[:half]
     second = None if validity is None else validity[half:]
-    merged = aggregates.merge_moments(
-        aggregates.variance_by_group(values[:half], group_ids[:half], NUM_GROUPS, first),
-        aggregates.variance_by_group(values[half:], group_ids[half:], NUM_GROUPS, second),
+    merged = moments.merge_moments(
+        moments.variance_by_group(values[:half], group_ids[:half], NUM_GROUPS, first),
+        moments.variance_by_group(values[half:], group_ids[half:], NUM_GROUPS, second),
     )
     expected = reference.aggregate(reference.variance_population, kept, ids, NUM_GROUPS)
-    for moments in (merged, aggregates.variance_by_group(values, group_ids, NUM_GROUPS, validity)):
-        got = with_none((moments.m2 / moments.counts).tolist(), kept, ids)
+    for state in (merged, moments.variance_by_group(values, group_ids, NUM_GROUPS, validity)):
+        got = with_none((state.m2 / state.counts).tolist(), kept, ids)
         pairs = zip(got, expected, strict=True)
         assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
-    medians, median_validity = aggregates.median_by_group(values, group_ids, NUM_GROUPS, validity)
+    medians, median_validity = moments.median_by_group(values, group_ids, NUM_GROUPS, validity)
     expected = reference.aggregate(reference.median, kept, ids, NUM_GROUPS)
     got = [m if ok else None for m, ok in zip(medians.tolist(), median_validity.tolist(), strict=True)]
     assert got == expected
 
 
+@pytest.mark.parametrize("nulls", NULLS)
+def test_median_of_scaled_integers_rounds_down(nulls: str) -> None:
+    kept, values, validity, ids, group_ids = draw(torch.int64, 200, nulls)
+    medians, median_validity = moments.median_integers_by_group(values, group_ids, NUM_GROUPS, validity)
+
+    def middle(group: list[int]) -> int:
+        ordered = sorted(group)
+        return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
+
+    got = [m if ok else None for m, ok in zip(medians.tolist(), median_validity.tolist(), strict=True)]
+    assert got == reference.aggregate(middle, kept, ids, NUM_GROUPS)
+
+
+def test_variance_is_null_without_enough_rows() -> None:
+    state = moments.variance_by_group(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1]), 3)
+    values, validity = moments.variance(state, sample=True)
+    assert validity.tolist() == [False, True, False] and values[1] == 2.0
+    values, validity = moments.variance(state, sample=False)
+    assert validity.tolist() == [True, True, False] and values[:2].tolist() == [0.0, 1.0]
+
+
 def test_variance_of_a_single_infinity_is_zero() -> None:
     infinity, group_ids = torch.tensor([math.inf]), torch.tensor([0])
-    moments = aggregates.variance_by_group(infinity, group_ids, 1)
-    nothing = aggregates.variance_by_group(infinity[:0], group_ids[:0], 1)
-    assert aggregates.merge_moments(nothing, moments).m2.tolist() == [0.0]
-    assert aggregates.merge_moments(moments, nothing).means.tolist() == [math.inf]
-    assert math.isnan(aggregates.merge_moments(moments, moments).m2.item())
+    single = moments.variance_by_group(infinity, group_ids, 1)
+    nothing = moments.variance_by_group(infinity[:0], group_ids[:0], 1)
+    assert moments.merge_moments(nothing, single).m2.tolist() == [0.0]
+    assert moments.merge_moments(single, nothing).means.tolist() == [math.inf]
+    assert math.isnan(moments.merge_moments(single, single).m2.item())
 
 
 def test_float_sums_do_not_depend_on_the_threads() -> None:

@@ -23,13 +23,17 @@ from tqp.operators.join_lookup import (
 )
 from tqp.operators.join_pairs import (
     JoinBuild,
+    Membership,
+    all_pairs,
     any_by_row,
     check_single,
     cross_pairs,
     expand_ranges,
-    in_marks,
+    in_build,
     left_outer_pairs,
     mark_values,
+    marks_of_pairs,
+    only_row,
 )
 from tqp.operators.join_sort import build_sorted
 
@@ -189,19 +193,37 @@ def test_marks_are_three_valued() -> None:
 
 @pytest.mark.parametrize("items", [[], [1, 2], [1, None], [None]])
 @pytest.mark.parametrize("null_probe", [False, True])
-def test_in_marks(items: list[int | None], null_probe: bool) -> None:
-    probe = [1, 3, None] if null_probe else [1, 3]
+def test_in_an_uncorrelated_set(items: list[int | None], null_probe: bool) -> None:
+    probe: list[int | None] = [1, 3, None] if null_probe else [1, 3]
     keys, validity = tensors(probe, torch.int64, "some" if null_probe else "none")
-    build_keys, build_validity = tensors(items, torch.int64, "some")
-    found = build_lookup(build_keys, SIZE, build_validity).contains(keys, validity)
-    values, mark_validity = in_marks(found, validity, None in items, not items)
-    valid = [True] * len(probe) if mark_validity is None else mark_validity.tolist()
-    got = [value if ok else None for value, ok in zip(values.tolist(), valid, strict=True)]
-    assert got == [reference.is_in(value, items) for value in probe]
+    build_side = tensors(items, torch.int64, "some")
+    sets: list[Membership] = [make(*build_side) for make in BUILDS.values()]
+    for build in [*sets, build_membership(build_side[0], SIZE, build_side[1])]:
+        values, mark_validity = in_build(build, keys, validity)
+        valid = [True] * len(probe) if mark_validity is None else mark_validity.tolist()
+        got = [value if ok else None for value, ok in zip(values.tolist(), valid, strict=True)]
+        assert got == [reference.is_in(value, items) for value in probe]
+
+
+def test_marks_of_a_condition_on_pairs() -> None:
+    probe_rows = torch.tensor([0, 0, 1, 1, 2, 4])
+    condition = torch.tensor([False, True, False, True, False, True])
+    validity = torch.tensor([True, True, True, False, True, False])
+    values, mark_validity = marks_of_pairs(probe_rows, condition, validity, 5)
+    assert values.tolist() == [True, False, False, False, False]
+    assert mark_validity is not None and mark_validity.tolist() == [True, False, True, True, False]
+    values, mark_validity = marks_of_pairs(probe_rows, condition, None, 5)
+    assert values.tolist() == [True, True, False, False, True] and mark_validity is None
+
+
+def test_a_build_side_of_at_most_one_row() -> None:
+    device = torch.device("cpu")
+    assert only_row(2, 1, device).tolist() == [0, 0] and only_row(2, 0, device).tolist() == [-1, -1]
+    assert as_rows(*all_pairs(2, 2, device)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 def test_a_second_row_of_a_scalar_subquery_is_an_error() -> None:
-    check_single(torch.tensor([0, 1, 3]), 4)
+    assert check_single(torch.tensor([0, 1, 3]), 4).tolist() == [0, 1, 3]
     check_single(torch.zeros(0, dtype=torch.int64), 0)
     with pytest.raises(ExecutionError, match="More than one row returned by a subquery"):
         check_single(torch.tensor([0, 1, 1]), 4)
