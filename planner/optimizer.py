@@ -1,0 +1,114 @@
+"""The logical optimizer: an ordered tuple of rewrite rules, each verified after it ran.
+
+A rule is a function `rule(plan, context) -> plan` that keeps the rows (as a multiset; their order too where a Sort
+says so) and the output schema. Rules not in `REQUIRED` may be switched off one by one without changing any answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tqp.core.datatypes import DataType
+from tqp.core.schema import UNKNOWN, ColumnStatistics, Field
+from tqp.planner.cardinality import Estimator
+from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
+from tqp.planner.properties import Facts
+from tqp.planner.rules.columns import largest_id, restore_schema, with_mapped_inputs
+from tqp.planner.rules.prune_columns import prune_columns
+from tqp.planner.rules.push_down_predicates import push_down_predicates
+from tqp.planner.rules.reorder_joins import reorder_joins
+from tqp.planner.rules.unnest_subqueries import unnest_subqueries
+from tqp.planner.verify import PlanVerifier
+
+
+@dataclass
+class OptimizerContext:
+    """What rules share while one query is optimized."""
+
+    next_id: int = 0
+    next_shared: int = 0
+    disabled_rules: frozenset[str] = frozenset()
+    estimator: Estimator = field(default_factory=Estimator)
+    rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> Facts:
+        """Sound facts about plan nodes; kept by node, so rules share them."""
+        return self.estimator.facts
+
+    def new_id(self) -> int:
+        """A column id that nothing in the query has."""
+        self.next_id += 1
+        return self.next_id - 1
+
+    def new_field(
+        self, name: str, data_type: DataType, nullable: bool = True, statistics: ColumnStatistics = UNKNOWN
+    ) -> Field:
+        """A field under a new id."""
+        return Field(self.new_id(), name, data_type, nullable, statistics)
+
+    def new_shared(self) -> int:
+        """An identifier for Shared nodes that nothing in the query has."""
+        self.next_shared += 1
+        return self.next_shared - 1
+
+    def rewrite_inputs(
+        self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]
+    ) -> LogicalPlan:
+        """The node over `function` of its inputs; the input of Shared nodes is rewritten once for each identifier.
+
+        For the rule that is running: its own results are kept until it ends.
+        """
+        if isinstance(plan, UnionAll):  # reads its branches by position
+            return with_mapped_inputs(plan, lambda branch: restore_schema(function(branch), branch.schema))
+        if not isinstance(plan, Shared):
+            return with_mapped_inputs(plan, function)
+        done = self.rewritten.get(plan.identifier)
+        if done is None:
+            done = restore_schema(function(plan.input), plan.input.schema)
+            self.rewritten[plan.identifier] = done
+        return plan if done is plan.input else plan.with_inputs((done,))
+
+
+Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
+
+#: In the order in which they run.
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("unnest_subqueries", unnest_subqueries),
+    ("push_down_predicates", push_down_predicates),
+    ("reorder_joins", reorder_joins),
+    ("prune_columns", prune_columns),
+)
+
+#: Rules without which a plan cannot be executed; these cannot be switched off.
+REQUIRED = frozenset({"unnest_subqueries", "prune_columns"})
+
+
+def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> LogicalPlan:
+    """Apply every rule that is on, in order.
+
+    Raises UnsupportedError for a correlated subquery that cannot be unnested, AssertionError (with the rule's name)
+    for a plan that a rule broke.
+    """
+    context = context or OptimizerContext()
+    context.next_id = max(context.next_id, largest_id(plan) + 1)
+    context.next_shared = max(context.next_shared, _largest_shared(plan) + 1)
+    schema = plan.schema
+    verifier = PlanVerifier()
+    verifier.verify(plan, "binder")
+    for name, rule in RULES:
+        if name in context.disabled_rules and name not in REQUIRED:
+            continue
+        context.rewritten.clear()
+        changed = restore_schema(rule(plan, context), schema)
+        if changed is not plan:
+            plan = changed
+            verifier.allow_subqueries = verifier.allow_subqueries and name != "unnest_subqueries"
+            verifier.verify(plan, name)
+            verifier.verify_schema(plan, schema, name)
+    return plan
+
+
+def _largest_shared(plan: LogicalPlan) -> int:
+    return max((node.identifier for node in walk_plan(plan) if isinstance(node, Shared)), default=-1)

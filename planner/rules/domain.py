@@ -1,0 +1,232 @@
+"""Compute a correlated plan once for every distinct value of its outer columns (their domain), without dependency.
+
+The general case of unnesting: `over_domain` gives the correlated plan extra columns that say for which outer values a
+row was made; each node passes them on, so the outer query joins on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import UNKNOWN, Field, Schema
+from tqp.planner.expressions import TRUE, Call, Case, Expression, Literal, conjunction
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Shared,
+    Sort,
+    UnionAll,
+)
+from tqp.planner.rules.columns import (
+    free_ids,
+    fresh_copy,
+    read_ids,
+    reference,
+    renumber,
+    restore_schema,
+    substitute,
+)
+from tqp.planner.rules.nulls import conjoin, is_null
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: Outer column id -> the field that holds its value beside the rows computed for it.
+Binding = Mapping[int, Field]
+
+
+def over_domain(
+    left: LogicalPlan, right: LogicalPlan, outer: set[int], context: OptimizerContext
+) -> tuple[LogicalPlan, LogicalPlan, Expression]:
+    """The left plan (now shared with the domain), the right plan for all outer values, and the condition that pairs them.
+
+    Raises UnsupportedError where the right plan has a correlated LIMIT.
+    """
+    schema = left.schema
+    used = free_ids(right) & outer
+    columns = tuple(field for field in schema if field.id in used)
+    copy, _ = fresh_copy(left, context)
+    identifier = context.new_shared()
+    shared_left = Shared(copy, identifier, schema)
+    source = Shared(copy, identifier, tuple(replace(field, id=context.new_id()) for field in schema))
+    position = {field.id: i for i, field in enumerate(schema)}
+    keys = tuple(replace(source.fields[position[column.id]], statistics=UNKNOWN) for column in columns)
+    distinct = Aggregate(source, keys, tuple(map(reference, keys)), (), ())
+    domain = Domain(distinct, columns, context.new_shared(), context)
+    computed, binding = domain.apply(right)
+    matches = tuple(_same(column, binding[column.id]) for column in columns)
+    return shared_left, computed, conjunction(matches)
+
+
+def _same(a: Field, b: Field) -> Expression:
+    """Equal, NULLs too; a plain comparison where neither can be NULL."""
+    function = "is_not_distinct_from" if a.nullable or b.nullable else "equal"
+    return Call(function, (reference(a), reference(b)), BOOLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The distinct outer values: `plan` puts out one column for each of `columns`."""
+
+    plan: LogicalPlan
+    columns: Schema
+    identifier: int
+    context: OptimizerContext
+    shared: dict[int, tuple[LogicalPlan, Binding, int]] = field(default_factory=dict)
+
+    def instance(self) -> tuple[LogicalPlan, Binding]:
+        """The domain once more, under new ids."""
+        fields = tuple(replace(field, id=self.context.new_id()) for field in self.plan.schema)
+        binding = {column.id: field for column, field in zip(self.columns, fields, strict=True)}
+        return Shared(self.plan, self.identifier, fields), binding
+
+    def depends(self, plan: LogicalPlan) -> bool:
+        return not free_ids(plan).isdisjoint(column.id for column in self.columns)
+
+    def apply(self, plan: LogicalPlan) -> tuple[LogicalPlan, Binding]:
+        """For every row of the domain the rows of the plan, beside it."""
+        if not self.depends(plan):
+            values, binding = self.instance()
+            return Join(values, plan, JoinType.INNER, TRUE), binding
+        match plan:
+            case Filter():
+                below, binding = self.apply(plan.input)
+                return Filter(below, bind(plan.condition, binding)), binding
+            case Sort():
+                return self.apply(plan.input)  # the order of a subquery's rows without LIMIT means nothing
+            case Project():
+                return self._project(plan)
+            case Aggregate():
+                return self._aggregate(plan)
+            case Join():
+                return self._join(plan)
+            case UnionAll():
+                return self._union(plan)
+            case Shared():
+                return self._shared(plan)
+            case Limit():
+                raise UnsupportedError(
+                    "LIMIT in a correlated subquery is not supported; use an aggregate such as min or max instead"
+                )
+            case _:
+                raise UnsupportedError(
+                    f"a {type(plan).__name__} that reads columns of an outer query is not supported; move them out of it"
+                )
+
+    def _project(self, plan: Project) -> tuple[LogicalPlan, Binding]:
+        below, binding = self.apply(plan.input)
+        outputs = tuple(bind(output, binding) for output in plan.outputs)
+        extra = tuple(binding[column.id] for column in self.columns)
+        return Project(below, plan.fields + extra, outputs + tuple(map(reference, extra))), binding
+
+    def _aggregate(self, plan: Aggregate) -> tuple[LogicalPlan, Binding]:
+        below, binding = self.apply(plan.input)
+        extra = tuple(binding[column.id] for column in self.columns)
+        grouped = replace(
+            plan,
+            input=below,
+            key_fields=plan.key_fields + extra,
+            keys=tuple(bind(key, binding) for key in plan.keys) + tuple(map(reference, extra)),
+            aggregates=tuple(bind(call, binding) for call in plan.aggregates),  # type: ignore[misc]
+        )
+        if plan.keys:
+            return grouped, binding
+        return self._with_empty_groups(grouped, plan, binding)
+
+    def _with_empty_groups(
+        self, grouped: Aggregate, plan: Aggregate, binding: Binding
+    ) -> tuple[LogicalPlan, Binding]:
+        """Without GROUP BY there is a row for no input too: count 0, the others NULL."""
+        values, outer_binding = self.instance()
+        counts = [call.function in ("count", "count_star") for call in plan.aggregates]
+        inner_ids = {
+            field.id: self.context.new_id()
+            for field, is_count in zip(plan.aggregate_fields, counts, strict=True)
+            if is_count
+        }
+        right = renumber(grouped, inner_ids)
+        matches = tuple(_same(outer_binding[column.id], binding[column.id]) for column in self.columns)
+        joined = Join(values, right, JoinType.LEFT, conjunction(matches))
+        if not inner_ids:
+            return joined, outer_binding
+        by_id = {field.id: field for field in joined.schema}
+        fields, outputs = list(values.schema), [reference(field) for field in values.schema]
+        results: list[Expression] = list(outputs)
+        for field, is_count in zip(plan.aggregate_fields, counts, strict=True):
+            if is_count:
+                count = reference(by_id[inner_ids[field.id]])
+                zero = Literal(0, field.data_type)
+                results.append(Case(((is_null(count), zero),), count, field.data_type))
+                fields.append(field)
+            else:
+                results.append(reference(by_id[field.id]))
+                fields.append(by_id[field.id])
+        return Project(joined, tuple(fields), tuple(results)), outer_binding
+
+    def _join(self, plan: Join) -> tuple[LogicalPlan, Binding]:
+        on_left, on_right = self.depends(plan.left), self.depends(plan.right)
+        if plan.join_type is JoinType.INNER and on_right and not on_left:
+            right, binding = self.apply(plan.right)
+            return replace(
+                plan, left=plan.left, right=right, condition=bind(plan.condition, binding)
+            ), binding
+        left, binding = self.apply(plan.left)
+        if not on_right and plan.join_type is not JoinType.FULL:
+            return replace(plan, left=left, condition=bind(plan.condition, binding)), binding
+        right, right_binding = self.apply(plan.right)
+        matches = tuple(_same(binding[column.id], right_binding[column.id]) for column in self.columns)
+        condition = conjoin(*matches, bind(plan.condition, binding))
+        joined = replace(plan, left=left, right=right, condition=condition)
+        if plan.join_type is not JoinType.FULL:
+            return joined, binding
+        return self._merged(joined, binding, right_binding)
+
+    def _merged(self, joined: Join, left: Binding, right: Binding) -> tuple[LogicalPlan, Binding]:
+        """After a FULL join either side's outer values may be padding; the other's hold then."""
+        merged, outputs = {}, []
+        for column in self.columns:
+            merged[column.id] = self.context.new_field(column.name, column.data_type)
+            sides = (reference(left[column.id]), reference(right[column.id]))
+            outputs.append(Call("coalesce", sides, column.data_type))
+        fields = joined.schema
+        projected = Project(joined, (*fields, *merged.values()), (*map(reference, fields), *outputs))
+        return projected, merged
+
+    def _shared(self, plan: Shared) -> tuple[LogicalPlan, Binding]:
+        """The shared plan, computed once for the whole domain too."""
+        known = self.shared.get(plan.identifier)
+        if known is None:
+            computed, inner = self.apply(plan.input)
+            extra = tuple(inner[column.id] for column in self.columns)
+            computed = restore_schema(computed, plan.input.schema + extra)
+            known = self.shared[plan.identifier] = (computed, inner, self.context.new_shared())
+        computed, inner, identifier = known
+        fields = {column.id: replace(inner[column.id], id=self.context.new_id()) for column in self.columns}
+        return Shared(computed, identifier, (*plan.fields, *fields.values())), fields
+
+    def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:
+        branches = []
+        for branch in plan.branches:
+            computed, binding = self.apply(branch)
+            by_id = {field.id: field for field in computed.schema}
+            fields = [by_id[field.id] for field in branch.schema]
+            fields += [binding[column.id] for column in self.columns]
+            branches.append(Project(computed, tuple(fields), tuple(map(reference, fields))))
+        merged = {column.id: self.context.new_field(column.name, column.data_type) for column in self.columns}
+        return UnionAll(tuple(branches), (*plan.fields, *merged.values())), merged
+
+
+def bind(expression: Expression, binding: Binding) -> Expression:
+    """The expression with outer columns read from the binding."""
+    if read_ids(expression).isdisjoint(binding):
+        return expression
+    return substitute(expression, {identifier: reference(field) for identifier, field in binding.items()})

@@ -1,0 +1,169 @@
+"""A region of inner joins as a graph: relations with their sizes, equalities between them, cardinalities of subsets.
+
+Sets of relations are bit masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.cardinality import Estimator
+from tqp.planner.expressions import Call, Expression, conjunction
+from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.rules.columns import output_ids, read_ids
+from tqp.planner.rules.join_region import column_equality, equivalence_classes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTree:
+    """An ordered join of the relations in `mask`: a leaf, or the probe side `left` with the build side `right`."""
+
+    mask: int
+    rows: float
+    cost: float
+    left: JoinTree | None = None
+    right: JoinTree | None = None
+
+
+class _Equality:
+    """Expressions that are equal in the result, by the relation that each belongs to, with distinct counts."""
+
+    def __init__(self) -> None:
+        self.members: dict[int, list[tuple[Expression, float]]] = {}
+        self.mask = 0
+
+    def add(self, relation: int, expression: Expression, distinct: float) -> None:
+        self.members.setdefault(relation, []).append((expression, distinct))
+        self.mask |= 1 << relation
+
+
+class JoinGraph:
+    """What the search for an order asks: which sets are connected, and how large joins are."""
+
+    def __init__(
+        self, relations: Sequence[LogicalPlan], parts: Sequence[Expression], estimator: Estimator
+    ) -> None:
+        self.relations = list(relations)
+        self.rows = [max(1.0, estimator.rows(relation)) for relation in relations]
+        self._fields = {k: v for relation in relations for k, v in estimator.facts.fields(relation).items()}
+        self._home = {
+            identifier: i for i, relation in enumerate(relations) for identifier in output_ids(relation)
+        }
+        self._estimator = estimator
+        self._equalities = self._classes(parts)
+        self._rest: list[tuple[int, Expression, float]] = []
+        for part in parts:
+            if not self._add_equality(part):
+                share = estimator.selectivity(part, self._fields)
+                self._rest.append((self._mask(part), part, share))
+        self.neighbours = [0] * len(relations)
+        for equality in self._equalities:
+            for relation in equality.members:
+                self.neighbours[relation] |= equality.mask & ~(1 << relation)
+
+    def _mask(self, expression: Expression) -> int:
+        mask = 0
+        for identifier in read_ids(expression):
+            mask |= 1 << self._home[identifier]
+        return mask
+
+    def _classes(self, parts: Sequence[Expression]) -> list[_Equality]:
+        equalities = []
+        for known in equivalence_classes(parts):
+            equality = _Equality()
+            for column in known.values():
+                self._add_member(equality, self._home[column.id], column)
+            equalities.append(equality)
+        return equalities
+
+    def _add_member(self, equality: _Equality, relation: int, expression: Expression) -> None:
+        distinct = self._estimator.distinct(self.relations[relation], (expression,))
+        equality.add(relation, expression, max(1.0, distinct))
+
+    def _add_equality(self, part: Expression) -> bool:
+        """Take a part that is (in a class or by itself) an equality between relations."""
+        if column_equality(part) is not None:
+            return True
+        if not (isinstance(part, Call) and part.function == "equal"):
+            return False
+        masks = [self._mask(argument) for argument in part.arguments]
+        if masks[0] & masks[1] or any(mask == 0 or mask & (mask - 1) for mask in masks):
+            return False
+        equality = _Equality()
+        for mask, argument in zip(masks, part.arguments, strict=True):
+            self._add_member(equality, mask.bit_length() - 1, argument)
+        self._equalities.append(equality)
+        return True
+
+    def adjacent(self, mask: int) -> int:
+        """Relations that an equality ties to one in the set."""
+        result = 0
+        while mask:
+            lowest = mask & -mask
+            result |= self.neighbours[lowest.bit_length() - 1]
+            mask ^= lowest
+        return result
+
+    def join_rows(self, left: JoinTree, right: JoinTree) -> float:
+        """Estimated rows of the join of two disjoint sets. Several keys are taken as one of two correlated columns."""
+        left_distinct, right_distinct = [], []
+        for equality in self._equalities:
+            if equality.mask & left.mask and equality.mask & right.mask:
+                left_distinct.append(self._distinct(equality, left))
+                right_distinct.append(self._distinct(equality, right))
+        rows = left.rows * right.rows
+        if left_distinct:
+            domain = max(map(max, left_distinct, right_distinct))
+            if len(left_distinct) > 1:
+                combined = (min(prod(left_distinct), left.rows), min(prod(right_distinct), right.rows))
+                domain = max(domain, min(combined))
+            rows /= domain
+        both = left.mask | right.mask
+        for mask, _, share in self._rest:
+            if mask & ~both == 0 and mask & left.mask and mask & right.mask:
+                rows *= share
+        return max(1.0, rows)
+
+    def _distinct(self, equality: _Equality, tree: JoinTree) -> float:
+        counts = [
+            count
+            for relation, members in equality.members.items()
+            if tree.mask >> relation & 1
+            for _, count in members
+        ]
+        return min(*counts, tree.rows) if len(counts) > 1 else min(counts[0], tree.rows)
+
+    def plan(self, tree: JoinTree) -> LogicalPlan:
+        """The joins of a tree, each with the conditions that become testable there."""
+        if tree.left is None or tree.right is None:
+            return self._leaf(tree.mask.bit_length() - 1)
+        left, right = self.plan(tree.left), self.plan(tree.right)
+        condition: list[Expression] = []
+        for equality in self._equalities:
+            first, second = self._member(equality, tree.left.mask), self._member(equality, tree.right.mask)
+            if first is not None and second is not None:
+                condition.append(Call("equal", (first, second), BOOLEAN))
+        for mask, part, _ in self._rest:
+            if mask & ~tree.mask == 0 and mask & tree.left.mask and mask & tree.right.mask:
+                condition.append(part)
+        return Join(left, right, JoinType.INNER, conjunction(tuple(condition)))
+
+    def _leaf(self, relation: int) -> LogicalPlan:
+        """A relation, with the conditions on it alone that push-down left in the region."""
+        parts = [part for mask, part, _ in self._rest if mask == 1 << relation]
+        for equality in self._equalities:
+            members = equality.members.get(relation, ())
+            for (first, _), (second, _) in pairwise(members):
+                parts.append(Call("equal", (first, second), BOOLEAN))
+        plan = self.relations[relation]
+        return Filter(plan, conjunction(tuple(parts))) if parts else plan
+
+    def _member(self, equality: _Equality, mask: int) -> Expression | None:
+        for relation, members in equality.members.items():
+            if mask >> relation & 1:
+                return members[0][0]
+        return None

@@ -1,0 +1,279 @@
+"""Evaluate every predicate as low in the plan as it can be, and derive more of them on the way.
+
+Derived: constants through join equalities (a = b and a = 5 gives b = 5), one-sided conditions from OR branches,
+inner joins from outer ones where a predicate rejects the padded rows, semi and anti joins from filters on marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.expressions import (
+    TRUE,
+    Call,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    column_ids,
+    conjunction,
+    conjuncts,
+)
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Sort,
+    UnionAll,
+)
+from tqp.planner.null_facts import nullable
+from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
+from tqp.planner.rules.join_region import connected_order, equivalence_classes, flatten, with_condition
+from tqp.planner.rules.nulls import COMPARISONS, rejects_null
+from tqp.planner.rules.or_predicates import implied_by_branches
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+Parts = tuple[Expression, ...]
+
+
+def push_down_predicates(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """Move filter conditions below projects, joins, aggregates, unions and sorts; never below a LIMIT."""
+    return _PushDown(context).push(plan, ())
+
+
+class _PushDown:
+    def __init__(self, context: OptimizerContext) -> None:
+        self.context = context
+
+    def push(self, plan: LogicalPlan, parts: Parts) -> LogicalPlan:
+        """The rows of `plan` on which all `parts` are true."""
+        match plan:
+            case Filter():
+                return self.push(plan.input, _merge(parts, conjuncts(plan.condition)))
+            case Project():
+                outputs = {field.id: output for field, output in zip(plan.fields, plan.outputs, strict=True)}
+                below = self.push(plan.input, _rewritten(parts, outputs))
+                return plan if below is plan.input else replace(plan, input=below)
+            case Sort():
+                below = self.push(plan.input, parts)
+                return plan if below is plan.input else replace(plan, input=below)
+            case Join():
+                return self.join(plan, parts)
+            case Aggregate():
+                return self.aggregate(plan, parts)
+            case UnionAll():
+                return self.union(plan, parts)
+            case _:
+                below = self.context.rewrite_inputs(plan, lambda child: self.push(child, ()))
+                return _filtered(below, parts)
+
+    def aggregate(self, plan: Aggregate, parts: Parts) -> LogicalPlan:
+        """Predicates on group keys drop whole groups, so they may drop the rows instead."""
+        keys = {field.id: key for field, key in zip(plan.key_fields, plan.keys, strict=True)}
+        down = tuple(part for part in parts if keys and read_ids(part) and read_ids(part) <= keys.keys())
+        below = self.push(plan.input, _rewritten(down, keys))
+        plan = plan if below is plan.input else replace(plan, input=below)
+        return _filtered(plan, _without(parts, down))
+
+    def union(self, plan: UnionAll, parts: Parts) -> LogicalPlan:
+        branches = []
+        for branch in plan.branches:
+            fields = branch.schema
+            renamed: dict[int, Expression] = {
+                field.id: reference(source) for field, source in zip(plan.fields, fields, strict=True)
+            }
+            branches.append(restore_schema(self.push(branch, _rewritten(parts, renamed)), fields))
+        if all(new is old for new, old in zip(branches, plan.branches, strict=True)):
+            return plan
+        return replace(plan, branches=tuple(branches))
+
+    def join(self, plan: Join, parts: Parts) -> LogicalPlan:
+        match plan.join_type:
+            case JoinType.INNER:
+                return self.inner(plan, parts)
+            case JoinType.LEFT | JoinType.SINGLE:
+                return self.left(plan, parts)
+            case JoinType.FULL:
+                return self.full(plan, parts)
+            case JoinType.MARK:
+                return self.mark(plan, parts)
+            case _:
+                return self.semi(plan, parts)
+
+    def inner(self, plan: Join, parts: Parts) -> LogicalPlan:
+        region = flatten(plan, parts)
+        all_parts = _merge(region.parts, _transitive(region.parts))
+        ids = [output_ids(relation) for relation in region.relations]
+        own: list[list[Expression]] = [[] for _ in ids]
+        shared: list[Expression] = []
+        for part in all_parts:
+            reads = read_ids(part)
+            home = next((i for i, available in enumerate(ids) if reads and reads <= available), None)
+            if home is not None:
+                own[home].append(part)
+                continue
+            shared.append(part)
+            for i, available in enumerate(ids):
+                if reads & available:
+                    own[i].extend(implied_by_branches(part, available))
+        relations = tuple(
+            self.push(relation, tuple(dict.fromkeys(below)))
+            for relation, below in zip(region.relations, own, strict=True)
+        )
+        joined = connected_order(relations, shared)
+        if any(_became_inner(new, old) for new, old in zip(relations, region.relations, strict=True)):
+            return self.push(joined, ())  # the region has grown
+        return joined
+
+    def left(self, plan: Join, parts: Parts) -> LogicalPlan:
+        left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
+        if plan.join_type is JoinType.LEFT and any(rejects_null(part, right_ids) for part in parts):
+            return self.inner(replace(plan, join_type=JoinType.INNER), parts)
+        down = tuple(part for part in parts if read_ids(part) <= left_ids)
+        above = _without(parts, down)
+        condition = conjuncts(plan.condition)
+        to_right = tuple(part for part in condition if read_ids(part) and read_ids(part) <= right_ids)
+        derived = tuple(
+            part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
+        )
+        implied = tuple(new for part in condition for new in implied_by_branches(part, right_ids))
+        joined = self._rebuilt(
+            plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
+        )
+        if joined.join_type is JoinType.SINGLE:
+            checked = replace(joined, join_type=JoinType.LEFT)
+            if self.context.facts.left_at_most_once(checked):
+                joined = checked
+        return _filtered(joined, above)
+
+    def semi(self, plan: Join, parts: Parts) -> LogicalPlan:
+        """SEMI and the ANTIs: all predicates above read the left side."""
+        left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
+        condition = conjuncts(plan.condition)
+        down = parts
+        if plan.join_type is JoinType.NULL_AWARE_ANTI:
+            return self._rebuilt(plan, down, self._known(condition, plan), condition)
+        if plan.join_type is JoinType.SEMI:
+            left_only = tuple(part for part in condition if read_ids(part) and read_ids(part) <= left_ids)
+            down, condition = _merge(down, left_only), _without(condition, left_only)
+        to_right = tuple(part for part in condition if read_ids(part) and read_ids(part) <= right_ids)
+        derived = tuple(
+            part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
+        )
+        implied = tuple(new for part in condition for new in implied_by_branches(part, right_ids))
+        return self._rebuilt(
+            plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
+        )
+
+    def _known(self, condition: Parts, plan: Join) -> Parts:
+        """Conjuncts on the right side alone that are never NULL: rows where they are false cannot match or be unknown."""
+        right_ids, fields = output_ids(plan.right), self.context.facts.fields(plan.right)
+        return tuple(
+            part
+            for part in condition
+            if read_ids(part) and read_ids(part) <= right_ids and not nullable(part, fields)
+        )
+
+    def mark(self, plan: Join, parts: Parts) -> LogicalPlan:
+        assert plan.mark is not None
+        mark = plan.mark
+        down = tuple(part for part in parts if mark.id not in read_ids(part))
+        above = _without(parts, down)
+        join_type = None
+        for part in above:
+            if isinstance(part, ColumnRef):
+                join_type = JoinType.SEMI
+            elif (
+                isinstance(part, Call) and part.function == "not" and isinstance(part.arguments[0], ColumnRef)
+            ):
+                join_type = JoinType.NULL_AWARE_ANTI if mark.nullable else JoinType.ANTI
+        if join_type is None:
+            condition = conjuncts(plan.condition)
+            return _filtered(self._rebuilt(plan, down, self._known(condition, plan), condition), above)
+        joined = Join(plan.left, plan.right, join_type, plan.condition)
+        known = Literal(join_type is JoinType.SEMI, BOOLEAN)
+        rest = _rewritten(above, {mark.id: known})
+        rest = tuple(part for part in rest if not _is_true(part))
+        pushed = self.semi(joined, _merge(down, rest))
+        fields = pushed.schema
+        return Project(pushed, (*fields, replace(mark, nullable=False)), (*map(reference, fields), known))
+
+    def full(self, plan: Join, parts: Parts) -> LogicalPlan:
+        keeps_left = not any(rejects_null(part, output_ids(plan.right)) for part in parts)
+        keeps_right = not any(rejects_null(part, output_ids(plan.left)) for part in parts)
+        if keeps_left and keeps_right:
+            return _filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
+        if keeps_left:
+            return self.left(replace(plan, join_type=JoinType.LEFT), parts)
+        if keeps_right:
+            return self.left(Join(plan.right, plan.left, JoinType.LEFT, plan.condition), parts)
+        return self.inner(replace(plan, join_type=JoinType.INNER), parts)
+
+    def _rebuilt(self, plan: Join, to_left: Parts, to_right: Parts, condition: Iterable[Expression]) -> Join:
+        left, right = self.push(plan.left, to_left), self.push(plan.right, to_right)
+        plan = with_condition(plan, condition)
+        return plan if left is plan.left and right is plan.right else replace(plan, left=left, right=right)
+
+
+def _became_inner(new: LogicalPlan, old: LogicalPlan) -> bool:
+    """True if a relation that was an outer join is an inner one now, and so part of the region around it."""
+    return len(flatten(new).relations) > 1 and len(flatten(old).relations) == 1
+
+
+def _transitive(parts: Parts) -> Parts:
+    """Comparisons with constants, carried over to the columns that equalities make equal."""
+    classes = equivalence_classes(parts)
+    if not classes:
+        return ()
+    derived = []
+    for part in parts:
+        ids = column_ids(part)
+        if len(ids) != 1 or not _compares_with_constants(part):
+            continue
+        (identifier,) = ids
+        for members in classes:
+            if identifier in members:
+                others = (column for column in members.values() if column.id != identifier)
+                derived += [substitute(part, {identifier: other}) for other in others]
+    return tuple(derived)
+
+
+def _compares_with_constants(part: Expression) -> bool:
+    if isinstance(part, InList):
+        return isinstance(part.input, ColumnRef)
+    return (
+        isinstance(part, Call)
+        and part.function in COMPARISONS
+        and all(isinstance(argument, ColumnRef | Literal) for argument in part.arguments)
+    )
+
+
+def _rewritten(parts: Parts, mapping: dict[int, Expression]) -> Parts:
+    return tuple(piece for part in parts for piece in conjuncts(substitute(part, mapping)))
+
+
+def _merge(first: Parts, second: Parts) -> Parts:
+    return tuple(dict.fromkeys(first + second)) if first and second else first or second
+
+
+def _without(parts: Parts, taken: Parts) -> Parts:
+    return tuple(part for part in parts if part not in taken) if taken else parts
+
+
+def _filtered(plan: LogicalPlan, parts: Parts) -> LogicalPlan:
+    return Filter(plan, conjunction(parts)) if parts else plan
+
+
+def _is_true(part: Expression) -> bool:
+    """True for TRUE and NOT FALSE, what is left of the predicate that decided a mark join."""
+    if isinstance(part, Call) and part.function == "not":
+        return part.arguments[0] == Literal(False, BOOLEAN)
+    return part == TRUE
