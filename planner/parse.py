@@ -72,7 +72,9 @@ def parse(query: str) -> ParsedStatement:
     except errors.ParseError as error:
         raise _parse_error(text, error) from None
     except errors.TokenError as error:
-        raise ParseError(f"the SQL ends inside a quoted text or has a character that means nothing: {error}") from None
+        raise ParseError(
+            f"the SQL ends inside a quoted text or has a character that means nothing: {error}"
+        ) from None
     if not trees:
         raise ParseError("there is no statement in the SQL text")
     if len(trees) > 1:
@@ -122,7 +124,9 @@ def _parse_error(text: str, error: errors.ParseError) -> ParseError:
         line_start = 0
         for _ in range(line - 1):
             line_start = text.find("\n", line_start) + 1
-        stop = min(line_start + column, len(text))  # sqlglot's column is that of the token's last character, from 1
+        stop = min(
+            line_start + column, len(text)
+        )  # sqlglot's column is that of the token's last character, from 1
         start = max(line_start, stop - max(len(highlight), 1))
         if highlight and text[start : start + len(highlight)] != highlight:
             found = text.rfind(highlight, 0, stop + len(highlight))

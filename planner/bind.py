@@ -1,0 +1,58 @@
+"""`bind`: SQL text, a catalog and parameters in, a logical plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.planner.binder.context import BindContext, Parameters
+from tqp.planner.binder.query import QueryBinder
+from tqp.planner.catalog_protocol import Catalog
+from tqp.planner.logical_plan import LogicalPlan
+from tqp.planner.parse import ExplainMode, parse
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStatement:
+    """A bound query: `plan.schema` are its output columns, `names` what they are called (duplicates allowed)."""
+
+    plan: LogicalPlan
+    names: tuple[str, ...]
+    explain: ExplainMode = None
+
+
+def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundStatement:
+    """Parse and bind one statement.
+
+    `parameters`: a sequence for `?` and `$1`, a mapping for `$name`. Raises ParseError, BindError, UnsupportedError and,
+    where a constant cannot be computed, ExecutionError, all pointing at the SQL.
+    """
+    try:
+        statement = parse(query)
+        queries = QueryBinder()
+        context = BindContext(catalog, parameters, query, queries)
+        queries.context = context
+        bound = queries.bind_exact(statement.tree, None)
+        _check_parameters(context)
+        return BoundStatement(bound.plan, bound.names, statement.explain)
+    except Error as error:
+        raise error.with_query(query) from None
+    except RecursionError:
+        raise UnsupportedError(
+            "the query is nested too deeply; raise sys.setrecursionlimit or flatten it"
+        ) from None
+
+
+def _check_parameters(context: BindContext) -> None:
+    """Values that no placeholder uses are a mistake."""
+    values = context.parameters
+    if values is None:
+        return
+    given: list[int | str] = (
+        [str(name) for name in values] if isinstance(values, Mapping) else list(range(1, len(values) + 1))
+    )
+    extra = [key for key in given if key not in context.used_parameters]
+    if extra:
+        names = ", ".join(f"${key}" for key in extra)
+        raise BindError(f"the query does not use the parameter{'s' if len(extra) > 1 else ''} {names}")

@@ -1,0 +1,171 @@
+"""Aggregate calls, and the rewriting of expressions over groups: keys and aggregates by reference, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT, HUGEINT, TypeKind
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner import functions
+from tqp.planner.binder.coercion import cast_to, condition_of
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.plan_rewriting import map_expressions
+from tqp.planner.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Exists,
+    Expression,
+    Literal,
+    QuantifiedComparison,
+    ScalarSubquery,
+    walk,
+)
+from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.type_rules import settle
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions import ExpressionBinder
+    from tqp.planner.binder.scope import Scope
+
+
+@dataclass(slots=True)
+class AggregateCollector:
+    """The aggregates of one query block; equal calls are computed once."""
+
+    context: BindContext
+    calls: dict[AggregateCall, Field] = field(default_factory=dict)
+
+    def bind(
+        self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
+    ) -> Expression:
+        """A reference to the output column of the aggregate."""
+        span = span_of(node)
+        name = functions.ALIASES.get(name, name)
+        nodes: list[exp.Expr] = node.expressions
+        distinct = False
+        if nodes and isinstance(nodes[0], exp.Distinct):
+            distinct, nodes = True, nodes[0].expressions
+        for argument in nodes:
+            if isinstance(argument, exp.Order):
+                raise UnsupportedError(
+                    f"ORDER BY inside {name}() is not supported", span_of(argument) or span
+                )
+        binder.inside_aggregate = True
+        try:
+            filter_ = self._filter(binder, condition)
+            if name == "count_if":
+                return self._count_if(binder, nodes, filter_, span)
+            if name == "count" and (not nodes or isinstance(nodes[0], exp.Star)) and not distinct:
+                return self._add(
+                    AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
+                )
+            arguments = [binder.bind_flexible(argument) for argument in nodes]
+        finally:
+            binder.inside_aggregate = False
+        self._refuse_outer(arguments, binder.scope, name, span)
+        return self._resolved(name, arguments, distinct, filter_, node, span)
+
+    def _resolved(
+        self,
+        name: str,
+        arguments: list[Expression],
+        distinct: bool,
+        filter_: Expression | None,
+        node: exp.Anonymous,
+        span: Span | None,
+    ) -> Expression:
+        overloads = functions.aggregate_overloads(name)
+        assert overloads is not None
+        try:
+            resolution = functions.resolve(overloads, arguments)
+        except functions.NoOverloadError as error:
+            types = ", ".join(str(argument.data_type) for argument in arguments)
+            takes = ", ".join(error.candidates[:4])
+            raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
+        if name in ("min", "max", "any_value", "bool_and", "bool_or"):
+            distinct = False  # the same with and without
+        values = tuple(
+            cast_to(self.context, settle(argument), target, span)
+            for argument, target in zip(arguments, resolution.argument_types)
+        )
+        if name == "median" and values[0].data_type.kind not in _MEDIAN_KINDS:
+            raise UnsupportedError(f"median() of {values[0].data_type} is not supported", span)
+        call = AggregateCall(
+            resolution.overload.canonical, values, resolution.result, distinct, filter_, span
+        )
+        return self._add(call, name)
+
+    def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
+        if condition is None:
+            return None
+        bound = binder.bind_flexible(condition)
+        return condition_of(self.context, bound, "FILTER", span_of(condition))
+
+    def _count_if(
+        self, binder: ExpressionBinder, nodes: list[exp.Expr], filter_: Expression | None, span: Span | None
+    ) -> Expression:
+        if len(nodes) != 1:
+            raise BindError(f"count_if() takes one condition, not {len(nodes)}", span)
+        condition = condition_of(self.context, binder.bind_flexible(nodes[0]), "count_if()", span)
+        both = condition if filter_ is None else Call("and", (condition, filter_), condition.data_type, span)
+        counted = self._add(AggregateCall("count_star", (), BIGINT, False, both, span), "count_if")
+        return cast_to(self.context, counted, HUGEINT, span)
+
+    def _add(self, call: AggregateCall, name: str) -> Expression:
+        made = self.calls.get(call)
+        if made is None:
+            nullable = call.function not in ("count", "count_star")
+            made = self.calls[call] = self.context.new_field(name, call.data_type, nullable)
+        return ColumnRef(made.id, made.data_type, made.name)
+
+    def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
+        """An aggregate over outer columns alone belongs to the outer query in SQL."""
+        references = [
+            part for argument in arguments for part in walk(argument) if isinstance(part, ColumnRef)
+        ]
+        if references and not any(reference.id in scope.used for reference in references):
+            raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
+
+
+_MEDIAN_KINDS = frozenset(kind for kind in TypeKind if kind not in (TypeKind.BLOB, TypeKind.ARRAY))
+
+
+@dataclass(slots=True)
+class GroupedRewriter:
+    """Makes an expression of the FROM clause one over the groups; whatever is neither key nor aggregate is an error."""
+
+    scope: Scope
+    key_ids: frozenset[int]
+    expression_keys: dict[Expression, ColumnRef]
+
+    def rewrite(self, expression: Expression) -> Expression:
+        if isinstance(expression, ColumnRef):
+            if expression.id in self.scope.used and expression.id not in self.key_ids:
+                raise self._ungrouped(expression)
+            return expression
+        if isinstance(expression, Literal):
+            return expression
+        if self.expression_keys:
+            key = self.expression_keys.get(expression)
+            if key is not None:
+                return key
+        if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
+            expression = replace(expression, plan=map_expressions(expression.plan, self.rewrite))
+        inputs = expression.inputs
+        changed = tuple(self.rewrite(part) for part in inputs)
+        if any(new is not old for new, old in zip(changed, inputs)):
+            return expression.with_inputs(changed)
+        return expression
+
+    def _ungrouped(self, reference: ColumnRef) -> BindError:
+        name, span = self.scope.used[reference.id]
+        return BindError(
+            f'column "{name}" must appear in GROUP BY or inside an aggregate: add it to GROUP BY, or use '
+            f"ANY_VALUE({name}) if any of its values will do",
+            span,
+        )

@@ -1,0 +1,341 @@
+"""Function calls: overloads are chosen by `planner/functions.py`, special forms are written out here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT, DOUBLE, INTEGER, INTERVAL, NULL, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner import functions
+from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
+from tqp.planner.binder.context import BindContext
+from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
+from tqp.planner.literal_casts import unit_name
+from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.type_rules import SourceLiteral, settle
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions import ExpressionBinder
+
+
+def bind_operator(
+    binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None, shown: str
+) -> Expression:
+    """An operator that is a function of the table under `name`."""
+    overloads = functions.scalar_overloads(name)
+    assert overloads is not None
+    arguments = [binder.bind_flexible(node) for node in nodes]
+    return apply(binder.context, overloads, arguments, span, shown)
+
+
+def apply(
+    context: BindContext,
+    overloads: Sequence[functions.Overload],
+    arguments: Sequence[Expression],
+    span: Span | None,
+    shown: str,
+) -> Expression:
+    """The call of the overload that fits, its arguments cast, folded if they are literals."""
+    try:
+        resolution = functions.resolve(overloads, arguments)
+    except functions.NoOverloadError as error:
+        raise _no_overload(error, arguments, span, shown) from None
+    overload = resolution.overload
+    values = tuple(
+        cast_to(context, argument, target, span)
+        for argument, target in zip(arguments, resolution.argument_types)
+    )
+    if overload.swapped:
+        values = values[::-1]
+    if overload.constant is not None:
+        values = (Literal(overload.constant, VARCHAR), *values)
+    return folded(context, Call(overload.canonical, values, resolution.result, span))
+
+
+def _no_overload(
+    error: functions.NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
+) -> BindError:
+    types = ", ".join(_type_shown(argument) for argument in arguments)
+    candidates = ", ".join(error.candidates[:6]) + (", ..." if len(error.candidates) > 6 else "")
+    if error.ambiguous:
+        return BindError(f"{shown} on ({types}) may mean {candidates}; cast the text explicitly", span)
+    return BindError(
+        f"{shown} does not take ({types}); it takes {candidates}; cast the arguments to fit", span
+    )
+
+
+def _type_shown(argument: Expression) -> str:
+    return (
+        "text"
+        if isinstance(argument, SourceLiteral) and isinstance(argument.value, str)
+        else str(argument.data_type)
+    )
+
+
+def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+    """`name(arguments)`, scalar or aggregate."""
+    written = node.this
+    name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
+    span = span_of(node)
+    aggregate = functions.aggregate_overloads(name)
+    if aggregate is not None or name == "count_if" or name == "countif":
+        return binder_aggregate(binder, node, name, None)
+    nodes: list[exp.Expr] = node.expressions
+    special = _SPECIAL.get(functions.ALIASES.get(name, name))
+    if special is not None:
+        return special(binder, nodes, span)
+    overloads = functions.scalar_overloads(name)
+    if overloads is None:
+        if name in _UNSUPPORTED_FUNCTIONS:
+            raise UnsupportedError(
+                f"{_UNSUPPORTED_FUNCTIONS[name]} ({name}) is not supported", head_span(node)
+            )
+        hint = nearest(name, functions.function_names())
+        raise BindError(f'there is no function "{name}"{hint}', head_span(node))
+    arguments = [binder.bind_flexible(argument) for argument in nodes]
+    return apply(binder.context, overloads, arguments, span, f"{name}()")
+
+
+_UNSUPPORTED_FUNCTIONS = {
+    **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
+    **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
+    **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),
+    **dict.fromkeys(("string_agg", "group_concat", "listagg"), "an aggregate that makes text"),
+    **dict.fromkeys(("row_number", "rank", "dense_rank", "lag", "lead", "ntile"), "a window function"),
+    **dict.fromkeys(
+        ("quantile", "quantile_cont", "quantile_disc", "mode", "first", "last"), "this aggregate"
+    ),
+    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by", "approx_count_distinct"), "this aggregate"),
+    **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
+    **dict.fromkeys(("struct_pack", "row", "map", "columns"), "a nested value"),
+}
+
+
+def binder_aggregate(
+    binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
+) -> Expression:
+    """Hand an aggregate call to the collector of the clause, or say that it may not stand here."""
+    if binder.aggregates is None:
+        raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
+    if binder.inside_aggregate:
+        raise BindError(
+            f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
+        )
+    return binder.aggregates.bind(binder, node, name, condition)
+
+
+def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
+    """aggregate(...) FILTER (WHERE condition)."""
+    call = node.this
+    if not isinstance(call, exp.Anonymous):
+        raise UnsupportedError("FILTER after this expression is not supported", span_of(node))
+    name = str(call.this).lower()
+    if functions.aggregate_overloads(name) is None:
+        raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
+    return binder_aggregate(binder, call, name, node.expression.this)
+
+
+# ---- special forms ----
+
+
+def make_case(
+    context: BindContext, conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
+) -> Expression:
+    """CASE; branches that are constantly false go, a constantly true one ends it."""
+    common = common_type_of(values, "CASE", span)
+    cast = [cast_to(context, value, common, span) for value in values]
+    branches: list[tuple[Expression, Expression]] = []
+    default = cast[-1]
+    for condition, value in zip(conditions, cast):
+        if isinstance(condition, Literal):
+            if condition.value is True:
+                default = value
+                break
+            continue
+        branches.append((condition, value))
+    return Case(tuple(branches), default, common) if branches else default
+
+
+def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    if len(nodes) != 3:
+        raise BindError("if() takes a condition and two values", span)
+    binder.context.conditional_depth += 1
+    try:
+        condition = condition_of(binder.context, binder.bind_flexible(nodes[0]), "if()", span_of(nodes[0]))
+        values = [binder.bind_flexible(node) for node in nodes[1:]]
+        return make_case(binder.context, [condition], values, span)
+    finally:
+        binder.context.conditional_depth -= 1
+
+
+def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 1, "coalesce()", span)
+    binder.context.conditional_depth += 1
+    try:
+        values = [binder.bind_flexible(node) for node in nodes]
+        common = common_type_of(values, "coalesce()", span)
+        rest: list[Expression] = []
+        for value in values:
+            if isinstance(value, Literal) and value.value is None:
+                continue
+            rest.append(cast_to(binder.context, value, common, span))
+            if isinstance(value, Literal):
+                break  # never NULL: the rest is not looked at
+        if not rest:
+            return Literal(None, common)
+        return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
+    finally:
+        binder.context.conditional_depth -= 1
+
+
+def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "nullif()", span, exactly=True)
+    left, right = (binder.bind_flexible(node) for node in nodes)
+    condition = compare(binder.context, "equal", left, right, span)
+    return make_case(binder.context, [condition], [Literal(None, NULL), settle(left)], span)
+
+
+def _extreme(function: str) -> Callable[..., Expression]:
+    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+        _need(nodes, 1, f"{function}()", span)
+        values = [binder.bind_flexible(node) for node in nodes]
+        common = common_type_of(values, f"{function}()", span)
+        cast = tuple(cast_to(binder.context, value, common, span) for value in values)
+        return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
+
+    return bind
+
+
+def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 1, "concat()", span)
+    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    return Call("concat", values, VARCHAR, span)
+
+
+def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "concat_ws()", span)
+    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    return Call("concat_ws", values, VARCHAR, span)
+
+
+def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 1, "typeof()", span, exactly=True)
+    data_type = binder.bind(nodes[0]).data_type
+    return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+
+
+def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "date_add()", span, exactly=True)
+    return bind_operator(binder, "add", nodes, span, "date_add()")
+
+
+def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    return Literal(math.pi, DOUBLE)
+
+
+def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "date_part()", span, exactly=True)
+    part = binder.bind(nodes[0])
+    if not isinstance(part, Literal) or not isinstance(part.value, str):
+        raise UnsupportedError("date_part() with a part that is not a constant is not supported", span)
+    return date_part(binder, part.value, nodes[1], span)
+
+
+def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | None) -> Expression:
+    name = _part_name(part)
+    if name is None:
+        raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
+    overloads = functions.scalar_overloads("date_part")
+    assert overloads is not None
+    arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
+    call = apply(binder.context, overloads, arguments, span, "date_part()")
+    if name in ("epoch", "julian") and isinstance(call, (Call, Literal)):
+        return Call(call.function, call.arguments, DOUBLE, span) if isinstance(call, Call) else call
+    return call
+
+
+_PART_NAMES = (
+    "year month day decade century millennium quarter week isodow isoyear yearweek era dow doy hour minute second "
+    "millisecond microsecond epoch julian timezone timezone_hour timezone_minute"
+).split()
+_PART_SPELLINGS = {
+    **{name: name for name in _PART_NAMES},
+    **dict.fromkeys(("dayofweek", "weekday"), "dow"),
+    "dayofyear": "doy",
+    "dayofmonth": "day",
+    "weekofyear": "week",
+}
+
+
+def _part_name(part: str) -> str | None:
+    lowered = part.lower()
+    return _PART_SPELLINGS.get(lowered) or unit_name(lowered)
+
+
+def bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
+    return date_part(binder, node.this.name, node.expression, span_of(node))
+
+
+def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
+    parts = [node.this, node.args.get("start") or exp.Literal.number(1), node.args.get("length")]
+    nodes = [part for part in parts if part is not None]
+    return bind_operator(binder, "substring", nodes, span_of(node), "substring()")
+
+
+def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
+    return bind_operator(binder, "position", (node.this, node.args["substr"]), span_of(node), "position()")
+
+
+def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
+    function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
+        str(node.args.get("position") or "").upper(), "trim"
+    )
+    nodes = [part for part in (node.this, node.expression) if part is not None]
+    return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
+
+
+def to_interval_cast(context: BindContext, amount: Expression, span: Span | None) -> Expression:
+    """INTERVAL 'text'."""
+    return folded(context, Cast(settle(amount), INTERVAL, False, span))
+
+
+def interval_from(context: BindContext, unit: str, amount: Expression, span: Span | None) -> Expression:
+    """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
+    if isinstance(amount, Literal) and isinstance(amount.value, str):
+        amount = cast_to(context, amount, DOUBLE, span)
+    if isinstance(amount, Literal) and isinstance(amount.value, float):
+        fractional = unit in ("second", "millisecond")
+        amount = amount if fractional else Literal(math.trunc(amount.value), INTEGER)
+    elif not amount.data_type.is_integer:
+        amount = cast_to(context, amount, DOUBLE, span)
+        if unit not in ("second", "millisecond"):
+            amount = Call("trunc", (amount,), DOUBLE, span)
+            amount = cast_to(context, amount, BIGINT, span)
+    return folded(context, Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
+
+
+def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, exactly: bool = False) -> None:
+    if len(nodes) < count or (exactly and len(nodes) > count):
+        least = "" if exactly else "at least "
+        raise BindError(
+            f"{name} takes {least}{count} argument{'s' if count > 1 else ''}, not {len(nodes)}", span
+        )
+
+
+_SPECIAL: dict[str, Callable[..., Expression]] = {
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "if": bind_if,
+    "greatest": _extreme("greatest"),
+    "least": _extreme("least"),
+    "concat": _concat,
+    "concat_ws": _concat_ws,
+    "typeof": _typeof,
+    "date_add": _date_add,
+    "date_part": _date_part,
+    "pi": _pi,
+}

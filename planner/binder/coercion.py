@@ -1,0 +1,94 @@
+"""Explicit casts where SQL converts without being asked, folded where the operand is a literal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.errors import BindError, ExecutionError
+from tqp.planner.binder.context import BindContext
+from tqp.planner.constant_folding import fold
+from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.parse import Span
+from tqp.planner.type_rules import can_cast, common_type, comparison_type, settle
+
+
+def folded(context: BindContext, expression: Expression) -> Expression:
+    """`fold`, except that a failing constant inside CASE is left for the rows that reach it, if any do."""
+    try:
+        return fold(expression)
+    except ExecutionError:
+        if context.conditional_depth:
+            return expression
+        raise
+
+
+def cast_to(
+    context: BindContext, expression: Expression, target: DataType, span: Span | None, is_try: bool = False
+) -> Expression:
+    """The expression as `target`: itself if it has the type, a literal if it is one, else a Cast."""
+    expression = settle(expression)
+    if expression.data_type == target:
+        return expression
+    if not can_cast(expression.data_type, target):
+        raise BindError(f"there is no cast from {expression.data_type} to {target}", span)
+    return folded(context, Cast(expression, target, is_try, span))
+
+
+def condition_of(context: BindContext, expression: Expression, clause: str, span: Span | None) -> Expression:
+    """The expression as a BOOLEAN, for WHERE, HAVING, ON, AND, CASE WHEN, ..."""
+    kind = expression.data_type.kind
+    if kind is TypeKind.BOOLEAN:
+        return expression
+    if kind in (TypeKind.NULL, TypeKind.VARCHAR) or expression.data_type.is_numeric:
+        return cast_to(context, expression, BOOLEAN, span)
+    raise BindError(f"{clause} needs a condition (BOOLEAN), and this is {expression.data_type}", span)
+
+
+def compare(
+    context: BindContext, function: str, left: Expression, right: Expression, span: Span | None
+) -> Expression:
+    """`left <function> right` with both sides cast to one type."""
+    common = comparison_type(left, right)
+    if common is None or not (can_cast(left.data_type, common) and can_cast(right.data_type, common)):
+        raise BindError(
+            f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
+        )
+    left, right = cast_to(context, left, common, span), cast_to(context, right, common, span)
+    return folded(context, Call(function, (left, right), BOOLEAN, span))
+
+
+def common_type_of(values: Sequence[Expression], what: str, span: Span | None) -> DataType:
+    """The type all `values` are to be cast to; raises BindError where they have none."""
+    result = values[0]
+    for value in values[1:]:
+        found = common_type(result, value)
+        if found is None:
+            raise BindError(
+                f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
+                span,
+            )
+        bends = type(result) is type(value) and result.data_type == value.data_type == found
+        result = result if bends else _of_type(found)
+    return result.data_type
+
+
+def unify(
+    context: BindContext, values: Sequence[Expression], what: str, span: Span | None
+) -> tuple[tuple[Expression, ...], DataType]:
+    """All values cast to their common type, and that type."""
+    common = common_type_of(values, what, span)
+    return tuple(cast_to(context, value, common, span) for value in values), common
+
+
+def as_text(context: BindContext, expression: Expression, span: Span | None) -> Expression:
+    return cast_to(context, expression, VARCHAR, span)
+
+
+def _of_type(data_type: DataType) -> Expression:
+    """A stand-in with a settled type, to go on comparing with."""
+    return ColumnRef(-1, data_type)
+
+
+def is_true_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is True

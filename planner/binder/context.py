@@ -1,0 +1,48 @@
+"""What one binding carries through all its parts: ids, the catalog, parameters, the text, and the scans to complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tqp.core.datatypes import DataType
+from tqp.core.schema import UNKNOWN, ColumnStatistics, Field
+from tqp.planner.catalog_protocol import Catalog
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.query import QueryBinder
+
+Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+
+@dataclass(slots=True)
+class BindContext:
+    """State of one `bind` call."""
+
+    catalog: Catalog
+    parameters: Parameters
+    query: str
+    bind_query: (
+        QueryBinder  # set by the statement; breaks the circle query -> expression -> subquery -> query
+    )
+    used_parameters: set[int | str] = field(default_factory=set)
+    placeholder_numbers: dict[int, int] | None = None  # position of each `?` in the text -> its number from 1
+    next_id: int = 0
+    conditional_depth: int = (
+        0  # > 0 inside CASE and the like, where a failing constant may never be evaluated
+    )
+
+    def new_field(
+        self,
+        name: str,
+        data_type: DataType,
+        nullable: bool = True,
+        statistics: ColumnStatistics = UNKNOWN,
+    ) -> Field:
+        """A field with an id of its own."""
+        self.next_id += 1
+        return Field(self.next_id, name, data_type, nullable, statistics)
+
+
+FieldMaker = Callable[[], Field]

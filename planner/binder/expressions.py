@@ -1,0 +1,441 @@
+"""Scalar expressions: a sqlglot node in, a typed expression over column ids out.
+
+`ExpressionBinder` is for one clause of one query block; one method for each kind of node, found through `_HANDLERS`.
+Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggregates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder import calls, subqueries
+from tqp.planner.binder.aggregates import AggregateCollector
+from tqp.planner.binder.coercion import (
+    as_text,
+    cast_to,
+    compare,
+    condition_of,
+    folded,
+    unify,
+)
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.literals import bind_number, bind_placeholder, bind_type
+from tqp.planner.binder.scope import Scope
+from tqp.planner.expressions import FALSE, TRUE, Call, Expression, InList, Literal
+from tqp.planner.literal_casts import unit_name
+from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.type_rules import SourceLiteral, settle
+
+#: SELECT aliases that a clause may use: name -> the aliased node.
+Aliases = dict[str, exp.Expr]
+
+
+class ExpressionBinder:
+    """Binds the expressions of one clause.
+
+    `aggregates` is None where aggregates are not allowed (`clause` names the place in the message); `aliases` are
+    names of SELECT that stand for their expressions where no column has the name.
+    """
+
+    def __init__(
+        self,
+        context: BindContext,
+        scope: Scope,
+        clause: str,
+        aggregates: AggregateCollector | None = None,
+        aliases: Aliases | None = None,
+    ) -> None:
+        self.context = context
+        self.scope = scope
+        self.clause = clause
+        self.aggregates = aggregates
+        self.aliases = aliases or {}
+        self.inside_aggregate = False
+        self._open_aliases: list[str] = []
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The expression with its settled type; raises BindError, UnsupportedError, ExecutionError."""
+        return settle(self.bind_flexible(node))
+
+    def bind_flexible(self, node: exp.Expr) -> Expression:
+        """Like `bind`, but a literal's type may still bend to what surrounds it."""
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            return self._other(node)
+        return handler(self, node)
+
+    def bind_condition(self, node: exp.Expr) -> Expression:
+        return condition_of(self.context, self.bind_flexible(node), self.clause, span_of(node))
+
+    # ---- leaves ----
+
+    def _column(self, node: exp.Column) -> Expression:
+        identifier = node.this
+        if isinstance(identifier, exp.Star):
+            raise BindError(f"* is not allowed in {self.clause}", head_span(node))
+        name = identifier.name
+        table = node.args.get("table")
+        qualifier = table.name if table is not None else None
+        span = span_of(node) if table is not None else head_span(identifier)
+        found = self.scope.resolve_here(name, qualifier, span)
+        if found is None and qualifier is None and name.lower() in self.aliases:
+            return self._alias(name.lower(), span)
+        if found is None and self.scope.parent is not None:
+            found = self.scope.parent.resolve(name, qualifier, span)
+        if found is not None:
+            return found
+        word = (
+            None if qualifier is not None or identifier.args.get("quoted") else _BARE_WORDS.get(name.lower())
+        )
+        if word is not None:
+            raise UnsupportedError(f"{word} is not supported; pass the value as a parameter", span)
+        raise self.scope.unknown_column(name, qualifier, span)
+
+    def _alias(self, name: str, span: Span | None) -> Expression:
+        if name in self._open_aliases:
+            raise BindError(f'the alias "{name}" is defined by itself', span)
+        self._open_aliases.append(name)
+        try:
+            return self.bind_flexible(self.aliases[name])
+        finally:
+            self._open_aliases.pop()
+
+    def _literal(self, node: exp.Literal) -> Expression:
+        text = node.args["this"]
+        if node.args.get("is_string"):
+            return SourceLiteral(text, VARCHAR)
+        return bind_number(text, head_span(node))
+
+    def _boolean(self, node: exp.Boolean) -> Expression:
+        return TRUE if node.args["this"] else FALSE
+
+    def _null(self, node: exp.Null) -> Expression:
+        return Literal(None, NULL)
+
+    def _hex(self, node: exp.HexString) -> Expression:
+        text = str(node.args["this"])
+        written = head_span(node)
+        if written and self.context.query[written[0] : written[0] + 2].lower() == "0x":
+            return bind_number("0x" + text, written)
+        try:
+            return Literal(bytes.fromhex(text), BLOB)
+        except ValueError:
+            raise BindError(f"x'{text}' is not hexadecimal", written) from None
+
+    def _placeholder(self, node: exp.Placeholder) -> Expression:
+        return bind_placeholder(self.context, node)
+
+    def _interval(self, node: exp.Interval) -> Expression:
+        span = span_of(node)
+        unit = node.args.get("unit")
+        amount = self.bind_flexible(node.this)
+        if unit is None:
+            return calls.to_interval_cast(self.context, amount, span)
+        if not isinstance(unit, exp.Var):
+            raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
+        name = unit_name(unit.name)
+        if name is None:
+            raise BindError(f'"{unit.name}" is not a unit of time', span)
+        return calls.interval_from(self.context, name, amount, span)
+
+    # ---- operators ----
+
+    def _parenthesis(self, node: exp.Paren) -> Expression:
+        return self.bind_flexible(node.this)
+
+    def _negation(self, node: exp.Neg) -> Expression:
+        operand = node.this
+        if isinstance(operand, exp.Literal) and not operand.args.get("is_string"):
+            return bind_number(operand.args["this"], head_span(operand), negative=True)
+        return calls.bind_operator(self, "negate", (node.this,), span_of(node), "-")
+
+    def _arithmetic(self, node: exp.Binary) -> Expression:
+        name, sign = _ARITHMETIC[type(node)]
+        return calls.bind_operator(self, name, (node.left, node.right), span_of(node), sign)
+
+    def _bit_not(self, node: exp.BitwiseNot) -> Expression:
+        return calls.bind_operator(self, "~", (node.this,), span_of(node), "~")
+
+    def _concatenation(self, node: exp.DPipe) -> Expression:
+        span = span_of(node)
+        sides = tuple(
+            as_text(self.context, self.bind_flexible(side), span) for side in (node.left, node.right)
+        )
+        return folded(self.context, Call("concat_operator", sides, VARCHAR, span))
+
+    def _connective(self, node: exp.Connector) -> Expression:
+        """AND, OR; a chain of one kind becomes one n-ary call."""
+        kind = type(node)
+        function = "and" if kind is exp.And else "or"
+        parts: list[Expression] = []
+        pending: list[exp.Expr] = [node]
+        while pending:
+            part = pending.pop()
+            inner = part
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            if type(inner) is kind:
+                pending += (inner.expression, inner.this)
+            else:
+                bound = self.bind_flexible(part)
+                parts.append(condition_of(self.context, bound, function.upper(), span_of(part)))
+        return folded(self.context, Call(function, tuple(parts), BOOLEAN, span_of(node)))
+
+    def _not(self, node: exp.Not) -> Expression:
+        span = span_of(node)
+        operand = condition_of(self.context, self.bind_flexible(node.this), "NOT", span)
+        return folded(self.context, Call("not", (operand,), BOOLEAN, span))
+
+    def _comparison(self, node: exp.Binary) -> Expression:
+        function = _COMPARISONS[type(node)]
+        quantified = subqueries.bind_quantified(self, node, function)
+        if quantified is not None:
+            return quantified
+        span = span_of(node)
+        left, right = node.left, node.right
+        if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+            return self._row_comparison(function, left, right, span)
+        return compare(self.context, function, self.bind_flexible(left), self.bind_flexible(right), span)
+
+    def _row_comparison(
+        self, function: str, left: exp.Tuple, right: exp.Tuple, span: Span | None
+    ) -> Expression:
+        if function not in ("equal", "not_equal"):
+            raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
+        if len(left.expressions) != len(right.expressions):
+            raise BindError("rows of different lengths cannot be compared", span)
+        pairs = tuple(
+            compare(self.context, "equal", self.bind_flexible(a), self.bind_flexible(b), span)
+            for a, b in zip(left.expressions, right.expressions)
+        )
+        equal = folded(self.context, Call("and", pairs, BOOLEAN, span)) if len(pairs) > 1 else pairs[0]
+        return equal if function == "equal" else folded(self.context, Call("not", (equal,), BOOLEAN, span))
+
+    def _is(self, node: exp.Is) -> Expression:
+        span = span_of(node)
+        operand, right = self.bind(node.this), node.expression
+        if isinstance(right, exp.Null):
+            return folded(self.context, Call("is_null", (operand,), BOOLEAN, span))
+        if isinstance(right, exp.Boolean):
+            flag = condition_of(self.context, operand, "IS TRUE", span)
+            wanted = TRUE if right.this else FALSE
+            return folded(self.context, Call("is_not_distinct_from", (flag, wanted), BOOLEAN, span))
+        raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
+
+    def _between(self, node: exp.Between) -> Expression:
+        span = span_of(node)
+        operand = self.bind_flexible(node.this)
+        low, high = self.bind_flexible(node.args["low"]), self.bind_flexible(node.args["high"])
+        parts = (
+            compare(self.context, "greater_equal", operand, low, span),
+            compare(self.context, "less_equal", operand, high, span),
+        )
+        return folded(self.context, Call("and", parts, BOOLEAN, span))
+
+    def _in(self, node: exp.In) -> Expression:
+        if node.args.get("query") is not None:
+            return subqueries.bind_in(self, node)
+        if node.args.get("unnest") is not None or node.args.get("field") is not None:
+            raise UnsupportedError(
+                "IN over a list value is not supported; write IN (a, b, ...)", span_of(node)
+            )
+        return self._in_list(node)
+
+    def _in_list(self, node: exp.In) -> Expression:
+        span = span_of(node)
+        if isinstance(node.this, exp.Tuple):
+            rows = tuple(
+                self._row_comparison("equal", node.this, row, span)
+                if isinstance(row, exp.Tuple)
+                else self._not_a_row(row)
+                for row in node.expressions
+            )
+            return rows[0] if len(rows) == 1 else folded(self.context, Call("or", rows, BOOLEAN, span))
+        operand = self.bind_flexible(node.this)
+        choices = [self.bind_flexible(choice) for choice in node.expressions]
+        if all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
+            (operand_cast, *values), _ = self._unify_comparison(operand, choices, span)
+            literals = tuple(dict.fromkeys(value for value in values if isinstance(value, Literal)))
+            if len(literals) and not isinstance(operand_cast, Literal):
+                if len(literals) == 1:
+                    return compare(self.context, "equal", operand_cast, literals[0], span)
+                return InList(operand_cast, literals)
+        equalities = tuple(compare(self.context, "equal", operand, choice, span) for choice in choices)
+        if len(equalities) == 1:
+            return equalities[0]
+        return folded(self.context, Call("or", equalities, BOOLEAN, span))
+
+    def _not_a_row(self, node: exp.Expr) -> Expression:
+        raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(node))
+
+    def _unify_comparison(
+        self, operand: Expression, choices: list[Expression], span: Span | None
+    ) -> tuple[tuple[Expression, ...], object]:
+        """Operand and choices as one type; text meets numbers and dates as in a comparison."""
+        others = [operand, *choices]
+        typed = [each for each in others if each.data_type.kind is not VARCHAR.kind]
+        if typed and len(typed) < len(others):
+            _, common = unify(self.context, typed, "an IN list", span)
+            return tuple(cast_to(self.context, each, common, span) for each in others), common
+        return unify(self.context, others, "an IN list", span)
+
+    def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
+        function, negated = _LIKES[type(node)]
+        right = node.expression
+        if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
+            raise UnsupportedError(
+                "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
+            )
+        arguments = (node.this, right) if escape is None else (node.this, right, escape)
+        bound = calls.bind_operator(self, function, arguments, span_of(node), function.upper())
+        return Call("not", (bound,), BOOLEAN, span_of(node)) if negated else bound
+
+    def _escape(self, node: exp.Escape) -> Expression:
+        if type(node.this) not in _LIKES:
+            raise UnsupportedError("ESCAPE after this operator is not supported", span_of(node))
+        return self._like(node.this, node.expression)
+
+    # ---- CASE, CAST, subqueries ----
+
+    def _case(self, node: exp.Case) -> Expression:
+        span = span_of(node)
+        subject = node.args.get("this")
+        conditions: list[Expression] = []
+        values: list[Expression] = []
+        self.context.conditional_depth += 1
+        try:
+            bound_subject = self.bind_flexible(subject) if subject is not None else None
+            for branch in node.args["ifs"]:
+                condition = self.bind_flexible(branch.this)
+                if bound_subject is not None:
+                    conditions.append(
+                        compare(self.context, "equal", bound_subject, condition, span_of(branch))
+                    )
+                else:
+                    conditions.append(condition_of(self.context, condition, "WHEN", span_of(branch.this)))
+                values.append(self.bind_flexible(branch.args["true"]))
+            default = node.args.get("default")
+            values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
+            return calls.make_case(self.context, conditions, values, span)
+        finally:
+            self.context.conditional_depth -= 1
+
+    def _if(self, node: exp.If) -> Expression:
+        otherwise = node.args.get("false")
+        return calls.bind_if(self, [node.this, node.args["true"], otherwise or exp.Null()], span_of(node))
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        span = span_of(node)
+        operand = self.bind_flexible(node.this)
+        target = bind_type(node.args["to"], span)
+        is_try = isinstance(node, exp.TryCast)
+        return cast_to(self.context, operand, target, span, is_try)
+
+    def _other(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Alias):
+            return self.bind_flexible(node.this)
+        feature = _FEATURES.get(type(node), f"{type(node).__name__.upper()} expressions")
+        raise UnsupportedError(f"{feature} are not supported", span_of(node))
+
+
+_ARITHMETIC: dict[type, tuple[str, str]] = {
+    exp.Add: ("add", "+"),
+    exp.Sub: ("subtract", "-"),
+    exp.Mul: ("multiply", "*"),
+    exp.Div: ("/", "/"),
+    exp.IntDiv: ("//", "//"),
+    exp.Mod: ("%", "%"),
+    exp.Pow: ("power", "**"),
+    exp.BitwiseAnd: ("&", "&"),
+    exp.BitwiseOr: ("|", "|"),
+    exp.BitwiseLeftShift: ("<<", "<<"),
+    exp.BitwiseRightShift: (">>", ">>"),
+    exp.RegexpLike: ("regexp_matches", "~"),
+    exp.RegexpFullMatch: ("regexp_full_match", "~"),
+    exp.SimilarTo: ("regexp_full_match", "SIMILAR TO"),
+    exp.StartsWith: ("starts_with", "^@"),
+}
+_COMPARISONS: dict[type, str] = {
+    exp.EQ: "equal",
+    exp.NEQ: "not_equal",
+    exp.LT: "less",
+    exp.LTE: "less_equal",
+    exp.GT: "greater",
+    exp.GTE: "greater_equal",
+    exp.NullSafeEQ: "is_not_distinct_from",
+    exp.NullSafeNEQ: "is_distinct_from",
+}
+_LIKES: dict[type, tuple[str, bool]] = {exp.Like: ("like", False), exp.ILike: ("ilike", False)}
+
+#: What SQL lets stand without parentheses and tqp has no value for.
+_BARE_WORDS = {
+    "current_date": "CURRENT_DATE",
+    "current_timestamp": "CURRENT_TIMESTAMP",
+    "localtime": "LOCALTIME",
+}
+
+_FEATURES: dict[type, str] = {
+    exp.Window: "window functions (OVER)",
+    exp.Array: "lists",
+    exp.Bracket: "subscripts and slices",
+    exp.Struct: "structs",
+    exp.Map: "maps",
+    exp.Lambda: "lambda functions",
+    exp.Tuple: "row values outside comparisons",
+    exp.Dot: "structs (a.b.c)",
+    exp.Glob: "GLOB patterns",
+    exp.Collate: "collations",
+    exp.AtTimeZone: "AT TIME ZONE expressions",
+    exp.CurrentDate: "CURRENT_DATE and its kin (pass the value as a parameter): they",
+    exp.CurrentTimestamp: "CURRENT_TIMESTAMP and its kin (pass the value as a parameter): they",
+    exp.CurrentTime: "CURRENT_TIME and its kin (pass the value as a parameter): they",
+    exp.Star: "stars (*) here: they",
+    exp.WithinGroup: "ordered-set aggregates (WITHIN GROUP)",
+    exp.Kwarg: "named arguments",
+    exp.PropertyEQ: "named arguments",
+    exp.JSONExtract: "JSON operators",
+    exp.JSONExtractScalar: "JSON operators",
+}
+
+Handler = Callable[[ExpressionBinder, exp.Expr], Expression]
+
+_HANDLERS: dict[type, Handler] = {
+    exp.Column: ExpressionBinder._column,
+    exp.Literal: ExpressionBinder._literal,
+    exp.Boolean: ExpressionBinder._boolean,
+    exp.Null: ExpressionBinder._null,
+    exp.HexString: ExpressionBinder._hex,
+    exp.Placeholder: ExpressionBinder._placeholder,
+    exp.Interval: ExpressionBinder._interval,
+    exp.Paren: ExpressionBinder._parenthesis,
+    exp.Neg: ExpressionBinder._negation,
+    **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
+    exp.BitwiseNot: ExpressionBinder._bit_not,
+    exp.DPipe: ExpressionBinder._concatenation,
+    exp.And: ExpressionBinder._connective,
+    exp.Or: ExpressionBinder._connective,
+    exp.Not: ExpressionBinder._not,
+    **dict.fromkeys(_COMPARISONS, ExpressionBinder._comparison),
+    exp.Is: ExpressionBinder._is,
+    exp.Between: ExpressionBinder._between,
+    exp.In: ExpressionBinder._in,
+    **dict.fromkeys(_LIKES, ExpressionBinder._like),
+    exp.Escape: ExpressionBinder._escape,
+    exp.Case: ExpressionBinder._case,
+    exp.If: ExpressionBinder._if,
+    exp.Cast: ExpressionBinder._cast,
+    exp.TryCast: ExpressionBinder._cast,
+    exp.Exists: subqueries.bind_exists,
+    exp.Subquery: subqueries.bind_scalar,
+    exp.Select: subqueries.bind_scalar,
+    exp.Anonymous: calls.bind_call,
+    exp.Filter: calls.bind_filtered,
+    exp.Extract: calls.bind_extract,
+    exp.Substring: calls.bind_substring,
+    exp.StrPosition: calls.bind_position,
+    exp.Trim: calls.bind_trim,
+}

@@ -1,0 +1,144 @@
+"""What a bound query puts out, and the projections that produce it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tqp.core.schema import Field
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.scope import MergedColumn, ScopeColumn
+from tqp.planner.expressions import Cast, ColumnRef, Expression, Literal
+from tqp.planner.logical_plan import Aggregate, LogicalPlan, Project
+
+
+@dataclass(slots=True)
+class Item:
+    """One column of SELECT: an expression as written, or (`column`) what a star stands for."""
+
+    node: exp.Expr | None
+    name: str | None  # None: derived from the expression when it is needed
+    alias: str | None = None
+    column: ScopeColumn | MergedColumn | None = None
+
+
+@dataclass(slots=True)
+class BoundQuery:
+    """A plan and its output columns. With `bind_exact`, `plan.schema` is exactly these columns in this order."""
+
+    plan: LogicalPlan
+    columns: list[ScopeColumn]
+
+    @staticmethod
+    def exact(plan: LogicalPlan, names: Sequence[str], fields: Sequence[Field]) -> BoundQuery:
+        columns = [
+            ScopeColumn(name, made.data_type, lambda made=made: made)  # type: ignore[misc]
+            for name, made in zip(names, fields)
+        ]
+        return BoundQuery(plan, columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+def exact_project(
+    context: BindContext, plan: LogicalPlan, values: Sequence[Expression], names: Sequence[str]
+) -> Project:
+    """A projection with one output for each value."""
+    by_id = {made.id: made for made in plan.schema}
+    fields: list[Field] = []
+    outputs: list[Expression] = []
+    taken: set[int] = set()
+    for value, name in zip(values, names):
+        made, output = _output(context, by_id, taken, value, name)
+        fields.append(made)
+        outputs.append(output)
+    return Project(plan, tuple(fields), tuple(outputs))
+
+
+def _output(
+    context: BindContext, by_id: dict[int, Field], taken: set[int], value: Expression, name: str
+) -> tuple[Field, Expression]:
+    """A bare column keeps its id, but ids are unique: the second copy of a column is a cast to the type it has."""
+    if isinstance(value, ColumnRef) and value.id in by_id:
+        source = by_id[value.id]
+        if value.id not in taken:
+            taken.add(value.id)
+            return source, value
+        made = context.new_field(name, source.data_type, source.nullable, source.statistics)
+        return made, Cast(value, source.data_type)
+    nullable = not (isinstance(value, Literal) and value.value is not None)
+    return context.new_field(name, value.data_type, nullable), value
+
+
+def lazy_project(
+    context: BindContext,
+    plan: LogicalPlan,
+    items: Sequence[Item],
+    names: Sequence[str],
+    values: Sequence[Expression | None],
+) -> BoundQuery:
+    """The output of a derived table, where each column comes into being when it is first referred to.
+
+    Without computed columns there is no projection at all. Else the Project, frozen for everyone else, grows while the
+    enclosing query is bound: only that query shows which columns it needs.
+    """
+    computed = any(value is not None and not isinstance(value, ColumnRef) for value in values)
+    project = Project(plan, (), ())
+    taken: dict[Expression, Field] = {}
+
+    def emit(value: Expression, name: str) -> Field:
+        made = taken.get(value)
+        if made is None:
+            by_id = {each.id: each for each in plan.schema}
+            if isinstance(value, ColumnRef) and value.id in by_id:
+                made = by_id[value.id]
+            else:
+                nullable = not (isinstance(value, Literal) and value.value is not None)
+                made = context.new_field(name, value.data_type, nullable)
+            taken[value] = made
+            object.__setattr__(project, "fields", (*project.fields, made))
+            object.__setattr__(project, "outputs", (*project.outputs, value))
+        return made
+
+    columns: list[ScopeColumn] = []
+    own = {made.id for made in plan.schema}
+    for item, name, value in zip(items, names, values):
+        if value is None:
+            assert isinstance(item.column, ScopeColumn)
+            source = item.column
+            if computed:
+                columns.append(
+                    ScopeColumn(
+                        name,
+                        source.data_type,
+                        lambda source=source, name=name: emit(source.reference(), name),  # type: ignore[misc]
+                    )
+                )
+            else:
+                columns.append(source.renamed(name))
+        elif computed or (isinstance(value, ColumnRef) and value.id not in own):
+            columns.append(
+                ScopeColumn(name, value.data_type, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
+            )
+        else:
+            assert isinstance(value, ColumnRef)
+            columns.append(
+                ScopeColumn(
+                    name,
+                    value.data_type,
+                    lambda value=value: Field(value.id, value.name, value.data_type),  # type: ignore[misc]
+                )
+            )
+    outer_only = any(isinstance(value, ColumnRef) and value.id not in own for value in values)
+    return BoundQuery(project if computed or outer_only else plan, columns)
+
+
+def distinct(plan: LogicalPlan) -> LogicalPlan:
+    """DISTINCT: group by every column."""
+    fields = plan.schema
+    keys = tuple(ColumnRef(made.id, made.data_type, made.name) for made in fields)
+    return Aggregate(plan, fields, keys, (), ())

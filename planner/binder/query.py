@@ -1,0 +1,106 @@
+"""Queries: SELECT blocks, set operations, VALUES, WITH. The entry for whole statements and for every subquery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder.limits import bind_limit
+from tqp.planner.binder.output import BoundQuery
+from tqp.planner.binder.scope import CteDefinition, Scope
+from tqp.planner.binder.select_block import SelectBlock
+from tqp.planner.binder.set_operations import bind_set_operation
+from tqp.planner.binder.tables import bind_values
+from tqp.planner.logical_plan import LogicalPlan
+from tqp.planner.parse import head_span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.context import BindContext
+
+
+@dataclass(slots=True)
+class QueryBinder:
+    """Binds query nodes; the scope passed in is the enclosing one, whose columns are outer columns."""
+
+    context: BindContext | None = None
+
+    def bind_exact(self, node: exp.Expr, outer: Scope | None) -> BoundQuery:
+        """The query with `plan.schema` being exactly its output columns, in order."""
+        return self._bind(node, outer, lazy=False)
+
+    def bind_lazy(self, node: exp.Expr, outer: Scope | None) -> BoundQuery:
+        """The query as a derived table: columns come into being as they are referred to."""
+        return self._bind(node, outer, lazy=True)
+
+    def bind_any_columns(self, node: exp.Expr, outer: Scope | None) -> LogicalPlan:
+        """The query for EXISTS: only whether it has rows matters."""
+        return self._bind(node, outer, lazy=False, any_columns=True).plan
+
+    def _bind(self, node: exp.Expr, outer: Scope | None, lazy: bool, any_columns: bool = False) -> BoundQuery:
+        assert self.context is not None
+        context = self.context
+        scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
+        _define_ctes(node, scope)
+        if isinstance(node, exp.Select):
+            return SelectBlock(context, node, scope, lazy, any_columns).bind()
+        if isinstance(node, exp.SetOperation):
+            return bind_set_operation(context, node, scope)
+        if isinstance(node, exp.Values):
+            return self._values(node, scope)
+        if isinstance(node, (exp.Subquery, exp.Paren)):
+            return self._parenthesised(node, scope, lazy, any_columns)
+        raise UnsupportedError(f"{type(node).__name__.upper()} as a query is not supported", span_of(node))
+
+    def _parenthesised(self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool) -> BoundQuery:
+        """(query), perhaps with an ORDER BY or LIMIT of its own outside."""
+        assert self.context is not None
+        if isinstance(node.this, exp.Table):
+            raise BindError("a table in parentheses is no query; write SELECT * FROM it", head_span(node))
+        passed = Scope(parent=scope.parent, ctes=scope.ctes)
+        if node.args.get("order") is not None:
+            raise UnsupportedError(
+                "ORDER BY after a parenthesised query is not supported; put it inside", span_of(node)
+            )
+        inner = self._bind(node.this, passed if passed.ctes else scope.parent, lazy, any_columns)
+        return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns)
+
+    def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
+        assert self.context is not None
+        plan = bind_values(self.context, node, scope)
+        return BoundQuery.exact(
+            bind_limit(self.context, node, plan, scope), [made.name for made in plan.fields], plan.fields
+        )
+
+
+def _define_ctes(node: exp.Expr, scope: Scope) -> None:
+    """WITH: each name is visible to the ones after it and to the query."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return
+    if clause.args.get("recursive"):
+        for cte in clause.expressions:
+            if any(table.name.lower() == cte.alias.lower() for table in cte.this.find_all(exp.Table)):
+                raise UnsupportedError("WITH RECURSIVE is not supported", span_of(cte.args["alias"]))
+    for cte in clause.expressions:
+        if not isinstance(cte.this, (exp.Query, exp.Values)):
+            raise UnsupportedError("only queries may stand in WITH", span_of(cte))
+        alias = cte.args["alias"]
+        names = tuple(column.name for column in alias.args.get("columns") or ())
+        # a CTE sees the enclosing query and the CTEs before it, not the FROM clause it is used in
+        around = Scope(parent=scope.parent, ctes=scope.ctes)
+        surroundings = around if scope.parent is None else _seeing_through(scope)
+        definition = CteDefinition(alias.name, cte.this, names, surroundings)
+        if (
+            alias.name.lower() in (scope.parent.ctes if scope.parent else {})
+            or alias.name.lower() not in scope.ctes
+        ):
+            scope.ctes = {**scope.ctes, alias.name.lower(): definition}
+        else:
+            raise BindError(f'WITH defines "{alias.name}" twice', head_span(alias))
+
+
+def _seeing_through(scope: Scope) -> Scope:
+    return Scope(parent=scope.parent, ctes=scope.ctes)

@@ -1,0 +1,178 @@
+"""Names: which column a name means, in the FROM clause at hand or in one around it.
+
+Columns come into being when they are first referred to (`ScopeColumn.field`), so that a scan reads only what the query
+uses, `SELECT *` in a derived table notwithstanding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, nearest
+from tqp.core.schema import Field
+from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.parse import Span
+
+
+class ScopeColumn:
+    """A column that may be named: its field is made on first use."""
+
+    __slots__ = ("_make", "_reference", "data_type", "name")
+
+    def __init__(self, name: str, data_type: DataType, make: Callable[[], Field]) -> None:
+        self.name = name
+        self.data_type = data_type
+        self._make = make
+        self._reference: ColumnRef | None = None
+
+    def reference(self) -> ColumnRef:
+        if self._reference is None:
+            made = self._make()
+            self._reference = ColumnRef(made.id, made.data_type, made.name)
+        return self._reference
+
+    def renamed(self, name: str) -> ScopeColumn:
+        return ScopeColumn(name, self.data_type, self._field)
+
+    def _field(self) -> Field:
+        reference = self.reference()
+        return Field(reference.id, reference.name, reference.data_type)
+
+
+class Relation:
+    """A table, derived table or CTE in FROM, under the name it has there."""
+
+    __slots__ = ("alias", "by_name", "columns")
+
+    def __init__(self, alias: str, columns: Sequence[ScopeColumn]) -> None:
+        self.alias = alias
+        self.columns = tuple(columns)
+        self.by_name: dict[str, list[ScopeColumn]] = {}
+        for column in self.columns:
+            self.by_name.setdefault(column.name.lower(), []).append(column)
+
+
+@dataclass(slots=True)
+class MergedColumn:
+    """The one column that USING or NATURAL makes of two."""
+
+    name: str
+    expression: Callable[[], Expression]
+    data_type: DataType
+    parts: tuple[ScopeColumn, ...]
+
+
+@dataclass(slots=True)
+class CteDefinition:
+    """WITH name(columns) AS (tree): bound anew wherever it is referred to, in the surroundings it was written in."""
+
+    name: str
+    tree: object
+    columns: tuple[str, ...]
+    scope: Scope
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names that expressions of one query block may use. `used`: the local columns referred to, by id."""
+
+    relations: list[Relation] = field(default_factory=list)
+    parent: Scope | None = None
+    ctes: Mapping[str, CteDefinition] = field(default_factory=dict)
+    merged: dict[str, MergedColumn] = field(default_factory=dict)
+    used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
+
+    def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
+        """The column, here or in an enclosing query (nearest first); None if there is no such column."""
+        found = self.resolve_here(name, qualifier, span)
+        if found is None and self.parent is not None:
+            return self.parent.resolve(name, qualifier, span)
+        return found
+
+    def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
+        lowered = name.lower()
+        if qualifier is not None:
+            candidates = [
+                column
+                for relation in self.relations
+                if relation.alias.lower() == qualifier.lower()
+                for column in relation.by_name.get(lowered, ())
+            ]
+        else:
+            merged = self.merged.get(lowered)
+            candidates = [
+                column for relation in self.relations for column in relation.by_name.get(lowered, ())
+            ]
+            if merged is not None and all(column in merged.parts for column in candidates):
+                expression = merged.expression()
+                self._note(expression, name, span)
+                return expression
+        if not candidates:
+            return None
+        if len(candidates) > 1:
+            owners = [r.alias for r in self.relations if lowered in r.by_name]
+            if qualifier is None and len(set(owners)) > 1:
+                choices = " or ".join(f'"{owner}.{name}"' for owner in owners)
+                raise BindError(f'column "{name}" is ambiguous; write {choices}', span)
+            raise BindError(
+                f'"{qualifier or owners[0]}" has more than one column "{name}"; give them different names',
+                span,
+            )
+        reference = candidates[0].reference()
+        self.used[reference.id] = (name, span)
+        return reference
+
+    def _note(self, expression: Expression, name: str, span: Span | None) -> None:
+        if isinstance(expression, ColumnRef):
+            self.used[expression.id] = (name, span)
+        for part in expression.inputs:
+            self._note(part, name, span)
+
+    def has_relation(self, alias: str) -> bool:
+        here = any(relation.alias.lower() == alias.lower() for relation in self.relations)
+        return here or (self.parent is not None and self.parent.has_relation(alias))
+
+    def star(self, qualifier: str | None) -> Iterator[tuple[str, ScopeColumn | MergedColumn]]:
+        """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does."""
+        for relation in self.relations:
+            if qualifier is not None and relation.alias.lower() != qualifier.lower():
+                continue
+            for column in relation.columns:
+                merged = self.merged.get(column.name.lower()) if qualifier is None else None
+                if merged is None or column not in merged.parts:
+                    yield column.name, column
+                elif column is merged.parts[0]:
+                    yield column.name, merged
+
+    def unknown_column(self, name: str, qualifier: str | None, span: Span | None) -> BindError:
+        """The error for a column that is nowhere, with the nearest names."""
+        if qualifier is not None and not self.has_relation(qualifier):
+            aliases = [relation.alias for relation in self._all_relations()]
+            return BindError(
+                f'no table "{qualifier}" in FROM{nearest(qualifier, aliases)}' + _listing("tables", aliases),
+                span,
+            )
+        relations = [
+            relation
+            for relation in self._all_relations()
+            if qualifier is None or relation.alias.lower() == qualifier.lower()
+        ]
+        names = list(dict.fromkeys(column.name for relation in relations for column in relation.columns))
+        place = f'table "{qualifier}"' if qualifier is not None else "any table of FROM"
+        if not names:
+            return BindError(f'column "{name}" does not exist: there is no FROM clause to take it from', span)
+        return BindError(
+            f'no column "{name}" in {place}{nearest(name, names)}' + _listing("columns", names), span
+        )
+
+    def _all_relations(self) -> Iterable[Relation]:
+        yield from self.relations
+        if self.parent is not None:
+            yield from self.parent._all_relations()
+
+
+def _listing(what: str, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f" ({what}: {shown})" if names else ""

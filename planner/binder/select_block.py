@@ -1,0 +1,359 @@
+"""One SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT block.
+
+Plan: FROM -> Filter (WHERE) -> Aggregate -> Filter (HAVING) -> Project -> Aggregate (DISTINCT) -> Sort -> Limit ->
+Project (without the columns that only ORDER BY needed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.binder.aggregates import AggregateCollector, GroupedRewriter
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions import Aliases, ExpressionBinder
+from tqp.planner.binder.limits import bind_limit
+from tqp.planner.binder.names import output_name
+from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
+from tqp.planner.binder.scope import MergedColumn, Scope
+from tqp.planner.binder.select_list import expand_items
+from tqp.planner.binder.tables import bind_from
+from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
+from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
+from tqp.planner.parse import head_span, span_of
+
+_UNSUPPORTED_CLAUSES = {
+    "qualify": "QUALIFY",
+    "windows": "WINDOW",
+    "sample": "USING SAMPLE",
+    "pivots": "PIVOT",
+    "connect": "CONNECT BY",
+    "match": "MATCH_RECOGNIZE",
+    "into": "SELECT INTO",
+    "locks": "FOR UPDATE",
+    "kind": "SELECT AS STRUCT",
+}
+
+
+@dataclass(slots=True)
+class SelectBlock:
+    """Binds one block; made for one use."""
+
+    context: BindContext
+    select: exp.Select
+    scope: Scope
+    lazy: bool  # a derived table: stars need only produce what is referred to
+    any_columns: bool  # EXISTS: what the block selects does not matter
+
+    def bind(self) -> BoundQuery:
+        self._refuse_unsupported()
+        select = self.select
+        tree = bind_from(self.context, select, self.scope)
+        plan: LogicalPlan = Values(((),), ())
+        if tree is not None:
+            plan = tree.plan
+            self.scope.relations = tree.relations
+            self.scope.merged = tree.merged
+        nodes = expand_items(self.scope, select.expressions)
+        aliases = _aliases(select.expressions)
+        where = select.args.get("where")
+        if where is not None:
+            condition = ExpressionBinder(self.context, self.scope, "WHERE", None, aliases).bind_condition(
+                where.this
+            )
+            plan = Filter(plan, condition)
+        return self._outputs(plan, nodes, aliases)
+
+    def _refuse_unsupported(self) -> None:
+        for key, feature in _UNSUPPORTED_CLAUSES.items():
+            found = self.select.args.get(key)
+            if found:
+                node = found[0] if isinstance(found, list) else found
+                raise UnsupportedError(f"{feature} is not supported", span_of(node))
+
+    def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
+        select = self.select
+        group = select.args.get("group")
+        collector = AggregateCollector(self.context)
+        keys = self._group_keys(group, nodes, aliases) if group is not None else []
+        binder = ExpressionBinder(self.context, self.scope, "SELECT", collector, aliases)
+        distinct_clause = select.args.get("distinct")
+        order = select.args.get("order")
+        simple = group is None and distinct_clause is None
+        if self.any_columns and simple and select.args.get("having") is None:
+            return self._existence(plan, nodes, binder, collector)
+        lazy = self.lazy and simple
+        bound = [self._bind_item(item, binder, lazy) for item in nodes]
+        having = select.args.get("having")
+        condition = None
+        if having is not None:
+            condition = ExpressionBinder(
+                self.context, self.scope, "HAVING", collector, aliases
+            ).bind_condition(having.this)
+        sort = _SortBinder(self, nodes, bound, collector, aliases)
+        keys_of_sort = sort.bind(order) if order is not None else []
+        if group is not None or collector.calls or having is not None:
+            if group is not None and group.args.get("all"):
+                keys = [value for value in bound if not self._has_aggregate(value, collector)]
+            plan, rewriter = self._aggregate(plan, keys, collector)
+            bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
+            if condition is not None:
+                plan = Filter(plan, rewriter.rewrite(condition))
+            keys_of_sort = [
+                (rewriter.rewrite(key) if isinstance(key, Expression) else key, descending, nulls_first)
+                for key, descending, nulls_first in keys_of_sort
+            ]
+            lazy = False
+        return self._finish(plan, nodes, bound, keys_of_sort, lazy)
+
+    def _forced(self, value: Expression | None, item: Item) -> Expression:
+        if value is not None:
+            return value
+        assert item.column is not None
+        return self._star_value(item.column)
+
+    def _star_value(self, column: object) -> Expression:
+        if isinstance(column, MergedColumn):
+            expression = column.expression()
+            for part in walk(expression):
+                if isinstance(part, ColumnRef):
+                    self.scope.used[part.id] = (column.name, None)
+            return expression
+        reference: ColumnRef = column.reference()  # type: ignore[attr-defined]
+        self.scope.used[reference.id] = (reference.name, None)
+        return reference
+
+    def _bind_item(self, item: Item, binder: ExpressionBinder, lazy: bool) -> Expression | None:
+        """The item's expression; None for a column of a star that nobody may ever ask for."""
+        if item.column is not None:
+            return (
+                None if lazy and not isinstance(item.column, MergedColumn) else self._star_value(item.column)
+            )
+        assert item.node is not None
+        return binder.bind(item.node)
+
+    def _existence(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        binder: ExpressionBinder,
+        collector: AggregateCollector,
+    ) -> BoundQuery:
+        """EXISTS (SELECT anything ...): rows matter, columns do not. Aggregates without GROUP BY are one row."""
+        for item in nodes:
+            if item.node is not None:
+                binder.bind(item.node)
+        if collector.calls:
+            plan, _ = self._aggregate(plan, [], collector)
+        return BoundQuery(self._limited(plan), [])
+
+    # ---- GROUP BY ----
+
+    def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
+        for key, feature in (("grouping_sets", "GROUPING SETS"), ("rollup", "ROLLUP"), ("cube", "CUBE")):
+            if group.args.get(key):
+                raise UnsupportedError(f"{feature} is not supported", span_of(group.args[key][0]))
+        binder = ExpressionBinder(self.context, self.scope, "GROUP BY", None, aliases)
+        keys: list[Expression] = []
+        for node in group.expressions:
+            if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)):
+                raise UnsupportedError(f"{type(node).__name__.upper()} is not supported", span_of(node))
+            parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+            for part in parts:
+                keys.append(self._group_key(part, nodes, binder))
+        return keys
+
+    def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
+        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
+            item = _ordinal(node, nodes, "GROUP BY")
+            if item.node is None:
+                return self._star_value(item.column)
+            return binder.bind(item.node)
+        return binder.bind(node)
+
+    @staticmethod
+    def _has_aggregate(value: Expression | None, collector: AggregateCollector) -> bool:
+        ids = {made.id for made in collector.calls.values()}
+        return value is not None and any(
+            isinstance(part, ColumnRef) and part.id in ids for part in walk(value)
+        )
+
+    def _aggregate(
+        self, plan: LogicalPlan, keys: Sequence[Expression | None], collector: AggregateCollector
+    ) -> tuple[LogicalPlan, GroupedRewriter]:
+        by_id = {made.id: made for made in plan.schema}
+        unique = list(dict.fromkeys(key for key in keys if key is not None))
+        fields: list[Field] = []
+        key_ids: set[int] = set()
+        expression_keys: dict[Expression, ColumnRef] = {}
+        for key in unique:
+            if isinstance(key, ColumnRef) and key.id in by_id:
+                fields.append(by_id[key.id])
+                key_ids.add(key.id)
+            else:
+                made = self.context.new_field(_key_name(key), key.data_type)
+                fields.append(made)
+                expression_keys[key] = ColumnRef(made.id, made.data_type, made.name)
+        calls: tuple[AggregateCall, ...] = tuple(collector.calls)
+        if not calls and not unique:
+            # GROUP BY () or HAVING alone: one row, no columns
+            return Aggregate(plan, (), (), (), ()), GroupedRewriter(self.scope, frozenset(), {})
+        aggregated = Aggregate(plan, tuple(fields), tuple(unique), tuple(collector.calls.values()), calls)
+        for made in collector.calls.values():
+            key_ids.add(made.id)
+        return aggregated, GroupedRewriter(self.scope, frozenset(key_ids), expression_keys)
+
+    # ---- SELECT list, DISTINCT, ORDER BY, LIMIT ----
+
+    def _finish(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        bound: Sequence[Expression | None],
+        sort: Sequence[tuple[Expression | int, bool, bool]],
+        lazy: bool,
+    ) -> BoundQuery:
+        names = [
+            item.name if item.name is not None else output_name(self.context, item.node) for item in nodes
+        ]
+        clause = self.select.args.get("distinct")
+        if clause is not None and clause.args.get("on"):
+            raise UnsupportedError(
+                "DISTINCT ON is not supported; use GROUP BY with ANY_VALUE or MIN", span_of(clause)
+            )
+        if lazy:
+            return self._finish_lazily(plan, nodes, names, bound, sort)
+        visible = len(bound)
+        values = [value for value in bound if value is not None]
+        positions: list[int] = []
+        for key, _, _ in sort:
+            if isinstance(key, Expression):
+                if key not in values:
+                    if clause is not None:
+                        raise BindError(
+                            "SELECT DISTINCT: ORDER BY may only use what is selected; add the expression to SELECT"
+                        )
+                    values.append(key)
+                positions.append(values.index(key))
+            else:
+                positions.append(key)
+        hidden_names = [_key_name(value) for value in values[visible:]]
+        project = exact_project(self.context, plan, values, [*names, *hidden_names])
+        result: LogicalPlan = distinct(project) if clause is not None else project
+        if sort:
+            keys = tuple(
+                SortKey(_reference(project.fields[position]), descending, nulls_first)
+                for position, (_, descending, nulls_first) in zip(positions, sort)
+            )
+            result = Sort(result, keys)
+        result = self._limited(result)
+        fields = project.fields[:visible]
+        if len(values) > visible:
+            result = Project(result, fields, tuple(_reference(made) for made in fields))
+        return BoundQuery.exact(result, names, fields)
+
+    def _finish_lazily(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        names: Sequence[str],
+        bound: Sequence[Expression | None],
+        sort: Sequence[tuple[Expression | int, bool, bool]],
+    ) -> BoundQuery:
+        """A derived table: sort below the projection, which gains outputs as they are referred to."""
+        if sort:
+            keys = tuple(
+                SortKey(
+                    key if isinstance(key, Expression) else self._forced(bound[key], nodes[key]),
+                    descending,
+                    nulls_first,
+                )
+                for key, descending, nulls_first in sort
+            )
+            plan = Sort(plan, keys)
+        plan = self._limited(plan)
+        return lazy_project(self.context, plan, nodes, names, bound)
+
+    def _limited(self, plan: LogicalPlan) -> LogicalPlan:
+        return bind_limit(self.context, self.select, plan, self.scope)
+
+
+@dataclass(slots=True)
+class _SortBinder:
+    """ORDER BY of a block: ordinals and aliases are positions in SELECT, the rest are expressions."""
+
+    block: SelectBlock
+    nodes: Sequence[Item]
+    bound: Sequence[Expression | None]
+    collector: AggregateCollector
+    aliases: Aliases
+
+    def bind(self, order: exp.Order) -> list[tuple[Expression | int, bool, bool]]:
+        binder = ExpressionBinder(
+            self.block.context, self.block.scope, "ORDER BY", self.collector, self.aliases
+        )
+        result: list[tuple[Expression | int, bool, bool]] = []
+        for ordered in order.expressions:
+            descending = bool(ordered.args.get("desc"))
+            nulls_first = bool(ordered.args.get("nulls_first"))
+            node = ordered.this
+            if _is_order_by_all(node):
+                result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
+                continue
+            position = self._position(node)
+            if position is not None:
+                result.append((position, descending, nulls_first))
+                continue
+            value = binder.bind(node)
+            if not isinstance(value, Literal):  # a constant orders nothing
+                result.append((value, descending, nulls_first))
+        return result
+
+    def _position(self, node: exp.Expr) -> int | None:
+        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
+            _ordinal(node, self.nodes, "ORDER BY")
+            return int(node.name) - 1
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            lowered = node.name.lower()
+            for index, item in enumerate(self.nodes):
+                if item.alias is not None and item.alias.lower() == lowered:
+                    return index
+        return None
+
+
+def _is_order_by_all(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Star):
+        return True
+    return isinstance(node, exp.Column) and node.name.lower() == "all" and not node.this.args.get("quoted")
+
+
+def _ordinal(node: exp.Literal, nodes: Sequence[Item], clause: str) -> Item:
+    position = int(node.name)
+    if not 1 <= position <= len(nodes):
+        raise BindError(
+            f"{clause} {position}: SELECT has {len(nodes)} columns, numbered from 1", head_span(node)
+        )
+    return nodes[position - 1]
+
+
+def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
+    """SELECT aliases by lower-case name; the first of a name wins."""
+    result: Aliases = {}
+    for node in nodes:
+        if isinstance(node, exp.Alias):
+            result.setdefault(node.alias.lower(), node.this)
+    return result
+
+
+def _reference(made: Field) -> ColumnRef:
+    return ColumnRef(made.id, made.data_type, made.name)
+
+
+def _key_name(key: Expression) -> str:
+    """A display name for a computed key."""
+    function = getattr(key, "function", None)
+    return str(function) if function else type(key).__name__.lower()

@@ -1,0 +1,63 @@
+"""The SELECT list: stars written out, with EXCLUDE and REPLACE; names where they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.binder.output import Item
+from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.parse import head_span, span_of
+
+
+def expand_items(scope: Scope, nodes: Sequence[exp.Expr]) -> list[Item]:
+    """One item for each output column."""
+    items: list[Item] = []
+    for node in nodes:
+        if isinstance(node, exp.Alias):
+            items.append(Item(node.this, node.alias, node.alias))
+        elif isinstance(node, exp.Star):
+            items += _star(scope, node, None)
+        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            items += _star(scope, node.this, node.args.get("table"))
+        elif isinstance(node, exp.Column):
+            items.append(Item(node, None, node.name))
+        elif isinstance(node, exp.Aliases):
+            raise UnsupportedError("several aliases for one expression are not supported", span_of(node))
+        else:
+            items.append(Item(node, None))
+    if not items:
+        raise BindError("SELECT without anything to select")
+    return items
+
+
+def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterator[Item]:
+    qualifier = table.name if table is not None else None
+    span = head_span(table) if table is not None else head_span(star)
+    if not scope.relations:
+        raise BindError("* without FROM: there are no columns", span)
+    if qualifier is not None and not any(
+        relation.alias.lower() == qualifier.lower() for relation in scope.relations
+    ):
+        raise scope.unknown_column("*", qualifier, span)
+    if star.args.get("rename"):
+        raise UnsupportedError("* RENAME is not supported", span)
+    excluded = {each.name.lower(): each for each in star.args.get("except_") or ()}
+    replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
+    columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier))
+    names = [name for name, _ in columns]
+    known = {name.lower() for name in names}
+    for name, node in [*excluded.items(), *replaced.items()]:
+        if name not in known:
+            raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
+    kept = [(name, column) for name, column in columns if name.lower() not in excluded]
+    if not kept:
+        raise BindError("* EXCLUDE leaves no column", span)
+    for name, column in kept:
+        replacement = replaced.get(name.lower())
+        if replacement is not None:
+            yield Item(replacement.this, name, name)
+        else:
+            yield Item(None, name, name, column)

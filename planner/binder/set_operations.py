@@ -1,0 +1,173 @@
+"""UNION, INTERSECT, EXCEPT. Distinct INTERSECT and EXCEPT are semi and anti joins in which NULLs are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field, Schema
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions import ExpressionBinder
+from tqp.planner.binder.limits import bind_limit
+from tqp.planner.binder.output import BoundQuery, distinct
+from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
+from tqp.planner.binder.subqueries import cast_columns
+from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
+from tqp.planner.parse import head_span
+from tqp.planner.type_rules import common_settled_type
+
+
+def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
+    """The operation with its ORDER BY and LIMIT."""
+    plan, names = _combine(context, node, scope)
+    fields = plan.schema
+    order = node.args.get("order")
+    if order is not None:
+        plan = _sorted(context, order, plan, names, scope)
+    return BoundQuery.exact(bind_limit(context, node, plan, scope), names, fields)
+
+
+def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> tuple[LogicalPlan, list[str]]:
+    keep_duplicates = not node.args.get("distinct")
+    branches = _branches(node, keep_duplicates)
+    outer = Scope(parent=scope.parent, ctes=scope.ctes)
+    inner = outer if outer.ctes else scope.parent
+    bound = [context.bind_query.bind_exact(branch, inner) for branch in branches]
+    plans = [each.plan for each in bound]
+    names = list(bound[0].names)
+    if node.args.get("by_name"):
+        plans, names = _by_name(context, bound)
+    plans = _same_types(context, plans, node)
+    if isinstance(node, exp.Union):
+        union = UnionAll(tuple(plans), _union_fields(context, plans, names))
+        return (union if keep_duplicates else distinct(union)), names
+    keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
+    if keep_duplicates:
+        raise UnsupportedError(f"{keyword} ALL is not supported; {keyword} without ALL is", head_span(node))
+    join_type = JoinType.SEMI if isinstance(node, exp.Intersect) else JoinType.ANTI
+    left, right = plans
+    if len({made.id for made in left.schema}) < len(left.schema):
+        raise UnsupportedError(f"{keyword} over a repeated column is not supported", head_span(node))
+    condition = conjunction(
+        tuple(
+            Call("is_not_distinct_from", (_reference(a), _reference(b)), BOOLEAN)
+            for a, b in zip(left.schema, right.schema)
+        )
+    )
+    return Join(distinct(left), right, join_type, condition), names
+
+
+def _branches(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
+    """The operands; a chain of one kind of UNION is one n-ary union."""
+    if node.args.get("by_name") or not isinstance(node, exp.Union):
+        return [node.this, node.expression]
+    operands: list[exp.Expr] = [node.expression]
+    left = node.this
+    while (
+        isinstance(left, exp.Union)
+        and not left.args.get("by_name")
+        and (not left.args.get("distinct")) == keep_duplicates
+        and not any(left.args.get(key) for key in ("order", "limit", "offset", "with_"))
+    ):
+        operands.append(left.expression)
+        left = left.this
+    operands.append(left)
+    return operands[::-1]
+
+
+def _same_types(context: BindContext, plans: list[LogicalPlan], node: exp.SetOperation) -> list[LogicalPlan]:
+    span = head_span(node)
+    width = len(plans[0].schema)
+    for plan in plans:
+        if len(plan.schema) != width:
+            raise BindError(
+                f"{node.key.upper()}: one side has {width} columns, the other {len(plan.schema)}", span
+            )
+    types = [made.data_type for made in plans[0].schema]
+    for plan in plans[1:]:
+        for index, made in enumerate(plan.schema):
+            common = common_settled_type(types[index], made.data_type)
+            if common is None:
+                raise BindError(
+                    f"{node.key.upper()}: column {index + 1} is {types[index]} on one side and {made.data_type} on "
+                    "the other; cast one of them",
+                    span,
+                )
+            types[index] = common
+    return [cast_columns(context, plan, types, span) for plan in plans]
+
+
+def _union_fields(context: BindContext, plans: Sequence[LogicalPlan], names: Sequence[str]) -> Schema:
+    fields: list[Field] = []
+    for index, name in enumerate(names):
+        nullable = any(plan.schema[index].nullable for plan in plans)
+        fields.append(context.new_field(name, plans[0].schema[index].data_type, nullable))
+    return tuple(fields)
+
+
+def _by_name(context: BindContext, bound: Sequence[BoundQuery]) -> tuple[list[LogicalPlan], list[str]]:
+    """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
+    names: dict[str, str] = {}
+    for query in bound:
+        for name in query.names:
+            names.setdefault(name.lower(), name)
+    plans: list[LogicalPlan] = []
+    for query in bound:
+        positions = {name.lower(): index for index, name in enumerate(query.names)}
+        types = {key: _type_of(bound, key) for key in names}
+        fields: list[Field] = []
+        outputs: list[Expression] = []
+        for key, name in names.items():
+            if key in positions:
+                made = query.plan.schema[positions[key]]
+                fields.append(made)
+                outputs.append(_reference(made))
+            else:
+                fields.append(context.new_field(name, types[key], True))
+                outputs.append(Literal(None, types[key]))  # type: ignore[arg-type]
+        plans.append(Project(query.plan, tuple(fields), tuple(outputs)))
+    return plans, list(names.values())
+
+
+def _type_of(bound: Sequence[BoundQuery], key: str):  # type: ignore[no-untyped-def]
+    for query in bound:
+        for name, made in zip(query.names, query.plan.schema):
+            if name.lower() == key:
+                return made.data_type
+    raise AssertionError(key)
+
+
+def _sorted(
+    context: BindContext, order: exp.Order, plan: LogicalPlan, names: Sequence[str], scope: Scope
+) -> LogicalPlan:
+    """ORDER BY over the columns of the result: by position, by name, or an expression over them."""
+    fields = plan.schema
+    columns = [
+        ScopeColumn(name, made.data_type, lambda made=made: made)  # type: ignore[misc]
+        for name, made in zip(names, fields)
+    ]
+    binder = ExpressionBinder(
+        context, Scope([Relation("", columns)], scope.parent, scope.ctes), "ORDER BY of a set operation"
+    )
+    keys: list[SortKey] = []
+    for ordered in order.expressions:
+        node = ordered.this
+        descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+        if isinstance(node, exp.Column) and node.name.lower() == "all" and not node.this.args.get("quoted"):
+            keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
+        elif isinstance(node, exp.Literal) and node.name.isdigit() and not node.args.get("is_string"):
+            position = int(node.name)
+            if not 1 <= position <= len(fields):
+                raise BindError(f"ORDER BY {position}: there are {len(fields)} columns", head_span(node))
+            keys.append(SortKey(_reference(fields[position - 1]), descending, nulls_first))
+        else:
+            keys.append(SortKey(binder.bind(node), descending, nulls_first))
+    return Sort(plan, tuple(keys))
+
+
+def _reference(made: Field) -> ColumnRef:
+    return ColumnRef(made.id, made.data_type, made.name)

@@ -1,0 +1,116 @@
+"""Subqueries in expressions: scalar, EXISTS, IN, ANY, ALL. Correlated references are ids of an enclosing block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.binder.coercion import cast_to, folded
+from tqp.planner.binder.context import BindContext
+from tqp.planner.expressions import Call, ColumnRef, Exists, Expression, QuantifiedComparison, ScalarSubquery
+from tqp.planner.logical_plan import LogicalPlan, Project
+from tqp.planner.parse import Span, span_of
+from tqp.planner.type_rules import comparison_type, settle
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions import ExpressionBinder
+
+
+def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """(SELECT one column)."""
+    span = span_of(node)
+    bound = binder.context.bind_query.bind_exact(node, binder.scope)
+    if len(bound.plan.schema) != 1:
+        raise BindError(
+            f"a subquery used as a value must have one column, and this has {len(bound.plan.schema)}", span
+        )
+    return ScalarSubquery(bound.plan, bound.plan.schema[0].data_type, span)
+
+
+def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
+    query = node.this
+    if not isinstance(query, exp.Query):
+        raise UnsupportedError("EXISTS over a list is not supported", span_of(node))
+    return Exists(binder.context.bind_query.bind_any_columns(query, binder.scope))
+
+
+def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
+    """operand IN (SELECT ...), also for rows."""
+    operand = node.this
+    nodes = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
+    return _quantified(binder, "equal", False, nodes, node.args["query"], span_of(node))
+
+
+def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
+    """operand <comparison> ANY|ALL (SELECT ...), or None if the node is an ordinary comparison."""
+    right = node.expression
+    if not isinstance(right, (exp.Any, exp.All)):
+        return None
+    query = right.this
+    inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
+    if not isinstance(inner, exp.Query):
+        raise UnsupportedError("ANY and ALL over a list are not supported; use a subquery", span_of(node))
+    if function not in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+        raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
+    return _quantified(binder, function, isinstance(right, exp.All), [node.this], inner, span_of(node))
+
+
+def _quantified(
+    binder: ExpressionBinder,
+    function: str,
+    is_all: bool,
+    nodes: Sequence[exp.Expr],
+    query: exp.Expr,
+    span: Span | None,
+) -> Expression:
+    context = binder.context
+    operands = [binder.bind_flexible(node) for node in nodes]
+    plan = context.bind_query.bind_exact(query, binder.scope).plan
+    columns = plan.schema
+    if len(columns) != len(operands):
+        raise BindError(
+            f"the subquery must have {len(operands)} column{'s' if len(operands) > 1 else ''} to compare with, "
+            f"and has {len(columns)}",
+            span,
+        )
+    types: list[DataType] = []
+    for operand, column in zip(operands, columns):
+        common = comparison_type(operand, ColumnRef(column.id, column.data_type, column.name))
+        if common is None:
+            raise BindError(
+                f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
+            )
+        types.append(common)
+    cast_operands = tuple(
+        cast_to(context, settle(operand), common, span) for operand, common in zip(operands, types)
+    )
+    plan = cast_columns(context, plan, types, span)
+    if not is_all and function == "not_equal":
+        # x <> ANY (q) is NOT (x = ALL (q))
+        equal_all = QuantifiedComparison("equal", True, cast_operands, plan)
+        return folded(context, Call("not", (equal_all,), BOOLEAN, span))
+    return QuantifiedComparison(function, is_all, cast_operands, plan)
+
+
+def cast_columns(
+    context: BindContext, plan: LogicalPlan, types: Sequence[DataType], span: Span | None
+) -> LogicalPlan:
+    """The plan with its columns, in order, as `types`; the plan itself if they are."""
+    if all(column.data_type == wanted for column, wanted in zip(plan.schema, types)):
+        return plan
+    fields: list[Field] = []
+    outputs: list[Expression] = []
+    for column, wanted in zip(plan.schema, types):
+        reference = ColumnRef(column.id, column.data_type, column.name)
+        if column.data_type == wanted:
+            fields.append(column)
+            outputs.append(reference)
+        else:
+            fields.append(context.new_field(column.name, wanted, column.nullable))
+            outputs.append(cast_to(context, reference, wanted, span))
+    return Project(plan, tuple(fields), tuple(outputs))

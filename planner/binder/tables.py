@@ -1,0 +1,325 @@
+"""The FROM clause: tables, derived tables, VALUES, CTE references and joins, as one plan and the names it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.schema import Field, TableSource
+from tqp.planner.binder.coercion import compare, unify
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions import ExpressionBinder
+from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
+from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
+from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.parse import Span, head_span, span_of
+
+
+@dataclass(slots=True)
+class FromTree:
+    """A plan and the relations it offers, in order."""
+
+    plan: LogicalPlan
+    relations: list[Relation]
+    merged: dict[str, MergedColumn] = field(default_factory=dict)
+
+
+def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
+    """FROM with all its joins; None for SELECT without FROM."""
+    clause = select.args.get("from_")
+    laterals = select.args.get("laterals") or ()
+    if laterals:
+        raise UnsupportedError("LATERAL VIEW is not supported", span_of(laterals[0]))
+    if clause is None:
+        return None
+    return _bind_joined(context, clause.this, select.args.get("joins") or (), outer)
+
+
+def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
+    """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
+    done: FromTree | None = None
+    tree = _bind_table(context, first, outer, done)
+    for join in joins:
+        if _is_comma(join):
+            done = tree if done is None else _cross(done, tree)
+            tree = _bind_table(context, join.this, outer, done)
+        else:
+            tree = _bind_join(context, tree, join, outer, done)
+    return tree if done is None else _cross(done, tree)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    arguments = join.args
+    return not any(arguments.get(key) for key in ("kind", "side", "method", "on", "using"))
+
+
+def _cross(left: FromTree, right: FromTree) -> FromTree:
+    _check_aliases(left, right)
+    plan = Join(left.plan, right.plan, JoinType.INNER)
+    return FromTree(plan, left.relations + right.relations, left.merged | right.merged)
+
+
+def _check_aliases(left: FromTree, right: FromTree) -> None:
+    taken = {relation.alias.lower() for relation in left.relations}
+    for relation in right.relations:
+        if relation.alias and relation.alias.lower() in taken:
+            raise BindError(f'the name "{relation.alias}" stands twice in FROM; give one of them an alias')
+
+
+def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
+    """What a derived table may refer to: the tables before it (it is then LATERAL), then the enclosing query."""
+    known = [tree for tree in trees if tree is not None]
+    if not known:
+        return outer
+    scope = Scope(parent=outer.parent, ctes=outer.ctes)
+    for tree in known:
+        scope.relations += tree.relations
+        scope.merged |= tree.merged
+    return scope
+
+
+# ---- joins ----
+
+_SIDES = {"": JoinType.INNER, "LEFT": JoinType.LEFT, "RIGHT": JoinType.LEFT, "FULL": JoinType.FULL}
+_KINDS = {"SEMI": JoinType.SEMI, "ANTI": JoinType.ANTI}
+
+
+def _bind_join(
+    context: BindContext, left: FromTree, join: exp.Join, outer: Scope, before: FromTree | None
+) -> FromTree:
+    method = str(join.args.get("method") or "").upper()
+    side = str(join.args.get("side") or "").upper()
+    kind = str(join.args.get("kind") or "").upper()
+    span = head_span(join)
+    if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        raise UnsupportedError(f"{method or kind} JOIN is not supported", span)
+    join_type = _KINDS.get(kind) or _SIDES[side]
+    right = _bind_table(context, join.this, outer, before, left)
+    _check_aliases(left, right)
+    both = FromTree(left.plan, left.relations + right.relations, left.merged | right.merged)
+    condition: Expression = TRUE
+    on, using = join.args.get("on"), join.args.get("using")
+    if on is not None:
+        scope = Scope(both.relations, outer.parent, outer.ctes, both.merged)
+        condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
+    elif using or method == "NATURAL":
+        names = (
+            [(each.name, head_span(each)) for each in using] if using else _natural_names(left, right, span)
+        )
+        condition, merged = _merge(context, left, right, names, join_type, side)
+        both.merged = left.merged | right.merged | merged
+    elif kind != "CROSS" and (side or kind in _KINDS):
+        raise BindError("this join needs ON or USING", span)
+    if join_type in (JoinType.SEMI, JoinType.ANTI):
+        return FromTree(Join(left.plan, right.plan, join_type, condition), left.relations, left.merged)
+    if side == "RIGHT":
+        both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
+    else:
+        both.plan = Join(left.plan, right.plan, join_type, condition)
+    return both
+
+
+def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
+    names = {name: None for relation in left.relations for name in relation.by_name}
+    common = [
+        (column.name, span)
+        for relation in right.relations
+        for column in relation.columns
+        if column.name.lower() in names
+    ]
+    if not common:
+        raise BindError("NATURAL JOIN: the tables have no column in common; use ON, or CROSS JOIN", span)
+    return common
+
+
+def _merge(
+    context: BindContext,
+    left: FromTree,
+    right: FromTree,
+    names: Sequence[tuple[str, Span | None]],
+    join_type: JoinType,
+    side: str,
+) -> tuple[Expression, dict[str, MergedColumn]]:
+    """USING: the equalities, and for each name the one column that both become."""
+    conditions: list[Expression] = []
+    merged: dict[str, MergedColumn] = {}
+    for name, span in names:
+        left_column = _using_column(left, name, span, "left")
+        right_column = _using_column(right, name, span, "right")
+        left_value, right_value = left_column.expression(), right_column.expression()
+        conditions.append(compare(context, "equal", left_value, right_value, span))
+        parts = left_column.parts + right_column.parts
+        if join_type is JoinType.FULL:
+            values, common = unify(context, (left_value, right_value), "USING", span)
+            both = Call("coalesce", values, common, span)
+            merged[name.lower()] = MergedColumn(left_column.name, lambda both=both: both, common, parts)  # type: ignore[misc]
+        else:
+            kept = right_column if side == "RIGHT" else left_column
+            merged[name.lower()] = MergedColumn(left_column.name, kept.expression, kept.data_type, parts)
+    return conjunction(tuple(conditions)), merged
+
+
+def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
+    lowered = name.lower()
+    if lowered in tree.merged:
+        return tree.merged[lowered]
+    found = [column for relation in tree.relations for column in relation.by_name.get(lowered, ())]
+    if not found:
+        names = [column.name for relation in tree.relations for column in relation.columns]
+        raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)
+    if len(found) > 1:
+        raise BindError(f'USING: column "{name}" is ambiguous on the {where} side; use ON', span)
+    column = found[0]
+    return MergedColumn(column.name, column.reference, column.data_type, (column,))
+
+
+# ---- single relations ----
+
+
+def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: FromTree | None) -> FromTree:
+    if isinstance(node, exp.Table):
+        return _bind_named_table(context, node, outer)
+    if isinstance(node, exp.Subquery):
+        return _bind_derived(context, node, _siblings(outer, *before), outer)
+    if isinstance(node, exp.Values):
+        return _bind_values_table(context, node, outer)
+    if isinstance(node, exp.Lateral):
+        inner = node.this
+        if isinstance(inner, exp.Subquery):
+            bound = context.bind_query.bind_lazy(inner.this, _siblings(outer, *before))
+            alias, names = _alias_of(node)
+            return FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+        raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
+    raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
+
+
+def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> FromTree:
+    span = head_span(node)
+    for clause in ("sample", "pivots", "when", "version", "hints", "ordinality"):
+        if node.args.get(clause):
+            feature = {"sample": "TABLESAMPLE", "pivots": "PIVOT"}.get(clause, clause.upper())
+            raise UnsupportedError(f"{feature} is not supported", span)
+    identifier = node.this
+    if not isinstance(identifier, exp.Identifier):
+        name = identifier.name if isinstance(identifier, exp.Expr) else str(identifier)
+        raise UnsupportedError(
+            f"the table function {name}() is not supported; register the table instead", span
+        )
+    name = identifier.name
+    alias, names = _alias_of(node)
+    definition = None if node.args.get("db") else outer.ctes.get(name.lower())
+    if definition is not None:
+        tree = definition.tree
+        assert isinstance(tree, exp.Expr)
+        bound = context.bind_query.bind_lazy(tree, definition.scope)
+        renamed = _relation(name, bound.columns, definition.columns, span)
+        result = FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
+    else:
+        table = context.catalog.lookup(name)
+        if table is None:
+            known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
+            hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
+            raise BindError(f'there is no table "{name}"{hint}', span)
+        plan, columns = _scan(context, table, name)
+        result = FromTree(plan, [_relation(alias or name, columns, names, span)])
+    joins = node.args.get("joins")
+    if joins:
+        for join in joins:
+            result = _bind_join(context, result, join, outer, None)
+    return result
+
+
+def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:
+    """A scan that gains a column when one is first referred to.
+
+    The node is frozen for everyone else; while binding, `fields` and `columns` grow together, because only the whole
+    statement shows what the query reads, and asking a table for statistics may encode the column.
+    """
+    scan = Scan(table, name, (), ())
+
+    def make(column: str) -> Field:
+        made = context.new_field(
+            column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
+        )
+        object.__setattr__(scan, "columns", (*scan.columns, column))
+        object.__setattr__(scan, "fields", (*scan.fields, made))
+        return made
+
+    columns = [
+        ScopeColumn(column, table.column_type(column), lambda column=column: make(column))  # type: ignore[misc]
+        for column in table.column_names
+    ]
+    return scan, columns
+
+
+def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
+    if node.args.get("sample") or node.args.get("pivots"):
+        raise UnsupportedError("TABLESAMPLE and PIVOT are not supported", span_of(node))
+    alias, names = _alias_of(node)
+    inner = node.this
+    if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
+        tree = _bind_table(context, inner, outer)
+        if not alias:
+            return tree
+        columns = [column for relation in tree.relations for column in relation.columns]
+        return FromTree(tree.plan, [_relation(alias, columns, names, head_span(node))])
+    bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
+    tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+    for join in node.args.get("joins") or ():
+        tree = _bind_join(context, tree, join, outer, None)
+    return tree
+
+
+def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
+    plan = bind_values(context, node, outer)
+    alias, names = _alias_of(node)
+    columns = [ScopeColumn(made.name, made.data_type, lambda made=made: made) for made in plan.fields]  # type: ignore[misc]
+    return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
+
+
+def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
+    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows."""
+    scope = Scope(parent=outer, ctes=outer.ctes)
+    binder = ExpressionBinder(context, scope, "VALUES")
+    rows = [
+        [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for row in node.expressions
+    ]
+    width = len(rows[0])
+    for row, source in zip(rows, node.expressions):
+        if len(row) != width:
+            raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
+    columns = [
+        unify(context, [row[index] for row in rows], "VALUES", span_of(node)) for index in range(width)
+    ]
+    fields = tuple(
+        context.new_field(f"col{index}", common, _may_be_null(values))
+        for index, (values, common) in enumerate(columns)
+    )
+    return Values(tuple(zip(*(values for values, _ in columns))), fields)
+
+
+def _may_be_null(values: Sequence[Expression]) -> bool:
+    return not all(isinstance(value, Literal) and value.value is not None for value in values)
+
+
+def _alias_of(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
+    alias = node.args.get("alias")
+    if alias is None:
+        return "", ()
+    if isinstance(alias, exp.TableAlias):
+        return alias.name, tuple(column.name for column in alias.args.get("columns") or ())
+    return alias.name, ()
+
+
+def _relation(
+    alias: str, columns: Sequence[ScopeColumn], names: Sequence[str], span: Span | None
+) -> Relation:
+    """The columns under an alias list, which may be shorter than they are."""
+    if len(names) > len(columns):
+        raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
+    renamed = [column.renamed(name) for column, name in zip(columns, names)]
+    return Relation(alias, [*renamed, *columns[len(names) :]])

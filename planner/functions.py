@@ -1,0 +1,236 @@
+"""The table of functions: how SQL spells them, what they take and give, and which canonical function they become.
+
+One line is one overload: `canonical: PARAMETERS -> RESULT`. `canonical~` swaps the two arguments; `canonical[x]` puts
+the constant 'x' before them; a RESULT in lower case is a rule of `_RESULT_RULES`, which sees the actual types. Which
+overload a call means is decided by the cost of the casts it needs, as in DuckDB (`tqp.planner.type_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tqp.core.datatypes import DataType, TypeKind, decimal
+from tqp.planner.expressions import Expression, Literal
+from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.type_rules import (
+    ANY_DECIMAL,
+    SourceLiteral,
+    common_decimal,
+    implicit_cast_cost,
+    product_of_decimals,
+    sum_of_decimals,
+)
+
+ANY = "ANY"  # a parameter that takes every type as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. `parameters` may hold ANY; `result` is a type or the name of a result rule."""
+
+    canonical: str
+    parameters: tuple[DataType | str, ...]
+    result: DataType | str
+    swapped: bool = False
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a call means: the overload, the type each argument is to be cast to, and the type of the result."""
+
+    overload: Overload
+    argument_types: tuple[DataType, ...]
+    result: DataType
+
+
+class NoOverloadError(Exception):
+    """No signature takes these arguments (`candidates` as text), or several do equally well (`ambiguous`)."""
+
+    def __init__(self, candidates: Sequence[str], ambiguous: bool = False) -> None:
+        super().__init__()
+        self.candidates = candidates
+        self.ambiguous = ambiguous
+
+
+def scalar_overloads(name: str) -> tuple[Overload, ...] | None:
+    """Overloads of a scalar function by any of its SQL spellings (lower case), or None."""
+    return _overloads(_SCALARS, SCALARS, ALIASES.get(name, name))
+
+
+def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
+    """Overloads of an aggregate by any of its SQL spellings (lower case), or None."""
+    return _overloads(_AGGREGATES, AGGREGATES, ALIASES.get(name, name))
+
+
+def is_variadic(name: str) -> bool:
+    """Functions that the binder types itself, because they take any number of arguments or rewrite themselves."""
+    return ALIASES.get(name, name) in VARIADIC
+
+
+def function_names() -> Iterable[str]:
+    """Every SQL spelling, for the "did you mean" of an error."""
+    return (
+        name for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES) for name in table if name.isidentifier()
+    )
+
+
+def canonical_functions() -> frozenset[str]:
+    """Every function that a `Call` may carry."""
+    from_table = {
+        overload.canonical for name in SCALARS for overload in _overloads(_SCALARS, SCALARS, name) or ()
+    }
+    return frozenset(from_table | set(VARIADIC.values()) - {""})
+
+
+def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:
+    """Choose the overload whose casts cost least. Raises NoOverloadError."""
+    fixed = any(
+        not isinstance(argument, SourceLiteral) and argument.data_type.kind is not TypeKind.NULL
+        for argument in arguments
+    )
+    best: list[Overload] = []
+    best_cost: int | None = None
+    for overload in overloads:
+        if len(overload.parameters) != len(arguments):
+            continue
+        cost = 0
+        for argument, parameter in zip(arguments, overload.parameters):
+            if isinstance(parameter, str):
+                continue
+            # among literals alone, whole numbers are what they look like: 1 + 1 is an INTEGER
+            bends = fixed or argument.data_type.kind is TypeKind.VARCHAR
+            step = implicit_cast_cost(argument, parameter, literals_bend=bends)
+            if step is None:
+                break
+            cost += step
+        else:
+            if best_cost is None or cost < best_cost:
+                best, best_cost = [overload], cost
+            elif cost == best_cost:
+                best.append(overload)
+    if not best:
+        raise NoOverloadError([describe(each) for each in overloads])
+    if len(best) > 1:
+        if any(argument.data_type.kind is not TypeKind.NULL for argument in arguments):
+            raise NoOverloadError([describe(each) for each in best], ambiguous=True)
+    return _finish(best[0], arguments)
+
+
+def describe(overload: Overload) -> str:
+    """The signature as a message shows it."""
+    result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
+    names = ", ".join("DECIMAL" if each == ANY_DECIMAL else str(each) for each in overload.parameters)
+    return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
+
+
+def _finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
+    types: list[DataType] = []
+    for argument, parameter in zip(arguments, overload.parameters):
+        if isinstance(parameter, str) or parameter == ANY_DECIMAL:
+            source = argument.data_type
+            if parameter == ANY_DECIMAL and not source.is_decimal:
+                source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
+            types.append(source)
+        else:
+            types.append(parameter)
+    if isinstance(overload.result, DataType):
+        return Resolution(overload, tuple(types), overload.result)
+    argument_types, result = _RESULT_RULES[overload.result](tuple(types), arguments)
+    return Resolution(overload, argument_types, result)
+
+
+_NOT_A_NUMBER = (TypeKind.VARCHAR, TypeKind.NULL)
+_Types = tuple[DataType, ...]
+_Rule = Callable[[_Types, Sequence[Expression]], tuple[_Types, DataType]]
+
+
+def _sum(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    operand, result = sum_of_decimals(types)
+    return (operand, operand), result
+
+
+def _product(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    result = product_of_decimals(types[0], types[1])
+    if result is None:
+        scale = types[0].scale + types[1].scale
+        raise NoOverloadError([f"a product of scale {scale}: cast to a smaller scale, at most 38 in all"])
+    return types, result
+
+
+def _common(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    operand = common_decimal(types)
+    return (operand, operand), operand
+
+
+def _same(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, types[0]
+
+
+def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, decimal(types[0].precision, 0)
+
+
+def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
+    scale = min(max(digits, 0), types[0].scale) if isinstance(digits, int) else 0
+    return types, decimal(types[0].precision, scale)
+
+
+def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, decimal(38, types[0].scale)
+
+
+def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
+    kind = types[0].kind
+    if types[0].is_integer:
+        return types, DataType(TypeKind.DOUBLE)
+    return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
+
+
+_RESULT_RULES: dict[str, _Rule] = {
+    "sum": _sum,
+    "product": _product,
+    "common": _common,
+    "same": _same,
+    "whole": _whole,
+    "rounded": _rounded,
+    "widened": _widened,
+    "middle": _middle,
+}
+
+_SCALARS: dict[str, tuple[Overload, ...]] = {}
+_AGGREGATES: dict[str, tuple[Overload, ...]] = {}
+_TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind if kind is not TypeKind.ARRAY}
+_TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
+_INTEGERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT".split()
+
+
+def _overloads(
+    parsed: dict[str, tuple[Overload, ...]], table: dict[str, tuple[str, ...]], name: str
+) -> tuple[Overload, ...] | None:
+    found = parsed.get(name)
+    if found is None and name in table:
+        found = parsed[name] = tuple(overload for line in table[name] for overload in _parse(name, line))
+    return found
+
+
+def _parse(name: str, line: str) -> Iterable[Overload]:
+    """One overload, or one for each integer type where the line says `INTEGERS`."""
+    if "INTEGERS" in line:
+        for integer in _INTEGERS:
+            yield from _parse(name, line.replace("INTEGERS", integer))
+        return
+    head, colon, signature = line.partition(":")
+    canonical = head if colon else name
+    parameters, _, result = (signature if colon else line).partition("->")
+    canonical, _, constant = canonical.rstrip("]").partition("[")
+    yield Overload(
+        canonical.rstrip("~"),
+        tuple(_TYPES.get(each, each) for each in parameters.split()),
+        _TYPES.get(result.strip(), result.strip()),
+        swapped=canonical.endswith("~"),
+        constant=constant or None,
+    )
