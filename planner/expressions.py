@@ -41,7 +41,7 @@ class Expression:
 @dataclass(frozen=True, slots=True)
 class Literal(Expression):
     value: Value
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ColumnRef(Expression):
     """A column by id. Free of any plan node, so a correlated reference is one whose id the input does not produce."""
 
     id: int
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
     name: str = ""  # display only; two references are equal only if their names are, so take it from the field
 
 
@@ -59,7 +59,7 @@ class Call(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
     span: tuple[int, int] | None = field(default=None, compare=False)  # where in the SQL; for errors and comments
 
     @property
@@ -73,7 +73,7 @@ class Call(Expression):
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
     input: Expression
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
     is_try: bool = False  # TRY_CAST: NULL instead of an error
     span: tuple[int, int] | None = field(default=None, compare=False)
 
@@ -91,7 +91,7 @@ class Case(Expression):
 
     branches: tuple[tuple[Expression, Expression], ...]
     default: Expression
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -130,7 +130,7 @@ class AggregateCall(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
     distinct: bool = False
     filter: Expression | None = None
     span: tuple[int, int] | None = field(default=None, compare=False)
@@ -150,7 +150,7 @@ class ScalarSubquery(Expression):
     """(SELECT one column): NULL for no row, an ExecutionError for more than one."""
 
     plan: LogicalPlan
-    data_type: DataType  # type: ignore[misc]
+    data_type: DataType
     span: tuple[int, int] | None = field(default=None, compare=False)
 
 

@@ -1,0 +1,26 @@
+"""tqp runs SQL as PyTorch programs.
+
+>>> import numpy, tqp
+>>> tqp.sql("SELECT sum(amount) AS total FROM sales", {"sales": {"amount": numpy.array([1, 2, 3])}}).fetchall()
+[(6,)]
+"""
+
+from tqp.connection import Connection
+from tqp.core.errors import BindError, Error, ExecutionError, ParseError, ResourceError, UnsupportedError
+from tqp.result import Result
+from tqp.session import connect, sql
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BindError",
+    "Connection",
+    "Error",
+    "ExecutionError",
+    "ParseError",
+    "ResourceError",
+    "Result",
+    "UnsupportedError",
+    "connect",
+    "sql",
+]

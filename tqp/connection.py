@@ -1,0 +1,251 @@
+"""Connection: registered tables, compiled queries and worker threads."""
+
+from __future__ import annotations
+
+import string
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from tqp.core.datatypes import VARCHAR
+from tqp.core.errors import BindError, Error, nearest
+from tqp.core.schema import TableSource
+from tqp.data.column import Column, Table
+from tqp.data.devices import parse_device
+from tqp.data.source_base import Source
+from tqp.data.sources import make_source
+from tqp.operators import string_layout
+from tqp.planner.bind import BoundStatement, bind
+from tqp.planner.explain import explain_logical, explain_physical
+from tqp.planner.optimizer import RULES, OptimizerContext, optimize
+from tqp.planner.physical_plan import PhysicalPlan
+from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
+from tqp.result import Result
+from tqp.runtime.executor import Executor
+from tqp.runtime.lowering.plan import lower_plan
+from tqp.runtime.lowering.program_builder import ProgramBuilder
+from tqp.runtime.profiler import profile
+from tqp.runtime.program import TensorProgram
+
+#: Compiled queries a connection keeps. Plans are kept, results never are.
+_MAX_COMPILED = 256
+
+Parameters = Sequence[object] | Mapping[str, object]
+
+
+class Connection:
+    """Tables and the means to query them; see `tqp.connect`. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        device: str | torch.device | None = None,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        batch_rows: int | None = None,
+        disabled_rules: Iterable[str] = (),
+    ) -> None:
+        self._device = parse_device(device)
+        if threads is not None and threads < 1:
+            raise BindError(f"threads={threads}: at least one thread is needed")
+        if batch_rows is not None and batch_rows < 1:
+            raise BindError(f"batch_rows={batch_rows}: a batch has at least one row")
+        self._disabled_rules = frozenset(disabled_rules)
+        known = [name for name, _ in RULES] + list(PHYSICAL_RULES)
+        for rule in self._disabled_rules:
+            if rule not in known:
+                raise BindError(f'there is no optimizer rule "{rule}"' + nearest(rule, known))
+        self._executor = Executor(self._device, threads, batch_rows, _parse_size(memory_limit))
+        self._sources: dict[str, Source] = {}
+        self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
+        self._lock = threading.RLock()
+        self._closed = False
+
+    @property
+    def device(self) -> torch.device:
+        """Where this connection's columns live and its queries run."""
+        return self._device
+
+    @property
+    def threads(self) -> int:
+        """How many worker threads run a query."""
+        return self._executor.threads
+
+    # tables
+
+    def register(self, name: str, data: object) -> Connection:
+        """Make `data` queryable as table `name`, in place of a table of that name; returns the connection.
+
+        `data`: an Arrow table, batch or reader, anything with `__arrow_c_stream__` (Polars, DuckDB relations, ...), a
+        pandas frame, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files. Columns are encoded
+        when a query first touches them. Raises BindError for anything else.
+        """
+        source = make_source(name, data, self._device)
+        with self._lock:
+            self._sources[name.lower()] = source
+        return self
+
+    def unregister(self, name: str) -> None:
+        """Forget the table. Raises BindError if there is none of that name."""
+        with self._lock:
+            if self._sources.pop(name.lower(), None) is None:
+                raise BindError(
+                    f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
+                )
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The registered table of that name, ignoring case."""
+        return self._sources.get(name.lower())
+
+    def table_names(self) -> list[str]:
+        """Names of the registered tables."""
+        return [source.name for source in list(self._sources.values())]
+
+    # queries
+
+    def sql(self, query: str, params: Parameters | None = None) -> Result:
+        """Run one query. `params`: values for `?` and `$1` (a sequence) or `$name` (a mapping).
+
+        >>> import tqp
+        >>> with tqp.connect() as con:
+        ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
+        [(42,)]
+        """
+        try:
+            program = self._program(query, params)
+            if isinstance(program, TensorProgram):
+                return Result(program.names, program.types, program())
+            return self._explained(program)
+        except Error as error:
+            raise error.with_query(query) from error.__cause__
+
+    def compile(self, query: str, params: Parameters | None = None) -> TensorProgram:
+        """The query as a torch.nn.Module: `print(program.code)` shows it, `program()` runs it and returns a Table."""
+        try:
+            program = self._program(query, params)
+        except Error as error:
+            raise error.with_query(query) from error.__cause__
+        if not isinstance(program, TensorProgram):
+            raise BindError("EXPLAIN cannot be compiled; compile the query itself")
+        return program
+
+    def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
+        """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
+        try:
+            return self._explain(bind(query, self, params), analyze)
+        except Error as error:
+            raise error.with_query(query) from error.__cause__
+
+    def close(self) -> None:
+        """End the worker threads and forget the tables; the connection cannot be used afterwards."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._sources.clear()
+            self._compiled.clear()
+        self._executor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # compiling
+
+    def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
+        """The compiled query, from the cache if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        with self._lock:
+            if self._closed:
+                raise BindError("the connection is closed; open a new one with tqp.connect()")
+            sources = tuple((name, source.version) for name, source in self._sources.items())
+        key = (query, _parameter_key(params), sources)
+        with self._lock:
+            program = self._compiled.get(key)
+            if program is not None:
+                self._compiled.move_to_end(key)
+                return program
+        statement = bind(query, self, params)
+        if statement.explain is not None:
+            return statement
+        program = self._lower(statement, self._physical(statement))
+        with self._lock:
+            self._compiled[key] = program
+            while len(self._compiled) > _MAX_COMPILED:
+                self._compiled.popitem(last=False)
+        return program
+
+    def _physical(self, statement: BoundStatement) -> PhysicalPlan:
+        plan = optimize(statement.plan, OptimizerContext(disabled_rules=self._disabled_rules))
+        return plan_physical(plan, PhysicalOptions(self._device.type, self._disabled_rules))
+
+    def _lower(self, statement: BoundStatement, plan: PhysicalPlan) -> TensorProgram:
+        builder = ProgramBuilder(self._device)
+        slot, columns = lower_plan(builder, plan)
+        types = [field.data_type for field in statement.plan.schema]
+        return TensorProgram(builder, columns, slot, statement.names, types, self._executor)
+
+    def _explain(self, statement: BoundStatement, analyze: bool) -> str:
+        context = OptimizerContext(disabled_rules=self._disabled_rules)
+        logical = optimize(statement.plan, context)
+        physical = plan_physical(logical, PhysicalOptions(self._device.type, self._disabled_rules))
+        text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
+        if not analyze:
+            return f"{text}\n{explain_physical(physical)}"
+        program = self._lower(statement, physical)
+        _, measured = profile(program, self._executor)
+        annotations = {node: str(operator) for node, operator in measured.operators.items()}
+        return (
+            f"{text}\n{explain_physical(physical, annotations)}\n\n"
+            f"Total {measured.seconds * 1e3:.2f} ms on {self.threads} thread{'s' if self.threads > 1 else ''}, {self._device}"
+        )
+
+    def _explained(self, statement: BoundStatement) -> Result:
+        text = self._explain(statement, statement.explain == "analyze")
+        columns = tuple(
+            Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
+            for value in ("analyzed_plan" if statement.explain == "analyze" else "physical_plan", text)
+        )
+        names = ("explain_key", "explain_value")
+        return Result(names, (VARCHAR, VARCHAR), Table(names, columns, 1))
+
+
+def _parameter_key(params: Parameters | None) -> Any:
+    if params is None:
+        return None
+    items = params.items() if isinstance(params, Mapping) else enumerate(params)
+    return tuple((name, type(value), repr(value)) for name, value in items)
+
+
+_UNITS = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+def _parse_size(size: int | str | None) -> int | None:
+    """Bytes of a limit such as 2_000_000_000 or "2GiB". Raises BindError if it is no size."""
+    if size is None or isinstance(size, int):
+        if size is not None and size <= 0:
+            raise BindError(f"memory_limit={size}: give a positive number of bytes, or a size such as '4GiB'")
+        return size
+    text = size.strip().lower()
+    number = text.rstrip(string.ascii_lowercase + " ")
+    try:
+        return int(float(number) * _UNITS[text[len(number) :].strip() or "b"])
+    except (ValueError, KeyError):
+        raise BindError(f"memory_limit={size!r}: give a number of bytes, or a size such as '4GiB'") from None

@@ -1,0 +1,1 @@
+"""What ends a pipeline: `partial(batch) -> state`, `merge(states) -> state`, `finish(state) -> Frame or build`."""

@@ -1,0 +1,137 @@
+"""Collect: the rows as they come, as one frame; optionally a window of them, sorted rows, or the build of a join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators import keys as key_kernels
+from tqp.operators import string_hash
+from tqp.operators.comparisons import interval_order
+from tqp.operators.sort import SortColumn, sort_rows, top_rows
+from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_frame
+from tqp.runtime.pipeline import State
+
+
+class Collect:
+    """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
+
+    ordered = True
+
+    def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
+        self.slot, self.limit, self.offset = slot, limit, offset
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
+        return frame_of_outputs(outputs)
+
+    def merge(self, states: list[Frame]) -> Frame:
+        # batches without rows say nothing; but one has to stay, for the types
+        return concatenate_frames([frame for frame in states if frame.num_rows] or states[:1])
+
+    def finish(self, state: Frame, program_state: State) -> State:
+        if self.limit is not None or self.offset:
+            stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
+            state = state.cut(min(self.offset, stop), stop)
+        return {self.slot: state}
+
+    def describe(self) -> str:
+        if self.limit is None and not self.offset:
+            return f"collect the rows into {self.slot}"
+        return f"collect rows {self.offset} to {'the end' if self.limit is None else self.offset + self.limit} into {self.slot}"
+
+
+class SortRows(Collect):
+    """Rows in order; the frame's first columns are the sort keys and are dropped. With `limit`, top-k."""
+
+    def __init__(
+        self, slot: str, directions: Sequence[tuple[bool, bool]], limit: int | None, offset: int
+    ) -> None:
+        super().__init__(slot, limit, offset)
+        self.directions = tuple(directions)  # (descending, nulls_first) of each key
+        self.wanted = None if limit is None else limit + offset
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
+        frame = frame_of_outputs(outputs)
+        if self.wanted is not None and frame.num_rows > 4 * self.wanted:
+            return take_frame(frame, top_rows(self._keys(frame), self.wanted))
+        return frame
+
+    def finish(self, state: Frame, program_state: State) -> State:
+        keys = self._keys(state)
+        rows = sort_rows(keys) if self.wanted is None else top_rows(keys, self.wanted)[self.offset :]
+        columns = state.columns[len(self.directions) :]
+        return {self.slot: take_frame(Frame(state.num_rows, columns), rows)}
+
+    def _keys(self, frame: Frame) -> list[SortColumn]:
+        return [
+            SortColumn(order_values(column), column.validity, descending, nulls_first)
+            for column, (descending, nulls_first) in zip(frame.columns, self.directions, strict=False)
+            for column in _words(column)
+        ]
+
+    def describe(self) -> str:
+        how = "sort the rows" if self.wanted is None else f"keep the first {self.wanted} rows in order"
+        return f"{how} into {self.slot}"
+
+
+def _words(column: FrameColumn) -> list[FrameColumn]:
+    """One column, or for intervals two that compare as the interval does."""
+    values = column.values
+    if isinstance(values, Tensor) and values.dim() == 2 and values.shape[1] == 3:
+        days, rest = interval_order(values).unbind(1)
+        return [FrameColumn(days, column.validity), FrameColumn(rest, column.validity)]
+    return [column]
+
+
+def order_values(column: FrameColumn) -> Tensor:
+    """A tensor that compares as the column does: strings become their codes in a sorted dictionary of the rows."""
+    if isinstance(column.values, Strings):
+        return string_hash.factorize(column.values, column.validity)[0]
+    assert column.values is not None
+    return column.values
+
+
+class BuildJoin(Collect):
+    """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload."""
+
+    def __init__(
+        self, slot: str, payload_slot: str, build: Callable[[Tensor, Tensor | None], Any] | None, name: str
+    ) -> None:
+        super().__init__(payload_slot)
+        self.build_slot, self.build, self.name = slot, build, name
+
+    def finish(self, state: Frame, program_state: State) -> State:
+        if self.build is None:
+            return {self.slot: state}
+        keys, payload = state.columns[0], state.columns[1:]
+        assert isinstance(keys.values, Tensor)
+        return {
+            self.build_slot: self.build(keys.values, keys.validity),
+            self.slot: Frame(state.num_rows, payload),
+        }
+
+    def describe(self) -> str:
+        return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}"
+
+
+def key_columns(column: FrameColumn) -> list[Tensor]:
+    """Integer tensors that are equal, row by row, where the column's values are; NULL equals NULL only."""
+    values = column.values
+    assert values is not None
+    if isinstance(values, Strings):
+        words = [string_hash.factorize(values, column.validity)[0]]
+    elif values.is_floating_point():
+        words = [key_kernels.ordered_bits(values)]
+    elif values.dim() == 2 and values.shape[1] == 3:
+        words = [interval_order(values)]
+    else:
+        words = [values.to(torch.int8) if values.dtype is torch.bool else values]
+    if column.validity is None:
+        return words
+    valid = column.validity
+    words = [word * (valid if word.dim() == 1 else valid.unsqueeze(1)) for word in words]
+    return [*words, valid.to(torch.int8)]

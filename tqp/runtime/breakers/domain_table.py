@@ -1,0 +1,32 @@
+"""A look-up table of strings: codes into a new sorted dictionary."""
+
+from __future__ import annotations
+
+import torch
+
+from tqp.data.strings import Strings
+from tqp.operators import string_hash
+from tqp.runtime.breakers.collect import Collect
+from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.pipeline import State
+
+
+class BuildDictionary(Collect):
+    """Puts the codes of the one column into the slot and the dictionary into `pool_slot`."""
+
+    def __init__(self, slot: str, pool_slot: str, dtype: torch.dtype) -> None:
+        super().__init__(slot)
+        self.pool_slot, self.dtype = pool_slot, dtype
+
+    def finish(self, state: Frame, program_state: State) -> State:
+        (column,) = state.columns
+        assert isinstance(column.values, Strings)
+        codes, dictionary = string_hash.factorize(column.values, column.validity)
+        codes = codes.clamp_(min=0).to(self.dtype)  # a NULL's code has to be a safe index
+        return {
+            self.slot: Frame(state.num_rows, (FrameColumn(codes, column.validity),)),
+            self.pool_slot: dictionary,
+        }
+
+    def describe(self) -> str:
+        return f"dictionary-encode the strings: codes into {self.slot}, entries into {self.pool_slot}"

@@ -1,0 +1,153 @@
+"""Expressions over one column with a small domain are computed once per domain value, then looked up.
+
+A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
+LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import TypeKind
+from tqp.operators import scalar_kernels
+from tqp.operators.casts import resolve_cast
+from tqp.operators.domain_tables import look_up
+from tqp.operators.kernel import Kernel, NullRule
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
+from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.stream import Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+#: Integer ranges up to this size count as small domains.
+_MAX_INTEGER_DOMAIN = 1 << 16
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+#: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
+_NULL_PROPAGATING = _COMPARISONS | {"not", "add", "subtract", "multiply", "negate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    column: int
+    pool: Pool | None  # the dictionary, or None for integers
+    low: int = 0
+    high: int = 0
+
+    @property
+    def size(self) -> int | None:
+        return self.pool.size if self.pool is not None else self.high - self.low + 1
+
+
+def domain_of(expression: Expression, stream: Stream) -> Domain | None:
+    """The domain to compute `expression` over, or None if it has to be computed over rows."""
+    column: ColumnRef | None = None
+    costly = False
+    for node in walk(expression):
+        match node:
+            case ColumnRef():
+                if column is not None and node.id != column.id:
+                    return None
+                column = node
+            case Literal(value):
+                if value is None or isinstance(value, bool):  # may decide an OR whatever the column holds
+                    return None
+            case Case():
+                return None  # may turn NULL into something else
+            case Call("and" | "or"):
+                costly = True  # NULL only where the column is: a comparison of one column with literals is NULL there
+            case InList():
+                costly = costly or len(node.values) > 2
+            case Call() | Cast():
+                kernel = _kernel(node)
+                if kernel is not None:
+                    if kernel.nulls is not NullRule.PROPAGATE or kernel.checks:
+                        return None  # could raise for a value that no remaining row has
+                    costly = True
+                elif (
+                    isinstance(node, Call)
+                    and node.function not in _NULL_PROPAGATING
+                    or isinstance(node, Cast)
+                    and not (node.data_type.is_float or node.data_type.is_decimal)
+                ):
+                    return None
+            case _:
+                return None
+    if column is None or column is expression:
+        return None
+    layout = stream.columns[column.id].layout
+    if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
+        return Domain(column.id, layout.pool)
+    if (
+        not costly
+        or layout.form is not Form.NUMBER
+        or layout.value_range is None
+        or column.data_type.kind is TypeKind.BOOLEAN
+    ):
+        return None
+    low, high = layout.value_range
+    if high - low >= _MAX_INTEGER_DOMAIN or _may_overflow(expression):
+        return None
+    return Domain(column.id, None, low, high)
+
+
+def _kernel(node: Call | Cast) -> Kernel | None:
+    """The kernel behind a call or cast; None where the runtime lowers it itself."""
+    if isinstance(node, Cast):
+        source, target = node.input.data_type, node.data_type
+        exact = source.is_integer or source.is_decimal
+        if exact and (target.is_integer or target.is_decimal or target.is_float) or source == target:
+            return None
+        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
+            return None
+        return resolve_cast(source, target, node.is_try)
+    if node.function in _NULL_PROPAGATING or node.function in (
+        "is_null",
+        "is_distinct_from",
+        "is_not_distinct_from",
+        "coalesce",
+    ):
+        return None
+    return scalar_kernels.resolve(
+        node.function, tuple(argument.data_type for argument in node.arguments), node.data_type
+    )
+
+
+def _may_overflow(expression: Expression) -> bool:
+    """Arithmetic may raise for a domain value that no row has."""
+    return any(
+        isinstance(node, Call)
+        and node.function in ("add", "subtract", "multiply", "negate")
+        and node.data_type.is_integer_like
+        for node in walk(expression)
+    )
+
+
+def lower_over_domain(lowering: ExpressionLowering, expression: Expression, domain: Domain) -> Value:
+    """The expression through a table over its column's domain."""
+    stream, program = lowering.stream, lowering.program
+    column = stream.column(domain.column)
+    table = program.domain_table(expression, domain, replace(column.layout, nullable=False))
+    codes = lowering.tensor(column)
+    build = stream.builder
+    values = build.call(look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, name=table.name)
+    validity = lowering.combine_validity(column)
+    layout = table.layout
+    if layout.nullable:
+        produced = build.call(
+            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low
+        )
+        validity = produced if validity is None else build.call(operator.and_, validity, produced)
+    return Value(layout.with_nullable(validity is not None), values, validity)
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTable:
+    """A column of the program's state, one row per domain value; strings as codes into a dictionary of their own."""
+
+    slot: str
+    layout: Layout
+    name: str

@@ -1,0 +1,488 @@
+"""Lowering of bound expressions: each becomes nodes of the pipeline's graph over the rows of the current space."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.operators import batches, logic, scalar_kernels, string_compare, string_layout, wide
+from tqp.operators.casts import resolve_cast
+from tqp.operators.kernel import Kernel, NullRule
+from tqp.planner.explain import format_expression
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.value_ranges import value_range
+from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
+from tqp.runtime.lowering.domain import domain_of, lower_over_domain
+from tqp.runtime.lowering.graph_builder import Node, SpannedKernel
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest
+from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast
+from tqp.runtime.lowering.stream import Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.program_builder import ProgramBuilder
+
+#: IN lists of integers up to this long are a chain of comparisons.
+_SHORT_LIST = 3
+
+
+class ExpressionLowering:
+    """Lowers expressions into one stream. Made anew for each node of the plan; keeps no state but the guard."""
+
+    def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
+        self.stream = stream
+        self.program = program
+        #: Rows whose values count, while lowering a branch of a CASE: what is wrong elsewhere must not raise.
+        self._guard: Callable[[], Node] | None = None
+
+    def lower(self, expression: Expression) -> Value:
+        match expression:
+            case Literal(value, data_type):
+                return _literal_value(value, data_type)
+            case ColumnRef(id):
+                return self.stream.column(id)
+        domain = domain_of(expression, self.stream)
+        if domain is not None:
+            return lower_over_domain(self, expression, domain)
+        return self.lower_over_rows(expression)
+
+    def lower_over_rows(self, expression: Expression) -> Value:
+        """The expression computed row by row, even if its column has a small domain."""
+        match expression:
+            case Literal() | ColumnRef():
+                return self.lower(expression)
+            case Cast():
+                return self._lower_cast(expression)
+            case Case():
+                return self._lower_case(expression)
+            case InList():
+                return self._lower_in_list(expression)
+            case Call():
+                return self._lower_call(expression)
+        raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
+
+    def condition(self, expression: Expression) -> Node:
+        """A bool tensor that is True where the expression is true: neither false nor NULL."""
+        value = self.lower(expression)
+        if value.validity is None:
+            return self.tensor(value)
+        return self.stream.builder.call(operator.and_, self.tensor(value), value.validity)
+
+    # forms
+
+    def tensor(self, value: Value) -> Node:
+        """The values as a tensor over the rows of the current space (codes for CODES)."""
+        if not value.is_constant:
+            assert value.node is not None
+            return value.node
+        return self.stream.builder.call(batches.repeat, self.constant(value), self.stream.num_rows())
+
+    def scalar_or_tensor(self, value: Value) -> Any:
+        """A Python number for a literal, the tensor otherwise."""
+        return value.constant if value.is_constant and not value.layout.nullable else self.tensor(value)
+
+    def number(self, value: Value, dtype: torch.dtype) -> Any:
+        """A Python number for a literal, otherwise a tensor of the dtype."""
+        return value.constant if value.is_constant else self.to_dtype(value, dtype)
+
+    def to_dtype(self, value: Value, dtype: torch.dtype) -> Node:
+        node = self.tensor(value)
+        if value.layout.dtype == dtype:
+            return node
+        return self.stream.builder.method("to", node, dtype)
+
+    def strings(self, value: Value) -> Node:
+        """The values as `Strings`; a literal as one row of them."""
+        if value.is_constant:
+            return self.constant(value)
+        assert value.node is not None
+        if value.layout.form is Form.STRINGS:
+            return value.node
+        assert value.layout.pool is not None
+        pool = self.stream.object(value.layout.pool.slot)
+        return self.stream.builder.call(batches.pool_rows, pool, value.node)
+
+    def constant(self, value: Value) -> Node:
+        """A literal as an object with one row, on the program's device."""
+        return self.stream.object(self.program.constant(value.constant, value.layout))
+
+    def materialise(self, value: Value) -> Value:
+        """The same value with tensors over the rows of the current space."""
+        if not value.is_constant:
+            return value
+        if value.layout.form is Form.STRINGS:
+            node = self.stream.builder.call(
+                string_layout.broadcast, self.constant(value), self.stream.num_rows()
+            )
+        else:
+            node = self.tensor(value)
+        validity = self.validity_node(value) if value.layout.nullable else None
+        return Value(value.layout, node, validity)
+
+    def in_layout(self, value: Value, layout: Layout) -> Value:
+        """The value stored as `layout` says, which must be able to hold it."""
+        if value.is_constant:
+            value = self.materialise(
+                replace(
+                    value,
+                    layout=replace(
+                        value.layout,
+                        dtype=layout.dtype,
+                        form=(layout.form if layout.form is Form.WIDE else value.layout.form),
+                    ),
+                )
+            )
+        node = value.node
+        if layout.form is Form.STRINGS:
+            node = self.strings(value)
+        elif layout.form is Form.WIDE and value.layout.form is not Form.WIDE:
+            node = self.stream.builder.call(wide.from_narrow, value.node)
+        elif layout.form is Form.NUMBER or layout.form is Form.CODES:
+            node = self.to_dtype(value, layout.dtype)
+        validity = value.validity
+        if layout.nullable and validity is None:
+            validity = self.validity_node(value)
+        return Value(layout, node, validity)
+
+    # validity
+
+    def combine_validity(self, *values: Value) -> Node | None:
+        """The AND of the values' validities; None if none can be NULL."""
+        combined: Node | None = None
+        for value in values:
+            validity = (
+                self.validity_node(value) if value.is_constant and value.layout.nullable else value.validity
+            )
+            if validity is not None and validity is not combined:
+                combined = (
+                    validity
+                    if combined is None
+                    else self.stream.builder.call(operator.and_, combined, validity)
+                )
+        return combined
+
+    def validity_node(self, value: Value) -> Node:
+        """The validity as a tensor, also where nothing is NULL."""
+        if value.validity is not None:
+            return value.validity
+        is_null = value.is_constant and value.layout.nullable
+        kernel = batches.all_null if is_null else batches.all_valid
+        return self.stream.builder.call(kernel, self.stream.num_rows(), self.stream.object("device"))
+
+    def active(self, validity: Node | None) -> Node | None:
+        """The rows for which a checking kernel may raise."""
+        if self._guard is None:
+            return validity
+        guard = self._guard()
+        return guard if validity is None else self.stream.builder.call(operator.and_, guard, validity)
+
+    # expressions
+
+    def _lower_call(self, call: Call) -> Value:
+        function = call.function
+        if function in ("and", "or"):
+            return self._lower_connective(call)
+        arguments = [self.lower(argument) for argument in call.arguments]
+        build = self.stream.builder
+        if function in COMPARISONS:
+            return lower_comparison(self, function, arguments[0], arguments[1])
+        match function:
+            case "add" | "subtract" | "multiply":
+                return lower_arithmetic(self, call, arguments[0], arguments[1])
+            case "negate":
+                if call.data_type.is_float:
+                    node = build.call(operator.neg, self.tensor(arguments[0]))
+                    return Value(arguments[0].layout, node, arguments[0].validity)
+                zero = _literal_value(0, arguments[0].layout.data_type)
+                return lower_arithmetic(self, replace(call, function="subtract"), zero, arguments[0])
+            case "not":
+                node = build.call(operator.invert, self.tensor(arguments[0]))
+                return Value(arguments[0].layout, node, self.combine_validity(arguments[0]))
+            case "is_null":
+                node = build.call(operator.invert, self.validity_node(arguments[0]))
+                return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
+            case "is_distinct_from" | "is_not_distinct_from":
+                return lower_distinct_from(self, call, arguments[0], arguments[1])
+            case "coalesce":
+                return self._lower_coalesce(call, arguments)
+        types = tuple(argument.data_type for argument in call.arguments)
+        kernel = scalar_kernels.resolve(function, types, call.data_type)
+        return self._call_kernel(kernel, call, arguments)
+
+    def _lower_connective(self, call: Call) -> Value:
+        build = self.stream.builder
+        plain, kleene = (
+            (operator.and_, logic.kleene_and) if call.function == "and" else (operator.or_, logic.kleene_or)
+        )
+        result: Value | None = None
+        for argument in call.arguments:
+            value = self.lower(argument)
+            value = Value(value.layout, self.tensor(value), self.combine_validity(value))
+            if result is None:
+                result = value
+            elif result.validity is None and value.validity is None:
+                result = Value(value.layout, build.call(plain, result.node, value.node))
+            else:
+                pair = build.call(kleene, result.node, result.validity, value.node, value.validity)
+                layout = value.layout.with_nullable(True)
+                result = Value(
+                    layout, build.call(operator.getitem, pair, 0), build.call(operator.getitem, pair, 1)
+                )
+        assert result is not None
+        return result
+
+    def _call_kernel(self, kernel: Kernel, expression: Call | Cast, arguments: list[Value]) -> Value:
+        build = self.stream.builder
+        lowered: list[Any] = []
+        for position, value in enumerate(arguments):
+            if position in kernel.constant_arguments:
+                if not value.is_constant:
+                    raise UnsupportedError(
+                        f"{format_expression(expression)} needs a constant as argument {position + 1}",
+                        expression.span,
+                    )
+                lowered.append(value.constant)
+                continue
+            node = self._kernel_argument(kernel, expression, value)
+            if kernel.nulls is NullRule.CUSTOM:
+                lowered.append((node, self.combine_validity(value)))
+            else:
+                lowered.append(node)
+        if kernel.nulls is not NullRule.CUSTOM and all(value.is_constant for value in arguments):
+            # nothing to broadcast against: compute over rows
+            lowered = [
+                item if position in kernel.constant_arguments else self._rows_of(value)
+                for position, (item, value) in enumerate(zip(lowered, arguments, strict=True))
+            ]
+        validity = None if kernel.nulls is NullRule.CUSTOM else self.combine_validity(*arguments)
+        keywords = {"validity": self.active(validity)} if kernel.checks else {}
+        name = expression.function if isinstance(expression, Call) else "cast"
+        target = SpannedKernel(kernel.function, expression.span) if kernel.checks else kernel.function
+        node = build.call(target, *lowered, name=name, **keywords)
+        nullable = any(value.layout.nullable for value in arguments)
+        if kernel.nulls is NullRule.CUSTOM or kernel.returns_validity:
+            nullable = True
+            produced = build.call(operator.getitem, node, 1)
+            node = build.call(operator.getitem, node, 0)
+            if kernel.nulls is NullRule.CUSTOM or validity is None:
+                validity = build.call(
+                    batches.validity_or_true, produced, self.stream.num_rows(), self.stream.object("device")
+                )
+            else:
+                validity = build.call(logic.combine_validity, validity, produced)
+        if not expression.data_type.is_integer_like:
+            return Value(canonical_layout(expression.data_type, nullable), node, validity)
+        known = value_range(expression, self.stream.fields)
+        layout = canonical_layout(expression.data_type, nullable, known)
+        if known is not None and layout.form is Form.NUMBER:
+            dtype = narrowest(known) or torch.int64
+            if dtype is not torch.int64:
+                node = build.method("to", node, dtype)
+                layout = replace(layout, dtype=dtype)
+        return Value(layout, node, validity)
+
+    def _kernel_argument(self, kernel: Kernel, expression: Call | Cast, value: Value) -> Any:
+        if value.layout.data_type.is_string:
+            return self.strings(value)
+        if value.is_constant:
+            return self.constant(value)
+        if value.layout.form is Form.WIDE and not kernel.accepts_wide:
+            raise UnsupportedError(
+                f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more than "
+                "64 bits; cast to DOUBLE or to a narrower type first",
+                expression.span,
+            )
+        assert value.node is not None
+        return value.node
+
+    def _rows_of(self, value: Value) -> Node:
+        node = self.materialise(value).node
+        assert node is not None
+        return node
+
+    def _lower_cast(self, cast: Cast) -> Value:
+        value = self.lower(cast.input)
+        source, target = value.layout.data_type, cast.data_type
+        if source == target:
+            return value
+        if source.kind is TypeKind.NULL:
+            return _literal_value(None, target)
+        if source.kind is TypeKind.BOOLEAN and target.is_integer:
+            layout = replace(integer_layout(target, (0, 1), value.layout.nullable), dtype=torch.int8)
+            return Value(layout, self.to_dtype(value, torch.int8), self.combine_validity(value))
+        if value.is_constant and not value.layout.nullable and source.is_integer_like:
+            value = self.materialise(value)
+        if not value.is_constant:
+            converted = lower_numeric_cast(self, cast, value)
+            if converted is not None:
+                return converted
+        if value.is_constant and value.layout.nullable:
+            return _literal_value(None, target)
+        return self._call_kernel(resolve_cast(source, target, cast.is_try), cast, [value])
+
+    def _lower_case(self, case: Case) -> Value:
+        conditions: list[Node] = []
+        values: list[Value] = []
+        build = self.stream.builder
+        outer = self._guard
+        for condition, result in case.branches:
+            self._guard = self._narrowed(outer, tuple(conditions), None)
+            node = self.condition(condition)
+            self._guard = self._narrowed(outer, tuple(conditions), node)
+            values.append(self.lower(result))
+            conditions.append(node)
+        self._guard = self._narrowed(outer, tuple(conditions), None)
+        values.append(self.lower(case.default))
+        self._guard = outer
+        layout = self.common_layout(values, case)
+        if (
+            layout.form is Form.NUMBER
+            and len(values) == 2
+            and layout.dtype not in (torch.float32, torch.float64)
+        ):
+            kept, other = values
+            if (
+                other.is_constant
+                and other.constant == 0
+                and not layout.nullable
+                and layout.dtype is not torch.bool
+            ):
+                # multiplying by the mask is cheaper than torch.where
+                product = build.call(
+                    operator.mul, self.in_layout(kept, layout).node, conditions[0], name="case"
+                )
+                return Value(layout, product)
+        stored = [self.in_layout(value, layout) for value in values]
+        choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+        node = build.call(
+            choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="case"
+        )
+        validity = None
+        if layout.nullable:
+            validity = build.call(
+                logic.choose,
+                conditions,
+                [self.validity_node(value) for value in values[:-1]],
+                self.validity_node(values[-1]),
+                name="case_valid",
+            )
+        return Value(layout, node, validity)
+
+    def _narrowed(
+        self, outer: Callable[[], Node] | None, earlier: tuple[Node, ...], own: Node | None
+    ) -> Callable[[], Node] | None:
+        """The guard of a CASE branch: its own condition true, none of the earlier ones."""
+        if not earlier and own is None:
+            return outer
+
+        def guard() -> Node:
+            build = self.stream.builder
+            nodes = [build.call(operator.invert, node) for node in earlier]
+            nodes += [own] if own is not None else []
+            nodes += [outer()] if outer is not None else []
+            result = nodes[0]
+            for node in nodes[1:]:
+                result = build.call(operator.and_, result, node)
+            return result
+
+        return guard
+
+    def _lower_coalesce(self, call: Call, arguments: list[Value]) -> Value:
+        values: list[Value] = []
+        for value in arguments:
+            values.append(value)
+            if not value.layout.nullable:
+                break
+        if len(values) == 1:
+            return values[0]
+        build = self.stream.builder
+        layout = self.common_layout(values, call).with_nullable(
+            all(value.layout.nullable for value in values)
+        )
+        stored = [self.in_layout(value, layout) for value in values]
+        conditions = [self.validity_node(value) for value in values[:-1]]
+        choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+        node = build.call(
+            choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="coalesce"
+        )
+        validity = None
+        if layout.nullable:
+            validity = self.validity_node(values[0])
+            for value in values[1:]:
+                validity = build.call(operator.or_, validity, self.validity_node(value))
+        return Value(layout, node, validity)
+
+    def common_layout(self, values: list[Value], expression: Expression) -> Layout:
+        """A layout that holds all the values of one type."""
+        nullable = any(value.layout.nullable for value in values)
+        data_type = expression.data_type
+        if data_type.is_string:
+            pools = {value.layout.pool for value in values}
+            if (
+                len(pools) == 1
+                and None not in pools
+                and all(value.layout.form is Form.CODES for value in values)
+            ):
+                widest_layout = max(
+                    (value.layout for value in values), key=lambda layout: layout.dtype.itemsize
+                )
+                return widest_layout.with_nullable(nullable)
+            return canonical_layout(data_type, nullable)
+        if not data_type.is_integer_like:
+            return canonical_layout(data_type, nullable)
+        ranges = [
+            value_range_of(value) for value in values if not (value.is_constant and value.constant is None)
+        ]
+        if not ranges:
+            ranges = [(0, 0)]
+        known = (min(low for low, _ in ranges), max(high for _, high in ranges))
+        layout = integer_layout(data_type, known, nullable)
+        if layout.form is Form.NUMBER:
+            dtypes = [value.layout.dtype for value in values if not value.is_constant] + [layout.dtype]
+            layout = replace(layout, dtype=max(dtypes, key=lambda dtype: dtype.itemsize))
+        return layout
+
+    def _lower_in_list(self, expression: InList) -> Value:
+        build = self.stream.builder
+        value = self.lower(expression.input)
+        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
+        literals = [literal.value for literal in expression.values]
+        if value.layout.data_type.is_string:
+            encoded = [literal.encode() if isinstance(literal, str) else literal for literal in literals]
+            node = build.call(
+                string_compare.in_list,
+                self._rows_of(value) if value.is_constant else self.strings(value),
+                encoded,
+            )
+            return Value(layout, node, self.combine_validity(value))
+        is_number = value.layout.form is Form.NUMBER and not value.is_constant
+        if is_number and value.layout.data_type.is_integer_like and len(literals) > _SHORT_LIST:
+            wanted = self.stream.object(self.program.integer_list(tuple(literals), value.layout.dtype))
+            return Value(layout, build.call(torch.isin, value.node, wanted), value.validity)
+        result: Node | None = None
+        for literal in expression.values:
+            equal = lower_comparison(self, "equal", value, self.lower(literal)).node
+            result = equal if result is None else build.call(operator.or_, result, equal)
+        return Value(layout, result, self.combine_validity(value))
+
+
+def value_range_of(value: Value) -> tuple[int, int]:
+    if value.is_constant:
+        return (int(value.constant), int(value.constant))  # type: ignore[arg-type]
+    return value.layout.value_range or value.layout.data_type.bounds
+
+
+def _literal_value(constant: Any, data_type: Any) -> Value:
+    """A literal; NULL is a nullable constant."""
+    if constant is None:
+        layout = canonical_layout(data_type, True, (0, 0) if data_type.is_integer_like else None)
+    elif data_type.is_integer_like:
+        layout = integer_layout(data_type, (constant, constant), False)
+    else:
+        layout = canonical_layout(data_type, False)
+    return Value(layout, None, None, True, constant)

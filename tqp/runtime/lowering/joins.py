@@ -1,0 +1,391 @@
+"""Lowering of joins: the build side ends in a build, the probe side goes on with the rows that match."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.schema import Field
+from tqp.operators import batches, join_marks, join_pairs
+from tqp.operators import rows as row_kernels
+from tqp.operators.join_bucket import build_buckets
+from tqp.operators.join_directory import build_directory
+from tqp.operators.join_lookup import build_lookup, build_membership
+from tqp.operators.join_sort import build_sorted
+from tqp.planner import physical_plan as physical
+from tqp.planner.explain import format_expression
+from tqp.planner.expressions import Call, ColumnRef, Expression, column_ids, conjunction
+from tqp.planner.logical_plan import JoinType
+from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
+from tqp.planner.properties import nullable
+from tqp.runtime.breakers.collect import BuildJoin
+from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
+from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.stream import InputKind, Link, Space, StoredColumn, Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.plan import PlanLowering
+
+_EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSlot:
+    """A finished build side: the build (None for nested loops), its columns, and what may be asked of it."""
+
+    build: str
+    payload: str
+    columns: dict[int, tuple[Field, StoredColumn]]
+    packing: KeyPacking | None
+    null_equal: tuple[bool, ...]
+    residual: tuple[Expression, ...]  # with the comparison of hashed keys
+
+
+def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> Stream:
+    stream = plan.lower(node.input)
+    join = plan.joins[node.join]
+    lowering = plan.enter(stream, node)
+    build = stream.builder
+    with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
+        values = lower_values(lowering, node.keys)
+        validity = key_validity(lowering, values, join.null_equal)
+        if join.packing is None:
+            key = hashed_key(lowering, values, join.null_equal)
+            mask = build.method("contains", stream.object(join.build), key, validity)
+        else:
+            inside = range_checks(lowering, values, join.packing)
+            if inside is not None:
+                stream.keep(build.call(row_kernels.row_indices, inside, validity, name="rows"))
+                values = lower_values(lowering, node.keys)
+                validity = key_validity(lowering, values, join.null_equal)
+            key = packed_key(lowering, values, join.packing)
+            mask = build.method("contains", stream.object(join.build), key, validity)
+        stream.keep(build.call(row_kernels.row_indices, mask, name="rows"))
+    return stream
+
+
+def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
+    node, original = _comparable(node), node
+    slot, hidden = _lower_build(plan, node)
+    plan.joins[node.identifier] = slot
+    stream = plan.lower(node.probe)
+    lowering = plan.enter(stream, node)
+    text = " AND ".join(
+        f"{format_expression(p)} = {format_expression(b)}"
+        for p, b in zip(node.probe_keys, node.build_keys, strict=True)
+    )
+    with stream.builder.fragment(f"{node.join_type.value} join on {text or 'every pair'}"):
+        _Probe(plan, lowering, node, slot, hidden).lower()
+    stream.builder.operator = id(original)
+    return stream
+
+
+def _lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list[tuple[int, Expression]]]:
+    """Lower the build side; also the hidden columns by which the probe compares keys that were hashed."""
+    program = plan.program
+    stream = plan.lower(node.build)
+    lowering = plan.enter(stream, node)
+    wanted = {f.id for f in node.fields}.union(*(column_ids(part) for part in node.residual))
+    fields = [f for f in node.build.fields if f.id in wanted]
+    residual = list(node.residual)
+    hidden: list[tuple[int, Expression]] = []
+    algorithm = node.algorithm
+    values: list[Value] = []
+    if algorithm is not JoinAlgorithm.NESTED_LOOP:
+        values = lower_values(lowering, node.build_keys)
+    if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None:
+        for position, (probe_key, build_key) in enumerate(zip(node.probe_keys, node.build_keys, strict=True)):
+            probe_id, build_id = program.hidden_id(), program.hidden_id()
+            hidden.append((probe_id, probe_key))
+            name = f"build_key_{position}"
+            stream.add_computed_column(build_id, name, values[position])
+            field = Field(build_id, name, build_key.data_type)
+            stream.fields[build_id] = field
+            fields.append(field)
+            compare = "is_not_distinct_from" if node.null_equal[position] else "equal"
+            pair = (ColumnRef(probe_id, probe_key.data_type), ColumnRef(build_id, build_key.data_type))
+            residual.append(Call(compare, pair, BOOLEAN))
+    build_slot, payload = program.slot("join"), program.slot("join_rows")
+    stored: dict[int, tuple[Field, StoredColumn]] = {}
+    outputs: list[Value] = []
+    if algorithm is not JoinAlgorithm.NESTED_LOOP:
+        key = (
+            packed_key(lowering, values, node.packing)
+            if node.packing is not None
+            else hashed_key(lowering, values, node.null_equal)
+        )
+        validity = key_validity(lowering, values, node.null_equal)
+        layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
+        outputs.append(Value(layout, key, validity))
+    shift = len(outputs)
+    for field in fields:
+        source = stream.stored_source(field.id)
+        if source is None:
+            value = lowering.materialise(stream.column(field.id))
+            source = StoredColumn(value.layout, payload, len(outputs) - shift)
+            outputs.append(value)
+        stored[field.id] = (field, source)
+    existence_only = node.join_type in _EXISTENCE and not residual
+    breaker = BuildJoin(build_slot, payload, _build_function(node, existence_only), algorithm.value)
+    program.close(stream, outputs, breaker, f"build side of the {algorithm.value}")
+    return JoinSlot(build_slot, payload, stored, node.packing, node.null_equal, tuple(residual)), hidden
+
+
+def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., Any] | None:
+    match node.algorithm:
+        case JoinAlgorithm.NESTED_LOOP:
+            return None
+        case JoinAlgorithm.LOOKUP | JoinAlgorithm.DIRECTORY:
+            assert node.packing is not None
+            build = build_lookup if node.algorithm is JoinAlgorithm.LOOKUP else build_directory
+            return functools.partial(_sized, build_membership if existence_only else build, node.packing.size)
+        case JoinAlgorithm.BUCKET:
+            return build_buckets
+        case _:
+            return build_sorted
+
+
+def _sized(build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None) -> Any:
+    return build(keys, size, validity)
+
+
+class _Probe:
+    """The probe side of one join, on a stream whose current rows are the probe rows."""
+
+    def __init__(
+        self,
+        plan: PlanLowering,
+        lowering: ExpressionLowering,
+        node: physical.Join,
+        slot: JoinSlot,
+        hidden: list[tuple[int, Expression]],
+    ) -> None:
+        self.plan, self.lowering, self.node, self.slot = plan, lowering, node, slot
+        self.stream, self.build = lowering.stream, lowering.stream.builder
+        self.build_space = Space()
+        for id, expression in hidden:
+            self.stream.add_computed_column(id, "probe_key", lowering.materialise(lowering.lower(expression)))
+            self.stream.fields[id] = Field(id, "probe_key", expression.data_type)
+        self.probe_space = self.stream.space
+
+    def lower(self) -> None:
+        node = self.node
+        is_loop = node.algorithm is JoinAlgorithm.NESTED_LOOP
+        unique = node.algorithm is JoinAlgorithm.LOOKUP or (is_loop and node.build.max_rows <= 1)
+        match node.join_type:
+            case JoinType.INNER if unique:
+                self._inner_unique()
+            case JoinType.LEFT | JoinType.SINGLE if unique and not self.slot.residual:
+                self._add_build_columns()
+                self.stream.link(
+                    Link(self.probe_space, None), Link(self.build_space, self._first_match(), padded=True)
+                )
+            case JoinType.SEMI | JoinType.ANTI if not self.slot.residual and not is_loop:
+                self._keep(self._contains(), node.join_type is JoinType.SEMI)
+            case JoinType.MARK | JoinType.NULL_AWARE_ANTI:
+                self._mark()
+            case _:
+                self._through_pairs()
+
+    # matches
+
+    def _keys(self) -> tuple[Node, Node | None]:
+        values = lower_values(self.lowering, self.node.probe_keys)
+        validity = key_validity(self.lowering, values, self.node.null_equal)
+        if self.node.packing is None:
+            return hashed_key(self.lowering, values, self.node.null_equal), validity
+        return packed_key(self.lowering, values, self.node.packing), validity
+
+    def _first_match(self) -> Node:
+        """The one build row of each probe row, or -1."""
+        if self.node.algorithm is JoinAlgorithm.NESTED_LOOP:
+            return self.build.call(
+                join_pairs.only_row,
+                self.stream.num_rows(),
+                self._build_rows(),
+                self.stream.object("device"),
+                name="match",
+            )
+        key, validity = self._keys()
+        return self.build.method(
+            "first_match", self.stream.object(self.slot.build), key, validity, name="match"
+        )
+
+    def _contains(self) -> Node:
+        key, validity = self._keys()
+        return self.build.method("contains", self.stream.object(self.slot.build), key, validity, name="found")
+
+    def _build_rows(self) -> Node:
+        return self.stream.input(f"{self.slot.payload}_count", InputKind.FRAME_ROWS, self.slot.payload)
+
+    def _pairs(self) -> tuple[Node, Node]:
+        if self.node.algorithm is JoinAlgorithm.NESTED_LOOP:
+            self.stream.pairs_with.append(self.slot.payload)
+            pairs = self.build.call(
+                join_pairs.all_pairs,
+                self.stream.num_rows(),
+                self._build_rows(),
+                self.stream.object("device"),
+                name="pairs",
+            )
+        else:
+            key, validity = self._keys()
+            pairs = self.build.method(
+                "matches", self.stream.object(self.slot.build), key, validity, name="pairs"
+            )
+        return (
+            self.build.call(operator.getitem, pairs, 0, name="probe_rows"),
+            self.build.call(operator.getitem, pairs, 1, name="build_rows"),
+        )
+
+    def _add_build_columns(self) -> None:
+        for field, stored in self.slot.columns.values():
+            self.stream.add_source_column(field.id, field.name, stored, self.build_space)
+            self.stream.fields[field.id] = field
+
+    # join types
+
+    def _inner_unique(self) -> None:
+        self._add_build_columns()
+        match = self._first_match()
+        found = self.build.call(operator.ge, match, 0, name="found")
+        rows = self.build.call(row_kernels.row_indices, found, name="rows")
+        build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")
+        self.stream.link(Link(self.probe_space, rows), Link(self.build_space, build_rows))
+        if self.slot.residual:
+            mask = self.lowering.condition(conjunction(self.slot.residual))
+            self.stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+
+    def _keep(self, found: Node, wanted: bool) -> None:
+        mask = found if wanted else self.build.call(operator.invert, found)
+        self.stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+
+    def _surviving_pairs(self) -> tuple[Node, Node]:
+        """The pairs for which the residual is true; the stream is over them afterwards."""
+        probe_rows, build_rows = self._pairs()
+        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
+        if self.slot.residual:
+            mask = self.lowering.condition(conjunction(self.slot.residual))
+            kept = self.build.call(row_kernels.row_indices, mask, name="kept")
+            probe_rows = self.build.call(torch.index_select, probe_rows, 0, kept, name="probe_rows")
+            build_rows = self.build.call(torch.index_select, build_rows, 0, kept, name="build_rows")
+            self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
+        return probe_rows, build_rows
+
+    def _through_pairs(self) -> None:
+        num_probe = self.stream.num_rows()
+        self._add_build_columns()
+        probe_rows, build_rows = self._surviving_pairs()
+        match self.node.join_type:
+            case JoinType.INNER:
+                return
+            case JoinType.SEMI | JoinType.ANTI:
+                self.stream.space = self.probe_space
+                found = self.build.call(join_pairs.any_by_row, probe_rows, num_probe, name="found")
+                self._keep(found, self.node.join_type is JoinType.SEMI)
+            case _:
+                if self.node.join_type is JoinType.SINGLE:
+                    probe_rows = self.build.call(
+                        join_pairs.check_single, probe_rows, num_probe, name="probe_rows"
+                    )
+                pairs = self.build.call(
+                    join_pairs.left_outer_pairs, probe_rows, build_rows, num_probe, name="pairs"
+                )
+                probe_rows = self.build.call(operator.getitem, pairs, 0, name="probe_rows")
+                build_rows = self.build.call(operator.getitem, pairs, 1, name="build_rows")
+                self.stream.link(
+                    Link(self.probe_space, probe_rows), Link(self.build_space, build_rows, padded=True)
+                )
+
+    def _mark(self) -> None:
+        """Three-valued: true if any pair is true, else NULL if any is NULL, else false."""
+        node, stream = self.node, self.stream
+        values = self._mark_values()
+        if node.join_type is JoinType.NULL_AWARE_ANTI:
+            mask = self.build.call(operator.invert, values.node)
+            if values.validity is not None:
+                mask = self.build.call(operator.and_, mask, values.validity)
+            stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+            return
+        assert node.mark is not None
+        stream.add_computed_column(node.mark.id, node.mark.name, values)
+        stream.fields[node.mark.id] = node.mark
+
+    def _mark_values(self) -> Value:
+        lowering, build, slot = self.lowering, self.build, self.slot
+        num_probe = self.stream.num_rows()
+        if self.node.algorithm is not JoinAlgorithm.NESTED_LOOP:
+            found = self._found(num_probe)
+            if (
+                self.node.residual or len(self.node.probe_keys) > 1
+            ):  # then nothing can be NULL: see _comparable
+                return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
+            validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
+            build_side = self.stream.object(slot.build)
+            return self._marks(build.call(join_marks.marks_of_found, build_side, found, validity, name="marks"))
+        self._add_build_columns()
+        probe_rows, build_rows = self._pairs()
+        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
+        condition = lowering.lower(conjunction(slot.residual))
+        node, validity = lowering.tensor(condition), lowering.combine_validity(condition)
+        self.stream.space = self.probe_space
+        return self._marks(
+            build.call(join_pairs.marks_of_pairs, probe_rows, node, validity, num_probe, name="marks")
+        )
+
+    def _found(self, num_probe: Node) -> Node:
+        """Which probe rows have a match."""
+        if not self.slot.residual:
+            return self._contains()
+        self._add_build_columns()
+        probe_rows, _ = self._surviving_pairs()
+        self.stream.space = self.probe_space
+        return self.build.call(join_pairs.any_by_row, probe_rows, num_probe, name="found")
+
+    def _marks(self, marks: Node) -> Value:
+        values = self.build.call(operator.getitem, marks, 0, name="mark")
+        validity = self.build.call(operator.getitem, marks, 1, name="mark_valid")
+        validity = self.build.call(
+            batches.validity_or_true, validity, self.stream.num_rows(), self.stream.object("device")
+        )
+        return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, True), values, validity)
+
+
+def _comparable(node: physical.Join) -> physical.Join:
+    """A mark join by keys can tell false from NULL if there is one key and nothing else, or if nothing can be NULL.
+
+    Any other one becomes a nested loop, which evaluates the whole condition for every pair.
+    """
+    if (
+        node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
+        or node.algorithm is JoinAlgorithm.NESTED_LOOP
+    ):
+        return node
+    if len(node.probe_keys) == 1 and not node.residual and not node.null_equal[0]:
+        return node
+    fields = {f.id: f for f in (*node.probe.fields, *node.build.fields)}
+    if not any(nullable(part, fields) for part in (*node.probe_keys, *node.build_keys, *node.residual)):
+        return node
+    compare = tuple(
+        Call("is_not_distinct_from" if null_equal else "equal", (probe_key, build_key), BOOLEAN)
+        for probe_key, build_key, null_equal in zip(
+            node.probe_keys, node.build_keys, node.null_equal, strict=True
+        )
+    )
+    return replace(
+        node,
+        algorithm=JoinAlgorithm.NESTED_LOOP,
+        probe_keys=(),
+        build_keys=(),
+        null_equal=(),
+        packing=None,
+        residual=(*compare, *node.residual),
+    )

@@ -1,0 +1,92 @@
+"""Lowering of join and group keys to the integers that join builds and group-bys work on."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import TypeKind
+from tqp.operators import keys as key_kernels
+from tqp.operators import string_hash
+from tqp.operators.comparisons import interval_order
+from tqp.planner.expressions import Expression
+from tqp.planner.physical_plan import KeyPacking
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+
+def lower_values(lowering: ExpressionLowering, expressions: Sequence[Expression]) -> list[Value]:
+    return [lowering.materialise(lowering.lower(expression)) for expression in expressions]
+
+
+def packed_key(lowering: ExpressionLowering, values: Sequence[Value], packing: KeyPacking) -> Node:
+    """One integer code per row; a NULL has code 0 where its part is nullable, anything in range otherwise."""
+    columns = [(value.node, value.validity) for value in values]
+    parts = [(part.minimum, part.span, part.nullable) for part in packing.parts]
+    if all(not part.nullable for part in packing.parts) and len(columns) == 1 and parts[0][0] == 0:
+        columns = [(values[0].node, None)]  # what stands under NULL is a value of the column's range
+    return lowering.stream.builder.call(key_kernels.pack, columns, parts, name="key")
+
+
+def hashed_key(lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool]) -> Node:
+    """An int64 hash per row, equal for equal keys; the keys have to be compared afterwards."""
+    build = lowering.stream.builder
+    words: list[Any] = []
+    for value, with_null in zip(values, null_equal, strict=True):
+        word = hash_word(lowering, value)
+        if with_null:
+            valid = lowering.validity_node(value)
+            valid_column = build.method("unsqueeze", valid, 1) if value.layout.form is Form.WIDE else valid
+            word = build.call(operator.mul, word, valid_column)
+            words.append(build.method("to", valid, torch.int64))
+        words.append(word)
+    return build.call(key_kernels.hash_combine, words, name="key")
+
+
+def hash_word(lowering: ExpressionLowering, value: Value) -> Node:
+    """int64 [n] (or [n, 2]) that is equal for equal values of the type."""
+    build = lowering.stream.builder
+    data_type = value.layout.data_type
+    if data_type.is_string:
+        return build.call(string_hash.hash64, lowering.strings(value))
+    if data_type.is_float:
+        return build.call(key_kernels.ordered_bits, value.node)
+    if data_type.kind is TypeKind.INTERVAL:
+        return build.call(key_kernels.hash_combine, [build.call(interval_order, value.node)])
+    if value.layout.form is Form.WIDE:
+        assert value.node is not None
+        return value.node
+    return lowering.to_dtype(value, torch.int64)
+
+
+def key_validity(
+    lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool]
+) -> Node | None:
+    """The rows whose key can match at all: no NULL but where NULLs are equal."""
+    return lowering.combine_validity(
+        *(value for value, with_null in zip(values, null_equal, strict=True) if not with_null)
+    )
+
+
+def range_checks(lowering: ExpressionLowering, values: Sequence[Value], packing: KeyPacking) -> Node | None:
+    """A mask of the rows whose keys lie in the packing's ranges; None if all are known to."""
+    build = lowering.stream.builder
+    mask: Node | None = None
+    for value, part in zip(values, packing.parts, strict=True):
+        low, high = part.minimum, part.minimum + part.span - 1 - int(part.nullable)
+        known = value.layout.value_range
+        if known is not None and low <= known[0] and known[1] <= high:
+            continue
+        node = lowering.to_dtype(value, torch.int64)
+        inside = build.call(
+            operator.and_, build.call(operator.ge, node, low), build.call(operator.le, node, high)
+        )
+        mask = inside if mask is None else build.call(operator.and_, mask, inside)
+    return mask

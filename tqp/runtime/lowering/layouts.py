@@ -1,0 +1,95 @@
+"""How a value in flight is stored, as lowering knows it before any row is seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import torch
+
+from tqp.core.datatypes import DataType, TypeKind
+
+
+class Form(Enum):
+    """What object carries the values at run time; validity is a separate bool tensor or None."""
+
+    NUMBER = "number"  # tensor [n]: bool, integers, floats
+    WIDE = "wide"  # int64 [n, 2]: integers of 65 to 128 bits, see tqp.operators.wide
+    MATRIX = "matrix"  # [n, 3] int64 (INTERVAL) or [n, size] float32 (ARRAY)
+    CODES = "codes"  # integer tensor [n]: entries of `pool`
+    STRINGS = "strings"  # Strings [n]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A `Strings` that exists once per run and that code columns point into; `slot` names it in the program's state."""
+
+    slot: str
+    is_dictionary: bool  # sorted and distinct: codes compare like the strings
+    size: int | None  # at most this many entries; None = unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    data_type: DataType
+    form: Form
+    dtype: torch.dtype  # of the tensor; uint8 for STRINGS
+    nullable: bool
+    value_range: tuple[int, int] | None = None  # sound, for integers in NUMBER and WIDE
+    pool: Pool | None = None
+
+    def with_nullable(self, nullable: bool) -> Layout:
+        return self if nullable == self.nullable else replace(self, nullable=nullable)
+
+
+_WIDTHS = (torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def narrowest(value_range: tuple[int, int]) -> torch.dtype | None:
+    """The narrowest integer dtype that holds the range, or None where 64 bits do not."""
+    for dtype in _WIDTHS:
+        limits = torch.iinfo(dtype)
+        if limits.min <= value_range[0] and value_range[1] <= limits.max:
+            return dtype
+    return None
+
+
+def widest(*dtypes: torch.dtype) -> torch.dtype:
+    """The widest of some integer dtypes."""
+    return max(dtypes, key=lambda dtype: dtype.itemsize)
+
+
+def integer_layout(data_type: DataType, value_range: tuple[int, int] | None, nullable: bool) -> Layout:
+    """The layout of a computed integer-like value, as narrow as its range (or its type's) allows."""
+    low, high = data_type.bounds
+    if value_range is not None:
+        low, high = max(low, value_range[0]), min(high, value_range[1])
+        if low > high:  # no value can be there
+            low = high = 0
+    dtype = narrowest((low, high))
+    if dtype is None:
+        return Layout(data_type, Form.WIDE, torch.int64, nullable, (low, high))
+    return Layout(data_type, Form.NUMBER, dtype, nullable, (low, high))
+
+
+def canonical_layout(
+    data_type: DataType, nullable: bool, value_range: tuple[int, int] | None = None
+) -> Layout:
+    """The layout in which scalar kernels hand out values of a type: integers in 64 bits, strings as `Strings`."""
+    match data_type.kind:
+        case TypeKind.BOOLEAN:
+            return Layout(data_type, Form.NUMBER, torch.bool, nullable)
+        case TypeKind.NULL:
+            return Layout(data_type, Form.NUMBER, torch.int8, True)
+        case TypeKind.FLOAT:
+            return Layout(data_type, Form.NUMBER, torch.float32, nullable)
+        case TypeKind.DOUBLE:
+            return Layout(data_type, Form.NUMBER, torch.float64, nullable)
+        case TypeKind.INTERVAL:
+            return Layout(data_type, Form.MATRIX, torch.int64, nullable)
+        case TypeKind.ARRAY:
+            return Layout(data_type, Form.MATRIX, torch.float32, nullable)
+        case TypeKind.VARCHAR | TypeKind.BLOB:
+            return Layout(data_type, Form.STRINGS, torch.uint8, nullable)
+    layout = integer_layout(data_type, value_range, nullable)
+    return layout if layout.form is Form.WIDE else replace(layout, dtype=torch.int64)

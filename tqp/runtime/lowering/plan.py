@@ -1,0 +1,296 @@
+"""Lowering of a physical plan: streams grow until a breaker ends them; joins and aggregates have files of their own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
+from tqp.operators import rows as row_kernels
+from tqp.planner import physical_plan as physical
+from tqp.planner.cardinality import selectivity
+from tqp.planner.explain import format_expression
+from tqp.planner.expressions import ColumnRef, Literal
+from tqp.runtime.breakers.collect import Collect, SortRows
+from tqp.runtime.breakers.concatenate import Concatenate
+from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.lowering.aggregates import lower_aggregate
+from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.joins import JoinSlot, lower_join, lower_runtime_filter
+from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
+from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.program_builder import ColumnSource
+
+#: Below this share of remaining rows, further conjuncts are computed on those rows only.
+_SPARSE = 0.25
+
+
+class PlanLowering:
+    """Turns one physical plan into the pipelines of a ProgramBuilder."""
+
+    def __init__(self, program: ProgramBuilder) -> None:
+        self.program = program
+        self.joins: dict[int, JoinSlot] = {}
+        self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
+
+    def lower(self, node: physical.PhysicalPlan) -> Stream:
+        """A stream that yields the node's rows, with at least the node's fields as columns."""
+        match node:
+            case physical.TableScan():
+                stream = self._scan(node)
+            case physical.ValuesScan():
+                stream = self._values(node)
+            case physical.Filter():
+                stream = self._filter(node)
+            case physical.Project():
+                stream = self._project(node)
+            case physical.RuntimeFilter():
+                stream = lower_runtime_filter(self, node)
+            case physical.Join():
+                stream = lower_join(self, node)
+            case physical.Aggregate():
+                stream = lower_aggregate(self, node)
+            case physical.Sort():
+                stream = self._sort(node)
+            case physical.Limit():
+                stream = self._limit(node)
+            case physical.UnionAll():
+                stream = self._union(node)
+            case physical.Shared():
+                stream = self._shared_plan(node)
+            case _:
+                raise UnsupportedError(f"no lowering for {type(node).__name__}")
+        stream.fields.update((f.id, f) for f in node.fields)
+        stream.mark(id(node))
+        return stream
+
+    def enter(self, stream: Stream, node: physical.PhysicalPlan) -> ExpressionLowering:
+        """Nodes made from here on belong to `node`."""
+        stream.builder.operator = id(node)
+        self.program.operator = id(node)
+        return ExpressionLowering(stream, self.program)
+
+    # leaves
+
+    def _scan(self, node: physical.TableScan) -> Stream:
+        source: ColumnSource = node.table  # type: ignore[assignment]
+        slot, table = self.program.table(source, node.table_name)
+        stream = Stream(slot)
+        self.enter(stream, node)
+        for output, name in zip(node.fields, node.columns, strict=True):
+            column = source.column(name)
+            layout = self.program.column_layout(slot, name, column)
+            stream.add_source_column(
+                output.id, name, StoredColumn(layout, slot, table.index(name), column.values is None)
+            )
+        return stream
+
+    def _values(self, node: physical.ValuesScan) -> Stream:
+        if all(isinstance(value, Literal) for row in node.rows for value in row):
+            return self._literal_rows(node)
+        slots, columns = [], []
+        for row in node.rows:
+            single = Stream(self._unit())
+            lowering = self.enter(single, node)
+            values = [lowering.materialise(lowering.lower(value)) for value in row]
+            columns.append((single, lowering, values))
+        layouts = self._common_layouts(columns, [f.data_type for f in node.fields])
+        for single, lowering, values in columns:
+            slots.append(self.program.slot("row"))
+            stored = [
+                lowering.in_layout(value, layout) for value, layout in zip(values, layouts, strict=True)
+            ]
+            self.program.close(single, stored, Collect(slots[-1]), "one row of VALUES")
+        return self._concatenated(slots, layouts, node)
+
+    def _literal_rows(self, node: physical.ValuesScan) -> Stream:
+        unit = Stream(self._unit())
+        lowering = self.enter(unit, node)
+        slot = self.program.slot("values")
+        columns = []
+        layouts = []
+        for position, output in enumerate(node.fields):
+            literals = [row[position] for row in node.rows]
+            parts = [lowering.lower(literal) for literal in literals]
+            if parts:
+                layout = lowering.common_layout(parts, literals[0])
+            else:
+                layout = lowering.common_layout(
+                    [lowering.lower(Literal(None, output.data_type))], Literal(None, output.data_type)
+                )
+            constants = [part.constant for part in parts]
+            values = constant_values(constants, layout, self.program.device)
+            validity = None
+            if layout.nullable:
+                validity = torch.tensor(
+                    [c is not None for c in constants], dtype=torch.bool, device=self.program.device
+                )
+            columns.append(FrameColumn(values, validity))
+            layouts.append(layout)
+        self.program.constants[slot] = Frame(len(node.rows), tuple(columns))
+        return self.stream_of(
+            slot, [StoredColumn(layout, slot, i) for i, layout in enumerate(layouts)], node.fields
+        )
+
+    def _unit(self) -> str:
+        """The slot of a frame with one row and no columns."""
+        self.program.constants.setdefault("unit", Frame(1, ()))
+        return "unit"
+
+    # row by row
+
+    def _filter(self, node: physical.Filter) -> Stream:
+        stream = self.lower(node.input)
+        lowering = self.enter(stream, node)
+        build = stream.builder
+        mask: Any = None
+        left = 1.0
+        for position, condition in enumerate(node.conjuncts):
+            with build.fragment(f"WHERE {format_expression(condition)}"):
+                part = lowering.condition(condition)
+                mask = part if mask is None else build.call(operator.and_, mask, part, name="mask")
+                left *= selectivity(condition, stream.fields)
+                last = position == len(node.conjuncts) - 1
+                if last or (left < _SPARSE and self.program.device.type == "cpu"):
+                    stream.keep(build.call(row_kernels.row_indices, mask, name="rows"))
+                    mask, left = None, 1.0
+        return stream
+
+    def _project(self, node: physical.Project) -> Stream:
+        stream = self.lower(node.input)
+        lowering = self.enter(stream, node)
+        for output, expression in zip(node.fields, node.outputs, strict=True):
+            if isinstance(expression, ColumnRef) and expression.id == output.id:
+                continue
+            with stream.builder.fragment(f"{format_expression(expression)} AS {output.name}"):
+                stream.add_computed_column(output.id, output.name, lowering.lower(expression))
+        return stream
+
+    # breakers
+
+    def materialise(
+        self,
+        stream: Stream,
+        fields: Iterable[Field],
+        prefix: str,
+        *,
+        by_reference: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[str, list[StoredColumn]]:
+        """End the stream in a frame with these columns.
+
+        `by_reference`: table columns of an unfiltered scan are used where they are instead of being copied.
+        """
+        lowering = ExpressionLowering(stream, self.program)
+        slot = self.program.slot(prefix)
+        stored: list[StoredColumn] = []
+        values: list[Value] = []
+        for output in fields:
+            source = stream.stored_source(output.id) if by_reference else None
+            if source is not None:
+                stored.append(source)
+                continue
+            value = lowering.materialise(stream.column(output.id))
+            stored.append(StoredColumn(value.layout, slot, len(values)))
+            values.append(value)
+        self.program.close(stream, values, Collect(slot, limit, offset), f"{prefix}")
+        return slot, stored
+
+    def stream_of(self, slot: str, stored: Sequence[StoredColumn], fields: Sequence[Field]) -> Stream:
+        """A new stream over a frame, its columns under the ids of `fields`."""
+        stream = Stream(slot)
+        for output, column in zip(fields, stored, strict=True):
+            stream.add_source_column(output.id, output.name, column)
+        stream.fields.update((f.id, f) for f in fields)
+        return stream
+
+    def _sort(self, node: physical.Sort) -> Stream:
+        stream = self.lower(node.input)
+        lowering = self.enter(stream, node)
+        keys = []
+        for key in node.keys:
+            with stream.builder.fragment(f"ORDER BY {format_expression(key.expression)}"):
+                value = lowering.materialise(lowering.lower(key.expression))
+                if value.layout.form is Form.CODES and not _sorted_codes(value.layout.pool):
+                    value = replace(value, node=lowering.strings(value))
+                keys.append(value)
+        values = [lowering.materialise(stream.column(f.id)) for f in node.fields]
+        slot = self.program.slot("sorted")
+        directions = [(key.descending, key.nulls_first) for key in node.keys]
+        self.program.close(
+            stream, [*keys, *values], SortRows(slot, directions, node.limit, node.offset), "ORDER BY"
+        )
+        return self.stream_of(
+            slot, [StoredColumn(value.layout, slot, i) for i, value in enumerate(values)], node.fields
+        )
+
+    def _limit(self, node: physical.Limit) -> Stream:
+        stream = self.lower(node.input)
+        self.enter(stream, node)
+        if node.limit is not None:
+            stream.row_limit = node.limit + node.offset
+        slot, stored = self.materialise(stream, node.fields, "limited", limit=node.limit, offset=node.offset)
+        return self.stream_of(slot, stored, node.fields)
+
+    def _union(self, node: physical.UnionAll) -> Stream:
+        branches = []
+        for branch in node.branches:
+            stream = self.lower(branch)
+            lowering = self.enter(stream, node)
+            values = [lowering.materialise(stream.column(f.id)) for f in branch.fields]
+            branches.append((stream, lowering, values))
+        layouts = self._common_layouts(branches, [f.data_type for f in node.fields])
+        slots = []
+        for stream, lowering, values in branches:
+            slots.append(self.program.slot("branch"))
+            stored = [
+                lowering.in_layout(value, layout) for value, layout in zip(values, layouts, strict=True)
+            ]
+            self.program.close(stream, stored, Collect(slots[-1]), "a branch of UNION ALL")
+        return self._concatenated(slots, layouts, node)
+
+    def _common_layouts(
+        self, branches: Sequence[tuple[Stream, ExpressionLowering, list[Value]]], types: Sequence[Any]
+    ) -> list[Layout]:
+        return [
+            branches[0][1].common_layout([values[i] for _, _, values in branches], Literal(None, data_type))
+            for i, data_type in enumerate(types)
+        ]
+
+    def _concatenated(self, slots: list[str], layouts: list[Layout], node: physical.PhysicalPlan) -> Stream:
+        slot = self.program.slot("union")
+        stream = Stream(self._unit())
+        self.enter(stream, node)
+        self.program.close(stream, [], Concatenate(slot, slots), "UNION ALL")
+        return self.stream_of(
+            slot, [StoredColumn(layout, slot, i) for i, layout in enumerate(layouts)], node.fields
+        )
+
+    def _shared_plan(self, node: physical.Shared) -> Stream:
+        known = self._shared.get(node.identifier)
+        if known is None:
+            stream = self.lower(node.input)
+            self.enter(stream, node)
+            known = self._shared[node.identifier] = self.materialise(stream, node.input.fields, "shared")
+        slot, stored = known
+        return self.stream_of(slot, stored, node.fields)
+
+
+def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[str, list[StoredColumn]]:
+    """Lower a whole plan; the result's frame and its columns, one per field of the plan."""
+    lowering = PlanLowering(program)
+    stream = lowering.lower(plan)
+    return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+
+
+def _sorted_codes(pool: Pool | None) -> bool:
+    return pool is not None and pool.is_dictionary

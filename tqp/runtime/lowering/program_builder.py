@@ -1,0 +1,245 @@
+"""What the pipelines of one program share while it is built: slots, constants, tables, look-up tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from tqp.core.schema import TableSource
+from tqp.data.column import Column
+from tqp.operators import string_layout, wide
+from tqp.planner.explain import format_expression
+from tqp.planner.expressions import ColumnRef, Expression, transform
+from tqp.planner.expressions import Value as StorageValue
+from tqp.runtime.breakers.collect import Collect
+from tqp.runtime.breakers.domain_table import BuildDictionary
+from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.lowering.domain import Domain, DomainTable
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
+from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.pipeline import Breaker, Pipeline
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+
+class ColumnSource(TableSource, Protocol):
+    """A registered table that can hand out its columns; see tqp.data.sources."""
+
+    @property
+    def version(self) -> int: ...
+
+    def column(self, name: str) -> Column: ...
+
+
+class TableInput:
+    """The columns that a program reads of one table, in the order of its frame."""
+
+    def __init__(self, source: ColumnSource) -> None:
+        self.source = source
+        self.columns: list[str] = []
+
+    def index(self, name: str) -> int:
+        if name not in self.columns:
+            self.columns.append(name)
+        return self.columns.index(name)
+
+
+class ProgramBuilder:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.pipelines: list[Pipeline] = []
+        self.tables: dict[str, TableInput] = {}
+        self.constants: dict[str, Any] = {}
+        self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
+        self._constant_slots: dict[Any, str] = {}
+        self._domain_tables: dict[Any, DomainTable] = {}
+        self._slots: dict[str, int] = {}
+        self._next_hidden = 0
+        self.operator: int | None = None  # id of the physical node being lowered
+
+    def slot(self, prefix: str) -> str:
+        """A name for something in the program's state, like no other."""
+        number = self._slots[prefix] = self._slots.get(prefix, 0) + 1
+        return prefix if number == 1 else f"{prefix}_{number}"
+
+    def hidden_id(self) -> int:
+        """A column id that no plan uses."""
+        self._next_hidden -= 1
+        return self._next_hidden
+
+    # tables
+
+    def table(self, source: ColumnSource, name: str) -> tuple[str, TableInput]:
+        for slot, known in self.tables.items():
+            if known.source is source:
+                return slot, known
+        slot = self.slot(f"table_{name}")
+        self.tables[slot] = TableInput(source)
+        return slot, self.tables[slot]
+
+    def column_layout(self, slot: str, name: str, column: Column) -> Layout:
+        """How a table's column is stored."""
+        nullable = column.validity is not None
+        if column.pool is not None:
+            pool_slot = f"{slot}_{name}_pool"
+            self.pools[pool_slot] = (slot, name)
+            size = column.pool.num_rows
+            dtype = torch.int64 if column.num_rows >= 2**31 else torch.int32
+            if column.values is not None:
+                dtype = column.values.dtype
+            return Layout(
+                column.data_type,
+                Form.CODES,
+                dtype,
+                nullable,
+                None,
+                Pool(pool_slot, column.pool_is_dictionary, size),
+            )
+        assert column.values is not None
+        statistics = column.statistics
+        value_range = None
+        if statistics.minimum is not None and statistics.maximum is not None:
+            value_range = (statistics.minimum, statistics.maximum)
+        elif column.data_type.is_integer_like:
+            value_range = (0, 0)  # no value at all
+        form = Form.NUMBER
+        if column.values.dim() == 2:
+            form = Form.WIDE if column.data_type.is_integer_like else Form.MATRIX
+        return Layout(column.data_type, form, column.values.dtype, nullable, value_range)
+
+    # constants
+
+    def constant(self, value: StorageValue, layout: Layout) -> str:
+        """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
+        key = (type(value), value, layout.form, layout.dtype)
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot("constant")
+            self.constants[slot] = constant_values([value], layout, self.device)
+        return slot
+
+    def integer_list(self, values: tuple[Any, ...], dtype: torch.dtype) -> str:
+        """The slot of a tensor with the values that the dtype can hold: an IN list."""
+        limits = torch.iinfo(dtype)
+        kept = tuple(value for value in values if limits.min <= value <= limits.max)
+        key = (kept, dtype)
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot("in_list")
+            self.constants[slot] = torch.tensor(kept, dtype=dtype, device=self.device)
+        return slot
+
+    # domain tables
+
+    def domain_table(self, expression: Expression, domain: Domain, column: Layout) -> DomainTable:
+        """The expression over every value of a column's domain, computed once per run by a pipeline of its own."""
+        neutral = transform(
+            expression, lambda e: ColumnRef(0, e.data_type) if isinstance(e, ColumnRef) else e
+        )
+        key = (neutral, replace(domain, column=0), column.dtype)
+        known = self._domain_tables.get(key)
+        if known is not None:
+            return known
+        from tqp.runtime.lowering.expressions import ExpressionLowering
+
+        source = self.slot("domain")
+        self.constants[source] = DomainFrame(domain)
+        stream = Stream(source)
+        layout = column
+        if domain.pool is not None:
+            layout = replace(column, form=Form.STRINGS, dtype=torch.uint8, pool=None)
+        else:
+            assert column.value_range is not None
+            layout = replace(column, dtype=narrowest((domain.low, domain.high)) or torch.int64)
+        stream.add_source_column(domain.column, "domain_value", StoredColumn(layout, source, 0))
+        lowering: ExpressionLowering = ExpressionLowering(stream, self)
+        with stream.builder.fragment(format_expression(expression)):
+            value = lowering.materialise(lowering.lower_over_rows(expression))
+            if value.layout.form is Form.CODES:
+                value = lowering.in_layout(value, replace(value.layout, form=Form.STRINGS, pool=None))
+        slot = self.slot("lookup")
+        result = value.layout
+        breaker: Breaker = Collect(slot)
+        if value.layout.form is Form.STRINGS:
+            pool = Pool(f"{slot}_pool", True, domain.size)
+            result = Layout(
+                value.layout.data_type,
+                Form.CODES,
+                _code_dtype(domain.size),
+                value.layout.nullable,
+                None,
+                pool,
+            )
+            breaker = BuildDictionary(slot, pool.slot, result.dtype)
+        self.close(
+            stream,
+            [value],
+            breaker,
+            f"{format_expression(expression)} for every value of its column's domain",
+        )
+        table = DomainTable(slot, result, "looked_up")
+        self._domain_tables[key] = table
+        return table
+
+    # pipelines
+
+    def close(self, stream: Stream, values: Sequence[Value], breaker: Breaker, title: str) -> None:
+        """End a stream: its graph puts out the number of rows, then values and validity of each column."""
+        outputs: list[Any] = [stream.num_rows()]
+        for value in values:
+            outputs += [value.node, value.validity]
+        stream.builder.output(tuple(outputs))
+        self.pipelines.append(
+            Pipeline(
+                stream.builder.module(),
+                stream.inputs,
+                stream.source_slot,
+                breaker,
+                pairs_with=stream.pairs_with,
+                row_limit=stream.row_limit,
+                marks=stream.marks,
+                operator=self.operator,
+                title=title,
+            )
+        )
+
+
+class DomainFrame:
+    """Stands in the constants for a frame that the run makes: the entries of a pool, or a range of integers."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+
+    def frame(self, state: dict[str, Any], device: torch.device) -> Frame:
+        domain = self.domain
+        if domain.pool is not None:
+            pool = state[domain.pool.slot]
+            return Frame(pool.num_rows, (FrameColumn(pool, None),))
+        dtype = narrowest((domain.low, domain.high)) or torch.int64
+        values = torch.arange(domain.low, domain.high + 1, device=device).to(dtype)
+        return Frame(values.shape[0], (FrameColumn(values, None),))
+
+
+def constant_values(values: Sequence[StorageValue], layout: Layout, device: torch.device) -> Any:
+    """Literals of one type as a tensor or Strings with one row each; zero or an empty string for NULL."""
+    if layout.form is Form.STRINGS:
+        return string_layout.from_list(
+            [value if isinstance(value, (str, bytes)) else "" for value in values], device
+        )
+    if layout.form is Form.WIDE:
+        return wide.from_ints([int(value) if isinstance(value, int) else 0 for value in values], device)
+    if layout.form is Form.MATRIX:
+        width = 3 if layout.dtype is torch.int64 else layout.data_type.size
+        rows = [list(value) if isinstance(value, tuple) else [0] * width for value in values]
+        return torch.tensor(rows, dtype=layout.dtype, device=device)
+    return torch.tensor(
+        [0 if value is None else value for value in values], dtype=layout.dtype, device=device
+    )
+
+
+def _code_dtype(size: int | None) -> torch.dtype:
+    return (narrowest((0, size)) if size is not None else None) or torch.int64

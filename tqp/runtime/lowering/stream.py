@@ -1,0 +1,247 @@
+"""An open pipeline: the graph under construction and the columns in flight.
+
+Filters and joins do not move columns. Each opens a new `Space` of rows linked to the spaces its rows come from by one
+index vector; a column is gathered into the current space at its first use there, from the nearest space that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import torch
+
+from tqp.core.schema import Field
+from tqp.operators import batches, string_layout
+from tqp.operators import rows as row_kernels
+from tqp.planner.expressions import Value as StorageValue
+from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
+from tqp.runtime.lowering.layouts import Form, Layout
+
+
+class InputKind(Enum):
+    """What the executor hands to a placeholder of a pipeline's graph."""
+
+    VALUES = "values of a source column, the batch's rows"
+    VALIDITY = "validity of a source column, the batch's rows"
+    ALL_VALUES = "values of a materialised column, all rows"
+    ALL_VALIDITY = "validity of a materialised column, all rows"
+    OBJECT = "an object of the program's state"
+    NUM_ROWS = "rows in the batch"
+    FIRST_ROW = "number of the batch's first row"
+    FRAME_ROWS = "rows of a materialised frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    kind: InputKind
+    slot: str = ""
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One expression's values over the rows of one space; or a literal, until somebody needs its tensor."""
+
+    layout: Layout
+    node: Node | None
+    validity: Node | None = None
+    is_constant: bool = False
+    constant: StorageValue = None
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """`rows[i]` is the row of `space` that row i of the linking space comes from; None: the same rows.
+
+    `padded`: rows may be -1, where an outer join found no partner.
+    """
+
+    space: Space
+    rows: Node | None
+    padded: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Space:
+    links: tuple[Link, ...] = ()
+    num_rows: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of a frame in the program's state."""
+
+    layout: Layout
+    slot: str
+    index: int
+    implicit: bool = False  # codes that are the row numbers themselves
+
+
+@dataclass(eq=False, slots=True)
+class StreamColumn:
+    layout: Layout
+    name: str
+    available: dict[Space, Value] = field(default_factory=dict)
+    source: StoredColumn | None = None  # of a column of the stream's source
+
+
+class Stream:
+    def __init__(self, source_slot: str) -> None:
+        self.source_slot = source_slot
+        self.builder = GraphBuilder()
+        self.inputs: dict[str, Input] = {}
+        self.columns: dict[int, StreamColumn] = {}
+        self.fields: dict[int, Field] = {}
+        self.root = Space()
+        self.space = self.root
+        self.pairs_with: list[str] = []  # frames that batches are paired with in full: nested-loop joins
+        self.row_limit: int | None = None  # rows after which the pipeline may stop
+        self.marks: list[
+            tuple[int, Node | None]
+        ] = []  # after which physical node how many rows are left; None: all
+
+    # inputs
+
+    def input(self, name: str, kind: InputKind, slot: str = "", column: int = 0) -> Node:
+        """The placeholder for an input; equal inputs share one."""
+        wanted = Input(kind, slot, column)
+        for known, have in self.inputs.items():
+            if have == wanted:
+                return self.builder.input(known)
+        unique, number = name, 1
+        while unique in self.inputs:
+            number += 1
+            unique = f"{name}_{number}"
+        self.inputs[unique] = wanted
+        return self.builder.input(unique)
+
+    def object(self, slot: str) -> Node:
+        return self.input(slot, InputKind.OBJECT, slot)
+
+    def whole(self, slot: str, column: int, name: str, validity: bool = False) -> Node:
+        """All rows of a column of the frame in `slot`, whatever the batch."""
+        return self.input(name, InputKind.ALL_VALIDITY if validity else InputKind.ALL_VALUES, slot, column)
+
+    def num_rows(self) -> Node:
+        """How many rows the current space has."""
+        space = self.space
+        while space.num_rows is None and len(space.links) >= 1 and space.links[0].rows is None:
+            space = space.links[0].space
+        if space.num_rows is None:
+            if space is self.root:
+                space.num_rows = self.input("num_rows", InputKind.NUM_ROWS)
+            else:
+                space.num_rows = self.builder.call(batches.count, space.links[0].rows, name="num_rows")
+        return space.num_rows
+
+    # columns
+
+    def add_source_column(self, id: int, name: str, stored: StoredColumn, space: Space | None = None) -> None:
+        """A stored column: by batches, as one of the source's; or whole, over the rows of another `space`."""
+        layout, slot = stored.layout, stored.slot
+        whole = space is not None
+        if stored.implicit:
+            first = 0 if whole else self.input("first_row", InputKind.FIRST_ROW)
+            count = (
+                self.input(f"{slot}_rows", InputKind.FRAME_ROWS, slot)
+                if whole
+                else self.input("num_rows", InputKind.NUM_ROWS)
+            )
+            node = self.builder.call(
+                batches.row_numbers, first, count, self.object("device"), name=f"{name}_row"
+            )
+        else:
+            kind = InputKind.ALL_VALUES if whole else InputKind.VALUES
+            node = self.input(name, kind, slot, stored.index)
+        validity = None
+        if layout.nullable:
+            kind = InputKind.ALL_VALIDITY if whole else InputKind.VALIDITY
+            validity = self.input(f"{name}_valid", kind, slot, stored.index)
+        available = {space or self.root: Value(layout, node, validity)}
+        self.columns[id] = StreamColumn(layout, name, available, None if whole else stored)
+
+    def source_values(self, name: str, stored: StoredColumn) -> Node:
+        """The batch's values of a stored column that is no column of the plan."""
+        return self.input(name, InputKind.VALUES, stored.slot, stored.index)
+
+    def add_computed_column(self, id: int, name: str, value: Value) -> None:
+        self.columns[id] = StreamColumn(value.layout, name, {self.space: value})
+
+    def column(self, id: int) -> Value:
+        """The column's values over the rows of the current space."""
+        column = self.columns[id]
+        value = column.available.get(self.space)
+        if value is None:
+            value = column.available[self.space] = self._gather(column)
+        return value
+
+    def stored_source(self, id: int) -> StoredColumn | None:
+        """Where the column is stored, if it is one of the source's and no row has been dropped or moved since."""
+        return self.columns[id].source if self.space is self.root else None
+
+    def mark(self, operator: int) -> None:
+        """Note that the rows of the current space are what the physical node puts out; for EXPLAIN ANALYZE."""
+        space = self.space
+        while space.links and space.links[0].rows is None:
+            space = space.links[0].space
+        self.marks.append((operator, space.links[0].rows if space.links else None))
+
+    # spaces
+
+    def keep(self, rows: Node) -> None:
+        """Go on with only the rows whose indices are given."""
+        self.space = Space((Link(self.space, rows),))
+
+    def link(self, *links: Link) -> None:
+        """Go on in a new space whose rows come from several spaces at once, as after a join."""
+        self.space = Space(links)
+
+    def _gather(self, column: StreamColumn) -> Value:
+        path = self._path(self.space, column)
+        assert path is not None, f"column {column.name} is not in reach"
+        source, rows, padded = path
+        value = column.available[source]
+        if (
+            rows is None or value.is_constant
+        ):  # a literal is never on the padded side: build columns are materialised
+            return value
+        values: Node | None
+        if padded:
+            validity = self.builder.call(
+                row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
+            )
+            layout = value.layout.with_nullable(True)
+            take = batches.take_padded_strings if layout.form is Form.STRINGS else row_kernels.take_padded
+        else:
+            layout, validity = value.layout, None
+            if value.validity is not None:
+                validity = self.builder.call(
+                    torch.index_select, value.validity, 0, rows, name=f"{column.name}_valid"
+                )
+            if layout.form is not Form.STRINGS:
+                values = self.builder.call(torch.index_select, value.node, 0, rows, name=column.name)
+                return Value(layout, values, validity)
+            take = string_layout.take
+        values = self.builder.call(take, value.node, rows, name=column.name)
+        return Value(layout, values, validity)
+
+    def _path(self, space: Space, column: StreamColumn) -> tuple[Space, Node | None, bool] | None:
+        """The nearest space that has the column, and the row indices that lead there."""
+        if space in column.available:
+            return space, None, False
+        for link in space.links:
+            found = self._path(link.space, column)
+            if found is None:
+                continue
+            source, rows, padded = found
+            if rows is None:
+                return source, link.rows, link.padded
+            if link.rows is None:
+                return source, rows, padded or link.padded
+            if link.padded:
+                combined = self.builder.call(row_kernels.compose_padded, rows, link.rows, name="rows")
+            else:
+                combined = self.builder.call(torch.index_select, rows, 0, link.rows, name="rows")
+            return source, combined, padded or link.padded
+        return None

@@ -1,0 +1,115 @@
+"""One pipeline of a tensor program: a graph that runs on each batch of a source, and the breaker that it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from torch import fx, nn
+
+from tqp.data.strings import Strings
+from tqp.operators import string_layout
+from tqp.runtime.frame import Frame
+from tqp.runtime.lowering.stream import Input, InputKind
+
+#: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device.
+State = dict[str, Any]
+
+
+class Breaker(Protocol):
+    """The end of a pipeline. A state belongs to the worker that folds batches into it until `merge`."""
+
+    #: True: every batch has a state of its own and `merge` gets them in batch order; False: one state per worker,
+    #: in any order, for folds that do not depend on order.
+    ordered: bool
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
+        """Fold one batch's graph outputs into `state` (None at first)."""
+        ...
+
+    def merge(self, states: list[Any]) -> Any:
+        """One state of several; there is always at least one batch, if an empty one."""
+        ...
+
+    def finish(self, state: Any, program_state: State) -> State:
+        """What goes into the program's state."""
+        ...
+
+    def describe(self) -> str:
+        """One line for `program.code`."""
+        ...
+
+
+class Pipeline(nn.Module):
+    """`graph` runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
+
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        inputs: dict[str, Input],
+        source_slot: str,
+        breaker: Breaker,
+        *,
+        pairs_with: Sequence[str] = (),
+        row_limit: int | None = None,
+        marks: Sequence[tuple[int, fx.Node | None]] = (),
+        operator: int | None = None,
+        title: str = "",
+    ) -> None:
+        super().__init__()
+        self.graph = graph
+        self.inputs = tuple(inputs.values())
+        self.input_names = tuple(inputs)
+        self.source_slot = source_slot
+        self.breaker = breaker
+        self.pairs_with = tuple(pairs_with)
+        self.row_limit = row_limit
+        self.marks = tuple(marks)  # see Stream.mark
+        self.operator = operator  # id of the physical node that the breaker belongs to
+        self.title = title
+
+    def arguments(self, state: State) -> Callable[[int, int], list[Any]]:
+        """A function that gives the graph's arguments for rows [start, stop) of the source."""
+        source: Frame = state[self.source_slot]
+        num_rows = source.num_rows
+        fixed: list[Any] = []
+        cuts: list[tuple[int, Any]] = []
+        counts: list[int] = []
+        firsts: list[int] = []
+        for position, item in enumerate(self.inputs):
+            value: Any = None
+            match item.kind:
+                case InputKind.VALUES | InputKind.VALIDITY:
+                    column = source.columns[item.column]
+                    value = column.values if item.kind is InputKind.VALUES else column.validity
+                    cuts.append((position, value))
+                case InputKind.ALL_VALUES:
+                    value = state[item.slot].columns[item.column].values
+                case InputKind.ALL_VALIDITY:
+                    value = state[item.slot].columns[item.column].validity
+                case InputKind.OBJECT:
+                    value = state[item.slot]
+                case InputKind.FRAME_ROWS:
+                    value = state[item.slot].num_rows
+                case InputKind.NUM_ROWS:
+                    counts.append(position)
+                case InputKind.FIRST_ROW:
+                    firsts.append(position)
+            fixed.append(value)
+
+        def for_batch(start: int, stop: int) -> list[Any]:
+            values = fixed.copy()
+            if start or stop != num_rows:
+                for position, value in cuts:
+                    values[position] = (
+                        string_layout.cut(value, start, stop)
+                        if isinstance(value, Strings)
+                        else value[start:stop]
+                    )
+            for position in counts:
+                values[position] = stop - start
+            for position in firsts:
+                values[position] = start
+            return values
+
+        return for_batch

@@ -1,0 +1,157 @@
+"""EXPLAIN ANALYZE: runs a program node by node and adds up time, rows and bytes for each operator of its plan."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from tqp.data.column import Table
+from tqp.runtime.executor import Executor
+from tqp.runtime.frame import Frame, object_bytes
+from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.program import TensorProgram
+
+
+@dataclass
+class OperatorProfile:
+    """What one operator of the physical plan did. Times add up over workers."""
+
+    seconds: float = 0.0
+    rows: int | None = None
+    bytes: int = 0
+
+    def __str__(self) -> str:
+        rows = "" if self.rows is None else f"{self.rows:,} rows, "
+        return f"{rows}{self.seconds * 1e3:.2f} ms, {_size(self.bytes)}"
+
+
+@dataclass
+class ProgramProfile:
+    """`operators` by the id() of the physical node; `seconds` is the wall time of the whole run."""
+
+    operators: dict[int, OperatorProfile]
+    seconds: float
+
+
+class _Interpreter(fx.Interpreter):
+    """Runs one pipeline's graph on one batch, timing every node."""
+
+    def __init__(self, graph: fx.GraphModule, profile: _Recorder, marks: dict[fx.Node, list[int]]) -> None:
+        super().__init__(graph)
+        self._profile, self._marks = profile, marks
+
+    def run_node(self, node: fx.Node) -> Any:
+        begin = time.perf_counter()
+        result = super().run_node(node)
+        self._profile.add(
+            node.meta.get("operator"),
+            time.perf_counter() - begin,
+            object_bytes(result) if node.op != "placeholder" else 0,
+        )
+        for operator in self._marks.get(node, ()):
+            self._profile.add_rows(operator, result.shape[0])
+        return result
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        self.operators: dict[int, OperatorProfile] = defaultdict(OperatorProfile)
+        self._lock = threading.Lock()
+
+    def add(self, operator: int | None, seconds: float, size: int) -> None:
+        if operator is not None:
+            with self._lock:
+                profile = self.operators[operator]
+                profile.seconds += seconds
+                profile.bytes += size
+
+    def add_rows(self, operator: int, rows: int) -> None:
+        with self._lock:
+            profile = self.operators[operator]
+            profile.rows = (profile.rows or 0) + rows
+
+
+class _ProfiledPipeline:
+    """A pipeline for the executor, with every call timed."""
+
+    def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
+        self._pipeline, self._recorder = pipeline, recorder
+        self.source_slot, self.pairs_with, self.row_limit = (
+            pipeline.source_slot,
+            pipeline.pairs_with,
+            pipeline.row_limit,
+        )
+        self.arguments = pipeline.arguments
+        self.breaker = _ProfiledBreaker(pipeline, recorder)
+        nodes = set(pipeline.graph.graph.nodes)
+        self._marks: dict[fx.Node, list[int]] = defaultdict(list)
+        self._whole_batch = []
+        for operator, node in pipeline.marks:
+            if node is None:
+                self._whole_batch.append(operator)
+            elif node in nodes:
+                self._marks[node].append(operator)
+
+    def graph(self, *arguments: Any) -> Any:
+        outputs = _Interpreter(self._pipeline.graph, self._recorder, self._marks).run(*arguments)
+        return outputs
+
+
+class _ProfiledBreaker:
+    def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
+        self._breaker, self._operator, self._recorder = pipeline.breaker, pipeline.operator, recorder
+        self.ordered = pipeline.breaker.ordered
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
+        begin = time.perf_counter()
+        result = self._breaker.partial(outputs, state)
+        self._recorder.add(self._operator, time.perf_counter() - begin, 0)
+        return result
+
+    def merge(self, states: list[Any]) -> Any:
+        begin = time.perf_counter()
+        result = self._breaker.merge(states)
+        self._recorder.add(self._operator, time.perf_counter() - begin, 0)
+        return result
+
+    def finish(self, state: Any, program_state: State) -> State:
+        begin = time.perf_counter()
+        result = self._breaker.finish(state, program_state)
+        self._recorder.add(
+            self._operator, time.perf_counter() - begin, sum(object_bytes(item) for item in result.values())
+        )
+        return result
+
+
+def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramProfile]:
+    """Run the program once on the executor's workers and measure it."""
+
+    def run(cancelled: threading.Event) -> tuple[Table, ProgramProfile]:
+        recorder = _Recorder()
+        begin = time.perf_counter()
+        state = program.initial_state(executor.device)
+        for pipeline in program.steps():
+            program.prepare(pipeline, state, executor.device)
+            source: Frame = state[pipeline.source_slot]
+            profiled = _ProfiledPipeline(pipeline, recorder)
+            for operator in profiled._whole_batch:
+                recorder.add_rows(operator, source.num_rows)
+            executor.run(profiled, state, cancelled)  # type: ignore[arg-type]
+        table = program.result(state)
+        return table, ProgramProfile(dict(recorder.operators), time.perf_counter() - begin)
+
+    return executor.call(run)
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"

@@ -1,0 +1,188 @@
+"""TensorProgram: a compiled query as a torch.nn.Module, its code as PyTorch that a person can read, and one run of it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tqp.core.datatypes import DataType
+from tqp.core.schema import ColumnStatistics
+from tqp.data.column import Column, Table
+from tqp.data.strings import Strings
+from tqp.runtime.executor import Executor, check_memory
+from tqp.runtime.frame import Frame, FrameColumn, object_bytes
+from tqp.runtime.lowering.layouts import Form
+from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
+from tqp.runtime.lowering.stream import InputKind, StoredColumn
+from tqp.runtime.pipeline import Pipeline, State
+
+
+class Constants(nn.Module):
+    """Literals and small tables of a program: tensors as buffers, so that `.to(device)` moves them."""
+
+    def __init__(self, constants: dict[str, Any]) -> None:
+        super().__init__()
+        self._objects = {slot: self._store(slot, item) for slot, item in constants.items()}
+
+    def _store(self, name: str, item: Any) -> Any:
+        """The object with buffer names in place of its tensors."""
+        if isinstance(item, Tensor):
+            self.register_buffer(name, item)
+            return _BufferName(name)
+        if isinstance(item, Strings):
+            return Strings(
+                *(
+                    self._store(f"{name}_{part}", tensor)
+                    for part, tensor in zip(item._fields, item, strict=True)
+                )
+            )
+        if isinstance(item, Frame):
+            columns = tuple(
+                FrameColumn(
+                    self._store(f"{name}_{i}", column.values),
+                    self._store(f"{name}_{i}_valid", column.validity),
+                )
+                for i, column in enumerate(item.columns)
+            )
+            return Frame(item.num_rows, columns)
+        return item
+
+    def _load(self, item: Any) -> Any:
+        if isinstance(item, _BufferName):
+            return getattr(self, item)
+        if isinstance(item, Strings):
+            return Strings(*(self._load(part) for part in item))
+        if isinstance(item, Frame):
+            columns = tuple(FrameColumn(self._load(c.values), self._load(c.validity)) for c in item.columns)
+            return Frame(item.num_rows, columns)
+        return item
+
+    def objects(self) -> Iterator[tuple[str, Any]]:
+        for slot, item in self._objects.items():
+            yield slot, self._load(item)
+
+
+class _BufferName(str):
+    pass
+
+
+class TensorProgram(nn.Module):
+    """A query as pipelines of tensor operations. `program()` runs it and gives a Table; `program.code` prints it."""
+
+    def __init__(
+        self,
+        builder: ProgramBuilder,
+        columns: Sequence[StoredColumn],
+        slot: str,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        executor: Executor,
+    ) -> None:
+        super().__init__()
+        self.pipelines = nn.ModuleList(builder.pipelines)
+        self.constants = Constants(builder.constants)
+        self.tables: dict[str, TableInput] = builder.tables
+        self.pools = builder.pools
+        self.result_slot, self.result_columns = slot, tuple(columns)
+        self.names, self.types = tuple(names), tuple(types)
+        self._executor = executor
+
+    def forward(self) -> Table:
+        """Run on the connection's workers."""
+        return self._executor.call(lambda cancelled: self.run(self._executor, cancelled))
+
+    def run(self, executor: Executor, cancelled: threading.Event) -> Table:
+        """Run on the calling worker."""
+        state = self.initial_state(executor.device)
+        for pipeline in self.steps():
+            self.prepare(pipeline, state, executor.device)
+            executor.run(pipeline, state, cancelled)
+            if executor.memory_limit is not None:
+                made = sum(
+                    object_bytes(item)
+                    for slot, item in state.items()
+                    if slot not in self.tables and slot not in self.pools
+                )
+                check_memory(made, executor.memory_limit)
+        return self.result(state)
+
+    def steps(self) -> list[Pipeline]:
+        return [pipeline for pipeline in self.pipelines if isinstance(pipeline, Pipeline)]
+
+    def initial_state(self, device: torch.device) -> State:
+        """Tables, their string pools, constants and the device, by slot."""
+        state: State = {"device": device}
+        for slot, table in self.tables.items():
+            columns = [table.source.column(name) for name in table.columns]
+            state[slot] = Frame(
+                table.source.num_rows, tuple(FrameColumn(c.values, c.validity) for c in columns)
+            )
+        for slot, (table_slot, name) in self.pools.items():
+            state[slot] = self.tables[table_slot].source.column(name).pool
+        state.update(self.constants.objects())
+        return state
+
+    def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:
+        """A source that is a domain is made when it is needed: its dictionary may be made by the program itself."""
+        source = state[pipeline.source_slot]
+        if isinstance(source, DomainFrame):
+            state[pipeline.source_slot] = source.frame(state, device)
+
+    def result(self, state: State) -> Table:
+        num_rows = state[self.result_slot].num_rows
+        columns = []
+        for data_type, stored in zip(self.types, self.result_columns, strict=True):
+            values, validity = state[stored.slot].columns[stored.index]
+            layout = stored.layout
+            if isinstance(values, Strings):
+                column = Column(data_type, num_rows, None, validity, values)
+            elif layout.form is Form.CODES:
+                assert layout.pool is not None
+                column = Column(
+                    data_type, num_rows, values, validity, state[layout.pool.slot], layout.pool.is_dictionary
+                )
+            else:
+                column = Column(data_type, num_rows, values, validity, statistics=ColumnStatistics())
+            columns.append(column)
+        return Table(self.names, tuple(columns), num_rows)
+
+    @property
+    def code(self) -> str:
+        """The program as Python: one function a pipeline, each part under the SQL it comes from."""
+        return "\n\n".join(_pipeline_code(number, step, self) for number, step in enumerate(self.steps(), 1))
+
+
+def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> str:
+    inputs = ", ".join(pipeline.input_names)
+    source = pipeline.source_slot
+    if source in program.tables:
+        source = f"each batch of {program.tables[source].source.name}"
+    lines = [f"# pipeline {number}: {pipeline.title}; over {source}", f"def pipeline_{number}({inputs}):"]
+    kinds = dict(zip(pipeline.input_names, pipeline.inputs, strict=True))
+    whole = [
+        name
+        for name, item in kinds.items()
+        if item.kind not in (InputKind.VALUES, InputKind.VALIDITY, InputKind.NUM_ROWS, InputKind.FIRST_ROW)
+    ]
+    if whole:
+        lines.append(f"    # not cut into batches: {', '.join(whole)}")
+    fragments = {node.name: node.meta.get("fragment") for node in pipeline.graph.graph.nodes}
+    before: str | None = None
+    for line in pipeline.graph.code.splitlines():
+        line = re.sub(r";  \w+ = (?:\w+ = )*None$", "", line.split("  # type:")[0])
+        line = re.sub(r"\btqp_(?:operators|runtime)_(\w+?)_(?=[a-z])", "", line) if "tqp_" in line else line
+        match = re.match(r"    (\w+)(?: : [^=]+)? = ", line)
+        if not (match or line.startswith("    return")):
+            continue
+        fragment = fragments.get(match.group(1)) if match else None
+        if fragment and fragment != before:
+            lines.append(f"    # {fragment}")
+        before = fragment
+        lines.append(line)
+    lines.append(f"# then {pipeline.breaker.describe()}")
+    return "\n".join(lines)

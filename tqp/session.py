@@ -1,0 +1,96 @@
+"""`tqp.connect` and `tqp.sql`: the two ways in. `sql` finds data frames in the caller's variables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from types import FrameType
+
+import torch
+
+from tqp.connection import Connection, Parameters
+from tqp.core.errors import BindError
+from tqp.core.schema import TableSource
+from tqp.data.sources import make_source
+from tqp.result import Result
+
+
+def connect(
+    device: str | torch.device | None = None,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    *,
+    batch_rows: int | None = None,
+    disabled_rules: Iterable[str] = (),
+) -> Connection:
+    """A connection: tables can be registered on it and queried.
+
+    `device`: "cpu" (the default), "cuda", "cuda:1", "mps", ...; `threads`: worker threads on the CPU, by default all
+    processors; `memory_limit`: bytes, or a size such as "4GiB", that intermediate results may take; `batch_rows`: rows
+    per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same).
+    Raises BindError for a device that torch does not have.
+    """
+    return Connection(
+        device=device,
+        threads=threads,
+        memory_limit=memory_limit,
+        batch_rows=batch_rows,
+        disabled_rules=disabled_rules,
+    )
+
+
+def sql(
+    query: str,
+    tables: Mapping[str, object] | None = None,
+    *,
+    params: Parameters | None = None,
+    device: str | torch.device | None = None,
+) -> Result:
+    """Run one query on `tables`, a mapping from table name to data; see `Connection.register` for what data may be.
+
+    Without `tables`, names that the query uses are looked up among the caller's variables, local before global.
+
+    >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
+    [(5,)]
+    """
+    if tables is not None:
+        with connect(device) as connection:
+            for name, data in tables.items():
+                connection.register(name, data)
+            return connection.sql(query, params)
+    with _CallerConnection(sys._getframe(1), device) as connection:
+        return connection.sql(query, params)
+
+
+class _CallerConnection(Connection):
+    """A connection whose tables are the variables of the frame that called `sql`."""
+
+    def __init__(self, frame: FrameType, device: str | torch.device | None) -> None:
+        super().__init__(device=device)
+        self._frame: FrameType | None = frame
+
+    def lookup(self, name: str) -> TableSource | None:
+        known = super().lookup(name)
+        if known is not None or self._frame is None:
+            return known
+        for variables in (self._frame.f_locals, self._frame.f_globals):
+            for variable, value in variables.items():
+                if variable == name or variable.lower() == name.lower():
+                    return self._registered(variable, value)
+        return None
+
+    def _registered(self, name: str, value: object) -> TableSource | None:
+        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
+            return None
+        try:
+            self.register(name, make_source(name, value, self.device))
+        except BindError:
+            return None
+        return super().lookup(name)
+
+    def table_names(self) -> list[str]:
+        return super().table_names()
+
+    def close(self) -> None:
+        self._frame = None
+        super().close()
