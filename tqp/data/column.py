@@ -24,9 +24,11 @@ class Column:
     data_type: DataType
     num_rows: int
     values: Tensor | None
-    validity: Tensor | None = None  # bool [n], True = valid; None = no NULLs; values under NULL are any safe value or index
+    # bool [n], True = valid; None = no NULLs; values under NULL are any safe value or index
+    validity: Tensor | None = None
     pool: Strings | None = None
-    pool_is_dictionary: bool = False  # entries sorted by bytes and distinct, so codes compare like the strings
+    # entries sorted by bytes and distinct, so codes compare like the strings
+    pool_is_dictionary: bool = False
     statistics: ColumnStatistics = field(default=UNKNOWN)
 
 

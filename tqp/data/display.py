@@ -13,7 +13,7 @@ import numpy as np
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.data.column import Column, Table
 from tqp.data.python_values import column_slice, python_values, storage_values
-from tqp.data.value_text import blob_text, interval_text, timestamp_text
+from tqp.data.value_text import blob_text, interval_text, time_text, timestamp_text
 
 MAX_ROWS = 20
 _MAX_CELL = 60
@@ -28,6 +28,8 @@ def cell_texts(column: Column) -> list[str]:
     kind = column.data_type.kind
     if kind in TICKS_PER_SECOND and column.values is not None:
         texts = [timestamp_text(ticks, kind) for ticks in storage_values(column.values)]
+    elif kind is TypeKind.TIME and column.values is not None:
+        texts = list(map(time_text, column.values.tolist()))
     elif kind is TypeKind.INTERVAL and column.values is not None:
         texts = [interval_text(*parts) for parts in column.values.tolist()]
     elif kind is TypeKind.FLOAT and column.values is not None:

@@ -85,6 +85,10 @@ class ParquetSource(Source):
         for file, metadata in self._files:
             with reading(file):
                 chunks += _read_column(file, metadata.num_row_groups, field.name, as_dictionary)
+        if sum(len(chunk) for chunk in chunks) != self._num_rows:
+            raise ExecutionError(
+                f'cannot read table "{self.name}": its files have changed since it was registered; register it again'
+            )
         arrow_type = chunks[0].type if chunks else field.type
         column = pa.chunked_array([_same_type(chunk, arrow_type) for chunk in chunks], arrow_type)
         return encode_column(self.column_names[position], column, self.device)

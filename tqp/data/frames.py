@@ -18,23 +18,31 @@ from tqp.data.source_base import EncodedColumns, Source
 
 
 class ArrowSource(Source):
-    """A `pa.Table`. Its encoded columns are remembered for as long as `owner`, the object registered, lives."""
+    """A `pa.Table`. Its encoded columns are remembered for as long as `owner`, the object registered, lives.
+
+    Without an owner the table is this source's alone, and a column's Arrow form is let go once it is encoded.
+    """
 
     def __init__(self, name: str, table: pa.Table, device: torch.device, owner: object | None = None) -> None:
         encoded = None if owner is None else _remembered(owner, device, table.num_columns)
         super().__init__(name, table.column_names, device, encoded)
-        self._table = table
+        self._num_rows: int = table.num_rows
+        self._schema = table.schema
+        self._columns: list[pa.ChunkedArray | None] = table.columns
         self._owner = owner  # kept alive, or another object could take its id while this source is in use
 
     @property
     def num_rows(self) -> int:
-        return int(self._table.num_rows)
+        return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
-        return data_type_of(self._table.schema.field(position).type, self.column_names[position])
+        return data_type_of(self._schema.field(position).type, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
-        return encode_column(self.column_names[position], self._table.column(position), self.device)
+        column = encode_column(self.column_names[position], self._columns[position], self.device)
+        if self._owner is None:
+            self._columns[position] = None
+        return column
 
 
 class PandasSource(Source):

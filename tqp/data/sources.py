@@ -46,6 +46,8 @@ def make_source(name: str, data: object, device: torch.device) -> Source:
         return PandasSource(name, data, device)
     if _is_from(data, "polars", "LazyFrame"):
         data = _consume(name, data.collect)  # type: ignore[attr-defined]
+    if _is_from(data, "pyarrow", "Dataset"):
+        return ArrowSource(name, _consume(name, data.to_table), device)  # type: ignore[attr-defined]
     if hasattr(data, "__arrow_c_stream__") and not _is_from(data, "pandas", "Series"):
         return ArrowSource(name, _consume(name, lambda: _from_stream(data)), device)
     if hasattr(data, "__arrow_c_array__"):

@@ -12,7 +12,7 @@ _MICROSECONDS_PER_DAY = 86_400_000_000
 def date_text(days: int) -> str:
     """Days since 1970 in the proleptic Gregorian calendar.
 
-    >>> date_text(0), date_text(-735_536)
+    >>> date_text(0), date_text(-735_174)
     ('1970-01-01', '0044-03-01 (BC)')
     """
     # Years are counted from March, so that the leap day is the last of its year.

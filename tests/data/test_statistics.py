@@ -1,0 +1,64 @@
+"""Facts that code generation relies on must be exact; estimates must be near."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from tqp.core.schema import ColumnStatistics
+from tqp.data.column_facts import estimate_distinct
+from tqp.data.encode import encode_column
+
+
+def facts(values: object, arrow_type: pa.DataType | None = None) -> ColumnStatistics:
+    return encode_column("x", pa.array(values, arrow_type), torch.device("cpu")).statistics
+
+
+def test_sorted_unique():
+    assert facts([1, 5, 9]) == ColumnStatistics(1, 9, 3.0, is_unique=True, is_sorted=True)
+    assert facts([1, 5, 5]) == ColumnStatistics(1, 5, 2.0, is_unique=False, is_sorted=True)
+
+
+def test_unsorted_unique_over_a_dense_range():
+    assert facts([5, 1, 9]) == ColumnStatistics(1, 9, 3.0, is_unique=True)
+    assert facts([5, 1, 5]) == ColumnStatistics(1, 5, 2.0)
+
+
+def test_nulls_do_not_count():
+    assert facts([5, None, 1, None]) == ColumnStatistics(1, 5, 2.0, is_unique=True)
+    assert facts([1, None, 5, 5]) == ColumnStatistics(1, 5, 2.0)
+    assert not facts([None, 1, 2]).is_sorted
+
+
+def test_empty_and_all_null():
+    assert facts([], pa.int64()) == ColumnStatistics(None, None, 0.0, is_unique=True, is_sorted=True)
+    assert facts([None, None], pa.int64()) == ColumnStatistics(None, None, 0.0, is_unique=True)
+
+
+def test_a_descent_at_a_block_boundary_is_seen():
+    values = np.arange(200_000)
+    values[65_536] = 0
+    statistics = facts(values)
+    assert not statistics.is_sorted and not statistics.is_unique and statistics.distinct_count == 199_999
+
+
+def test_extremes():
+    low, high = -(2**63), 2**63 - 1
+    assert facts([high, low]) == ColumnStatistics(low, high, 2.0)
+    assert facts([0, 2**64 - 1], pa.uint64()).maximum == 2**64 - 1
+
+
+@pytest.mark.parametrize("distinct", [50, 5_000, 1_000_000])
+def test_distinct_estimates(distinct):
+    values = np.random.default_rng(0).integers(0, distinct, 1_000_000)
+    actual = len(np.unique(values))
+    assert actual / 2 <= estimate_distinct(values, None) <= actual * 2
+
+
+def test_strings():
+    assert facts(["b", "a", "b", "a"] * 500).dictionary_size == 2
+    ordered = facts(["a"] * 500 + ["b"] * 500)
+    assert ordered.is_sorted and not ordered.is_unique
+    assert facts([f"{i}" for i in range(3000)]).is_unique
+    assert not facts([f"{i // 2}" for i in range(3000)]).is_unique
+    assert not facts([f"{i}" for i in range(30_000)]).is_unique  # more than is looked at: not known
