@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression, Literal, transform
+from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts, transform
 from tqp.planner.join_keys import JoinKeys
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Shared, UnionAll, as_nullable
 from tqp.planner.null_facts import nullable
@@ -116,11 +116,31 @@ def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, bu
 
 def plain_join_type(join_type: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById) -> JoinType:
     """ANTI for a NULL_AWARE_ANTI join whose condition is never NULL."""
-    if join_type is not JoinType.NULL_AWARE_ANTI:
-        return join_type
-    both = {**probe, **build}
-    parts = (*keys.left, *keys.right, *keys.residual)
-    return join_type if any(nullable(part, both) for part in parts) else JoinType.ANTI
+    if join_type is JoinType.NULL_AWARE_ANTI and not _condition_may_be_null(keys, {**probe, **build}):
+        return JoinType.ANTI
+    return join_type
+
+
+def keys_for_three_values(
+    join_type: JoinType, keys: JoinKeys, condition: Expression, probe: FieldsById, build: FieldsById
+) -> JoinKeys:
+    """No keys where a pair that keys do not find can still make the outcome NULL: each pair has to be looked at.
+
+    That is MARK and NULL_AWARE_ANTI with a nullable condition of more parts than one key.
+    """
+    if join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+        return keys
+    single = len(keys.left) == 1 and not keys.residual and not keys.null_equal[0]
+    if single or not _condition_may_be_null(keys, {**probe, **build}):
+        return keys
+    return JoinKeys((), (), (), conjuncts(condition))
+
+
+def _condition_may_be_null(keys: JoinKeys, fields: FieldsById) -> bool:
+    compared = zip((*keys.left, *keys.right), keys.null_equal * 2, strict=True)
+    return any(not null_equal and nullable(key, fields) for key, null_equal in compared) or any(
+        nullable(part, fields) for part in keys.residual
+    )
 
 
 def flip(keys: JoinKeys) -> JoinKeys:

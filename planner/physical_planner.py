@@ -29,6 +29,7 @@ from tqp.planner.join_planning import (
     choose_algorithm,
     expand_full_join,
     flip,
+    keys_for_three_values,
     match_plain_nulls,
     pack_join_keys,
     plain_join_type,
@@ -74,7 +75,8 @@ PHYSICAL_RULES = (
     "clustered_aggregate",
 )
 
-_KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI)
+_LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
+_KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ class _Planner:
         )
 
     def _project(self, plan: Project, required: frozenset[int], requests: Requests) -> PhysicalPlan:
-        inside, outside = split(requests, bare_columns(plan.outputs))
+        inside, outside = split(requests, bare_columns(plan.fields, plan.outputs))
         required |= columns_of(outside)
         pairs = [pair for pair in zip(plan.fields, plan.outputs, strict=True) if pair[0].id in required]
         outputs = tuple(output for _, output in pairs)
@@ -198,7 +200,7 @@ class _Planner:
         return place(below, outside)
 
     def _aggregate(self, plan: Aggregate, required: frozenset[int], requests: Requests) -> PhysicalPlan:
-        inside, outside = split(requests, bare_columns(plan.keys))
+        inside, outside = split(requests, bare_columns(plan.key_fields, plan.keys))
         required |= columns_of(outside)
         measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
         kept = [(field, call) for field, call in measures if field.id in required]
@@ -311,6 +313,7 @@ class _Planner:
         left, right = _by_id(probed.fields), _by_id(built.fields)
         keys = match_plain_nulls(keys, plan.join_type, left, right)
         join_type = plain_join_type(plan.join_type, keys, left, right)
+        keys = keys_for_three_values(join_type, keys, plan.condition, left, right)
         packing = pack_join_keys(keys, left, right, own.ranges if own is not None else None)
         algorithm = choose_algorithm(
             join_type,
@@ -323,7 +326,7 @@ class _Planner:
             self.options.disabled_rules,
         )
         in_order = join_type in _KEEPS_PROBE_ORDER or (
-            join_type is JoinType.INNER and algorithm is JoinAlgorithm.LOOKUP
+            algorithm is JoinAlgorithm.LOOKUP and (join_type is JoinType.INNER or not keys.residual)
         )
         known = join_fields(
             left,

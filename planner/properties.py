@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -89,7 +89,9 @@ class Facts:
     def left_at_most_once(self, join: Join) -> bool:
         """True if every left row comes out at most once."""
         return (
-            join.join_type in _LEFT_ONLY or join.join_type is JoinType.SINGLE or self.right_key_is_unique(join)
+            join.join_type in _LEFT_ONLY
+            or join.join_type is JoinType.SINGLE
+            or self.right_key_is_unique(join)
         )
 
     def right_at_most_once(self, join: Join) -> bool:
@@ -237,16 +239,15 @@ class Facts:
             case Values():
                 return _ONE_ROW if len(plan.rows) <= 1 else frozenset()
             case Project():
-                kept = {output.id for output in plan.outputs if isinstance(output, ColumnRef)}
-                return frozenset(unique for unique in self.unique(plan.input) if unique <= kept)
+                return _renamed_sets(self.unique(plan.input), plan.outputs, plan.fields)
             case Join():
                 return self._join_unique(plan)
             case Aggregate():
                 if not plan.keys:
                     return _ONE_ROW
                 group = frozenset(field.id for field in plan.key_fields)
-                bare = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
-                return _few({group} | {unique for unique in self.unique(plan.input) if unique <= bare})
+                inherited = _renamed_sets(self.unique(plan.input), plan.keys, plan.key_fields)
+                return _few({group, *inherited})
             case Limit() if plan.limit is not None and plan.limit <= 1:
                 return _ONE_ROW
             case UnionAll():
@@ -342,6 +343,20 @@ def _refine(plan: LogicalPlan, facts: Facts, shared: dict[int, LogicalPlan]) -> 
         count = len(plan.key_fields)
         return replace(plan, key_fields=fields[:count], aggregate_fields=fields[count:])
     return replace(plan, fields=fields)
+
+
+def _renamed_sets(sets: UniqueSets, outputs: Iterable[Expression], fields: Iterable[Field]) -> UniqueSets:
+    """Those of the sets whose columns all pass through as bare references, by the ids they have afterwards."""
+    renamed = {
+        output.id: field.id
+        for output, field in zip(outputs, fields, strict=True)
+        if isinstance(output, ColumnRef)
+    }
+    return frozenset(
+        frozenset(renamed[identifier] for identifier in unique)
+        for unique in sets
+        if all(identifier in renamed for identifier in unique)
+    )
 
 
 def _renamed(field: Field, name: str) -> Field:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from tqp.core.schema import Field
 from tqp.planner.cardinality import Estimator
 from tqp.planner.expressions import ColumnRef, Expression, column_ids
 from tqp.planner.join_keys import JoinKeys
@@ -82,9 +83,13 @@ def stops_above(plan: LogicalPlan) -> bool:
     return isinstance(plan, Filter) and _is_leaf(plan)
 
 
-def bare_columns(outputs: Sequence[Expression]) -> frozenset[int]:
-    """Ids of the columns that pass through unchanged."""
-    return frozenset(output.id for output in outputs if isinstance(output, ColumnRef))
+def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns that pass through under their own id."""
+    return frozenset(
+        output.id
+        for field, output in zip(fields, outputs, strict=True)
+        if isinstance(output, ColumnRef) and output.id == field.id
+    )
 
 
 def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
