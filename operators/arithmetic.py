@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.operators import wide, wide_divide
+from tqp.operators import wide
 from tqp.operators.logic import any_true
 
 Operand = Tensor | int
@@ -142,34 +142,34 @@ def divide_half_away(values: Tensor, divisor: int) -> Tensor:
 
 
 def scaled_to_float(values: Tensor, scale: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Scaled integers [n] or [n, 2] as float64 or float32 [n], rounded as DuckDB casts decimals and integers.
+    """Scaled integers [n] or [n, 2] as float64 or float32 [n], rounded as DuckDB casts integers and decimals.
 
-    Integers that the float holds exactly are divided once; of larger ones DuckDB adds up the whole and the fraction.
+    A decimal becomes the nearest double. Where its digits and the power of ten are doubles themselves, one division
+    gives that; the others, beyond 2**53 or 22 places, are divided as Python integers, which round correctly too.
     """
-    single = _to_float(values, dtype)
     if scale == 0:
-        return single
-    power = torch.tensor(float(10**scale), dtype=dtype).item()
-    single = single / power
-    exact_limit = 2**53 if dtype == torch.float64 else 2**24
+        return wide.to_float(values, dtype) if wide.is_wide(values) else values.to(dtype)
+    result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(10**scale)
+    inexact = _beyond_float64(values) if scale <= _EXACT_POWER else torch.ones_like(result, dtype=torch.bool)
+    if inexact is not None and any_true(inexact):
+        rows = inexact.reshape(-1).nonzero().reshape(-1)
+        power = 10**scale
+        exact = [value / power for value in wide.to_ints(torch.index_select(wide.widen(values), 0, rows))]
+        shape = result.shape
+        result = result.reshape(-1).index_put((rows,), torch.tensor(exact, dtype=torch.float64, device=values.device))
+        result = result.reshape(shape)
+    return result.to(dtype)
+
+
+#: The largest power of ten that is a float64.
+_EXACT_POWER = 22
+
+
+def _beyond_float64(values: Tensor) -> Tensor | None:
+    """bool [n]: rows beyond 2**53 in magnitude; None if there is none."""
     if wide.is_wide(values):
-        whole = wide_divide.divide_by_int(values, 10**scale, round_half_away=False)
-        rest = wide.subtract(values, wide.multiply(whole, wide.from_ints([10**scale], values.device)))
-        exact = wide.to_float64(wide.magnitude(values)) <= exact_limit
-    elif _inside(*value_range(values), (-exact_limit, exact_limit)):
-        return single
-    else:
-        values = values.to(torch.int64)
-        whole = (
-            torch.div(values, 10**scale, rounding_mode="trunc") if scale <= 18 else torch.zeros_like(values)
-        )
-        rest = values - whole * 10**scale if scale <= 18 else values
-        exact = (values >= -exact_limit) & (values <= exact_limit)
-    return torch.where(exact, single, _to_float(whole, dtype) + _to_float(rest, dtype) / power)
-
-
-def _to_float(values: Tensor, dtype: torch.dtype) -> Tensor:
-    return wide.to_float64(values).to(dtype) if wide.is_wide(values) else values.to(dtype)
+        return wide.to_float64(wide.magnitude(values)) > 2.0**53
+    return outside_bounds(values, (-(2**53), 2**53))
 
 
 def value_range(values: Operand) -> Bounds:

@@ -11,11 +11,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.operators import arithmetic, dates, wide, wide_divide
 from tqp.operators.kernel import Kernel
 from tqp.operators.logic import any_true
+from tqp.operators.wide_forms import fix_form, narrow_if_possible
 
 #: Values [n] (or [n, 2]) and bool [n], the rows that failed; None if none did.
 Attempt = tuple[Tensor, Tensor | None]
@@ -50,7 +51,7 @@ def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
     attempt = _attempt(source, target)
     if attempt is None:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
-    return _try_kernel(attempt) if is_try else _raising_kernel(attempt, source, target)
+    return fix_form(_try_kernel(attempt) if is_try else _raising_kernel(attempt, source, target), target)
 
 
 def _same(values: Tensor) -> Tensor:
@@ -86,7 +87,7 @@ def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType)
         shown = _decimal_text(raw, source.scale) if source.is_decimal else str(raw)
     else:
         flat = values.reshape(-1)
-        shown = str(flat[row if flat.numel() > 1 else 0].item())
+        shown = str(flat[row if flat.numel() > 1 else 0].cpu().numpy())  # as short as the width of the float allows
     if target.is_decimal:
         return f"Could not cast value {shown} to {target}; it is out of range"
     if source.is_timestamp and target.kind is TypeKind.TIME:
@@ -196,12 +197,6 @@ def round_half_away(values: Tensor) -> Tensor:
     return whole + (rest >= 0.5).to(values.dtype) - (rest <= -0.5).to(values.dtype)
 
 
-def narrow_if_possible(values: Tensor) -> Tensor:
-    """Wide values as int64 [n] if all fit, else as they are."""
-    fits = wide.fits_narrow(values)
-    return values if any_true(~fits) else values[:, 1].contiguous()
-
-
 def _rescale(values: Tensor, from_scale: int, target: DataType) -> Attempt:
     """Integers and decimals (narrow or wide) to the scale and bounds of an integer or decimal type."""
     low, high = target.bounds
@@ -242,13 +237,12 @@ def _temporal(source: DataType, target: DataType) -> AttemptFunction | None:
         return (lambda values: _date_to_timestamp(values, target)) if target.is_timestamp else None
     if not source.is_timestamp:
         return None
-    if target.kind is TypeKind.DATE:
-        return lambda values: _timestamp_to_date(values, source)
-    if target.kind is TypeKind.TIME:
-        return lambda values: _timestamp_to_time(values, source)
     if target.is_timestamp:
         return lambda values: _timestamp_to_timestamp(values, source, target)
-    return None
+    to_day_or_time = _timestamp_to_date if target.kind is TypeKind.DATE else _timestamp_to_time
+    if source.kind is TypeKind.TIMESTAMP_NS:  # DuckDB rounds to microseconds first
+        return lambda values: to_day_or_time(_timestamp_to_timestamp(values, source, TIMESTAMP)[0], TIMESTAMP)
+    return lambda values: to_day_or_time(values, source)
 
 
 def _date_to_timestamp(values: Tensor, target: DataType) -> Attempt:
@@ -280,11 +274,7 @@ def _timestamp_to_date(values: Tensor, source: DataType) -> Attempt:
 def _timestamp_to_time(values: Tensor, source: DataType) -> Attempt:
     finite = dates.finite_validity(values, source)
     ticks = torch.remainder(values.to(torch.int64), dates.ticks_per_day(source))
-    per_second = TICKS_PER_SECOND[source.kind]
-    if per_second > dates.MICROSECONDS_PER_SECOND:
-        ticks = torch.div(ticks, per_second // dates.MICROSECONDS_PER_SECOND, rounding_mode="floor")
-    else:
-        ticks = ticks * (dates.MICROSECONDS_PER_SECOND // per_second)
+    ticks = ticks * (dates.MICROSECONDS_PER_SECOND // TICKS_PER_SECOND[source.kind])
     return ticks, None if finite is None else ~finite
 
 

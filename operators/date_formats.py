@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.errors import ExecutionError
+from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
 from tqp.operators import dates, string_layout, wide
 from tqp.operators.casts import round_half_away
@@ -251,6 +251,8 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
         for letter_or_text in {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}.get(
             text[-1], text[-1]
         ):
+            if letter_or_text in "UWVGuw":
+                raise UnsupportedError(f"strptime: the specifier %{letter_or_text} (weeks) is not supported")
             if not letter_or_text.isalpha():
                 parts.append(re.escape(letter_or_text))
                 continue

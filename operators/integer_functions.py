@@ -9,8 +9,9 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import wide
-from tqp.operators.casts import INTERNAL_NAMES, narrow_if_possible
+from tqp.operators.casts import INTERNAL_NAMES
 from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.wide_forms import narrow_if_possible
 
 Pair = tuple[Tensor, Tensor | None]
 

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import arithmetic, wide, wide_divide
-from tqp.operators.casts import INTERNAL_NAMES, narrow_if_possible, round_half_away
+from tqp.operators.casts import INTERNAL_NAMES, round_half_away
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.wide_forms import narrow_if_possible
 
 _DIVISION_BY_ZERO = "Division by zero in {}; guard the divisor with nullif(divisor, 0)"
 

@@ -12,6 +12,7 @@ from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.math_functions import MATH_KERNELS
 from tqp.operators.string_kernels import STRING_KERNELS
+from tqp.operators.wide_forms import fix_form
 
 _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
@@ -36,4 +37,4 @@ def resolve(function: str, argument_types: tuple[DataType, ...], result_type: Da
     if kernel is None:
         types = ", ".join(str(data_type) for data_type in argument_types)
         raise UnsupportedError(f'The function "{function}" has no form for ({types})')
-    return kernel
+    return fix_form(kernel, result_type)

@@ -210,26 +210,34 @@ def check_bounds(a: Tensor, low: int, high: int, message: str, validity: Tensor 
 
 def to_float64(a: Tensor) -> Tensor:
     """float64 [n], rounded as DuckDB rounds HUGEINT: each half by itself, except close below zero."""
+    return to_float(a, torch.float64)
+
+
+def to_float(a: Tensor, dtype: torch.dtype) -> Tensor:
+    """float64 or float32 [n], rounded as `to_float64` says."""
     high, low = a[:, 0], a[:, 1]
-    whole = unsigned_to_float64(low) + high.to(torch.float64) * _TWO_TO_64
-    below_zero = -unsigned_to_float64(~low) - 1
+    whole = unsigned_to_float(low, dtype) + high.to(dtype) * _TWO_TO_64
+    below_zero = -unsigned_to_float(~low, dtype) - 1
     return torch.where(high == -1, below_zero, whole)
 
 
-def unsigned_to_float64(values: Tensor) -> Tensor:
-    """int64 [n] read as unsigned, correctly rounded to float64."""
+def unsigned_to_float(values: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
+    """int64 [n] read as unsigned, correctly rounded to a float type."""
     # Halve with the lost bit kept sticky, so that doubling afterwards rounds once only.
-    halved = (((values >> 1) & (2**63 - 1)) | (values & 1)).to(torch.float64) * 2
-    return torch.where(values < 0, halved, values.to(torch.float64))
+    halved = (((values >> 1) & (2**63 - 1)) | (values & 1)).to(dtype) * 2
+    return torch.where(values < 0, halved, values.to(dtype))
 
 
 def from_float64(values: Tensor) -> Tensor:
     """Integral float64 [n] with |value| < 2**127 to int64 [n, 2], exactly; the caller rounds and checks the range."""
-    high = torch.floor(values / _TWO_TO_64)
-    low = values - high * _TWO_TO_64
+    # By magnitude, since a small negative number modulo 2**64 is no float64.
+    unsigned = values.abs()
+    high = torch.floor(unsigned / _TWO_TO_64)
+    low = unsigned - high * _TWO_TO_64
     upper_half = low >= 2.0**63
     low_bits = (low - upper_half * 2.0**63).to(torch.int64) ^ (upper_half.to(torch.int64) * SIGN_BIT)
-    return torch.stack((high.to(torch.int64), low_bits), dim=1)
+    magnitudes = torch.stack((high.to(torch.int64), low_bits), dim=1)
+    return torch.where((values < 0).unsqueeze(1), _negate_wrapping(magnitudes), magnitudes)
 
 
 def sum_all(values: Tensor) -> Tensor:
