@@ -12,7 +12,7 @@ test: .venv/installed ## run the tests; options in ARGS="-k joins"
 	$(BIN)/pytest --numprocesses auto $(ARGS)
 
 random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--count 20000 --seed 7"
-	$(BIN)/python -m tests.random_queries $(ARGS)
+	$(BIN)/python -m tests.random_run $(ARGS)
 
 lint: .venv/installed ## style
 	$(BIN)/ruff check .

@@ -100,7 +100,7 @@ def _parse_block(lines: Sequence[str], line_number: int) -> Record | None:
         elif line.startswith("params "):
             params = json.loads(line.removeprefix("params "))
         elif line.startswith(("query", "statement")):
-            body = [text for text in lines[index + 1 :]]
+            body = list(lines[index + 1 :])
             cut = body.index("----") if "----" in body else len(body)
             expected = body[cut + 1 :]
             while expected and not expected[-1]:
