@@ -147,11 +147,13 @@ SCALARS: dict[str, tuple[str, ...]] = {
     ),
     "strptime": ("VARCHAR VARCHAR -> TIMESTAMP",),
     **{
-        f"to_{unit}": _interval_of(unit, "INTEGER", "BIGINT")
-        for unit in "years quarters months weeks days centuries decades millennia".split()
+        f"to_{unit}s": _interval_of(unit, "INTEGER", "BIGINT")
+        for unit in ("year", "quarter", "month", "week", "day", "decade")
     },
-    **{f"to_{unit}": _interval_of(unit, "BIGINT") for unit in ("hours", "minutes", "microseconds")},
-    **{f"to_{unit}": _interval_of(unit, "DOUBLE") for unit in ("seconds", "milliseconds")},
+    "to_centuries": _interval_of("century", "INTEGER", "BIGINT"),
+    "to_millennia": _interval_of("millennium", "INTEGER", "BIGINT"),
+    **{f"to_{unit}s": _interval_of(unit, "BIGINT") for unit in ("hour", "minute", "microsecond")},
+    **{f"to_{unit}s": _interval_of(unit, "DOUBLE") for unit in ("second", "millisecond")},
     # strings
     "like": ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN"),
     "ilike": ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN"),

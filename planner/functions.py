@@ -54,19 +54,24 @@ class NoOverloadError(Exception):
         self.ambiguous = ambiguous
 
 
+def main_name(name: str) -> str:
+    """The name in the table that a spelling (lower case) stands for."""
+    return ALIASES.get(name, name)
+
+
 def scalar_overloads(name: str) -> tuple[Overload, ...] | None:
     """Overloads of a scalar function by any of its SQL spellings (lower case), or None."""
-    return _overloads(_SCALARS, SCALARS, ALIASES.get(name, name))
+    return _overloads(_SCALARS, SCALARS, main_name(name))
 
 
 def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
     """Overloads of an aggregate by any of its SQL spellings (lower case), or None."""
-    return _overloads(_AGGREGATES, AGGREGATES, ALIASES.get(name, name))
+    return _overloads(_AGGREGATES, AGGREGATES, main_name(name))
 
 
 def is_variadic(name: str) -> bool:
     """Functions that the binder types itself, because they take any number of arguments or rewrite themselves."""
-    return ALIASES.get(name, name) in VARIADIC
+    return main_name(name) in VARIADIC
 
 
 def function_names() -> Iterable[str]:

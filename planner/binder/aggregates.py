@@ -45,7 +45,7 @@ class AggregateCollector:
     ) -> Expression:
         """A reference to the output column of the aggregate."""
         span = span_of(node)
-        name = functions.ALIASES.get(name, name)
+        name = functions.main_name(name)
         nodes: list[exp.Expr] = node.expressions
         distinct = False
         if nodes and isinstance(nodes[0], exp.Distinct):

@@ -85,7 +85,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if aggregate is not None or name == "count_if" or name == "countif":
         return binder_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
-    special = _SPECIAL.get(functions.ALIASES.get(name, name))
+    special = _SPECIAL.get(functions.main_name(name))
     if special is not None:
         return special(binder, nodes, span)
     overloads = functions.scalar_overloads(name)

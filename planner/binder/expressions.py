@@ -7,6 +7,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
@@ -401,7 +402,7 @@ _FEATURES: dict[type, str] = {
     exp.JSONExtractScalar: "JSON operators",
 }
 
-Handler = Callable[[ExpressionBinder, exp.Expr], Expression]
+Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
 
 _HANDLERS: dict[type, Handler] = {
     exp.Column: ExpressionBinder._column,

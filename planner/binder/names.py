@@ -2,12 +2,327 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 from sqlglot import exp
 
-from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.keywords import KEYWORDS
+from tqp.planner.literal_casts import unit_name
+from tqp.planner.parse import head_span, span_of
 
 
-def output_name(context: BindContext, node: exp.Expr | None) -> str:
-    if isinstance(node, exp.Column):
-        return node.name
-    return node.sql("duckdb") if node is not None else ""
+def expression_name(query: str, node: exp.Expr) -> str:
+    """The text of an expression of `query` as DuckDB shows it: `a+1` is `(a + 1)`, `count(*)` is `count_star()`."""
+    return _Names(query).text(node)
+
+
+def quoted(identifier: str) -> str:
+    """The identifier, in double quotes where SQL needs them."""
+    if _PLAIN.fullmatch(identifier) and identifier.lower() not in KEYWORDS:
+        return identifier
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE_AFTER = re.compile(r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)", re.IGNORECASE)
+_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)\s*\Z")
+
+#: Type names that the grammar knows and spells in its own way; others stay as written.
+_TYPE_NAMES = {
+    **dict.fromkeys(("int", "integer"), "INTEGER"),
+    "smallint": "SMALLINT",
+    "bigint": "BIGINT",
+    **dict.fromkeys(("real", "float"), "FLOAT"),
+    **dict.fromkeys(("char", "character", "varchar"), "VARCHAR"),
+    "boolean": "BOOLEAN",
+    "time": "TIME",
+    "interval": "INTERVAL",
+}
+_EXTRACT_KEYWORDS = {
+    **{part: part.upper() for part in "year month day hour minute second quarter week decade century millennium".split()},
+    "millisecond": "MILLISECONDS",
+    "microsecond": "MICROSECONDS",
+}
+_INFIX: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.Pow: "**",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.Like: "~~",
+    exp.ILike: "~~*",
+    exp.StartsWith: "^@",
+}
+_NEGATED_LIKE: dict[type, str] = {exp.Like: "!~~", exp.ILike: "!~~*"}
+_INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
+_AS_CALLS: dict[type, str] = {
+    exp.RegexpLike: "regexp_matches",
+    exp.RegexpFullMatch: "regexp_full_match",
+    exp.SimilarTo: "regexp_full_match",
+}
+
+
+class _Names:
+    def __init__(self, query: str) -> None:
+        self.query = query
+
+    def text(self, node: Any) -> str:
+        kind = type(node)
+        if kind in _INFIX:
+            return self._infix(node)
+        if kind in _AS_CALLS:
+            return self._call(_AS_CALLS[kind], (node.this, node.expression))
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(self, node)
+        span = span_of(node)
+        return self.query[span[0] : span[1]] if span else str(node.sql("duckdb"))
+
+    def _call(self, name: str, arguments: Any) -> str:
+        return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
+
+    def _column(self, node: exp.Column) -> str:
+        return ".".join(quoted(part.name) for part in node.parts)
+
+    def _literal(self, node: exp.Literal) -> str:
+        if node.args.get("is_string"):
+            return "'" + node.name.replace("'", "''") + "'"
+        span = head_span(node)
+        return self.query[span[0] : span[1]] if span else node.name
+
+    def _infix(self, node: exp.Binary) -> str:
+        sign = _INFIX[type(node)]
+        right = node.expression
+        if isinstance(right, (exp.Any, exp.All)):
+            return self._quantified(node.this, sign, right)
+        if isinstance(node, exp.Pow):
+            gap = self._between(node)
+            sign = "^" if "^" in gap else "**"
+        return f"({self.text(node.left)} {sign} {self.text(right)})"
+
+    def _between(self, node: exp.Binary) -> str:
+        left, right = span_of(node.left), span_of(node.right)
+        return self.query[left[1] : right[0]] if left and right else ""
+
+    def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
+        inner = self._subquery_text(right.this)
+        if isinstance(right, exp.All):
+            return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
+        return f"({self.text(operand)} {sign} ANY({inner}))"
+
+    def _subquery_text(self, node: exp.Expr) -> str:
+        while isinstance(node, (exp.Subquery, exp.Paren)):
+            node = node.this
+        span = span_of(node)
+        if span is None:
+            return "SELECT"
+        start = self.query.upper().rfind("SELECT", 0, span[0] + 6)
+        written = self.query[start if start >= 0 else span[0] : span[1]]
+        return re.sub(r"\s+", " ", re.sub(r"(?i)\b(select|from|where)\b", lambda word: word[0].upper(), written))
+
+    def _connective(self, node: exp.Connector) -> str:
+        parts: list[str] = []
+        pending: list[exp.Expr] = [node]
+        while pending:
+            part = pending.pop()
+            while isinstance(part, exp.Paren):
+                part = part.this
+            if type(part) is type(node):
+                pending += (part.expression, part.this)
+            else:
+                parts.append(self.text(part))
+        word = " AND " if isinstance(node, exp.And) else " OR "
+        return f"({word.join(parts)})"
+
+    def _not(self, node: exp.Not) -> str:
+        operand = node.this
+        if isinstance(operand, exp.Is):
+            return self._is(operand, negated=True)
+        if type(operand) in _NEGATED_LIKE:
+            return f"({self.text(operand.this)} {_NEGATED_LIKE[type(operand)]} {self.text(operand.expression)})"
+        return f"(NOT {self.text(operand)})"
+
+    def _is(self, node: exp.Is, negated: bool = False) -> str:
+        operand = self.text(node.this)
+        if isinstance(node.expression, exp.Null):
+            return f"({operand} IS {'NOT ' if negated else ''}NULL)"
+        word = "IS DISTINCT FROM" if negated else "IS NOT DISTINCT FROM"
+        return f"(CAST({operand} AS BOOLEAN) {word} {self.text(node.expression)})"
+
+    def _negation(self, node: exp.Neg) -> str:
+        operand = node.this
+        while isinstance(operand, exp.Paren):
+            operand = operand.this
+        text = self.text(operand)
+        return f"-{text}" if isinstance(operand, exp.Literal) else f"(-({text}))"
+
+    def _in(self, node: exp.In) -> str:
+        query = node.args.get("query")
+        if query is not None:
+            return f"({self.text(node.this)} = ANY({self._subquery_text(query)}))"
+        choices = ", ".join(self.text(choice) for choice in node.expressions)
+        return f"({self.text(node.this)} IN ({choices}))"
+
+    def _range(self, node: exp.Between) -> str:
+        return f"({self.text(node.this)} BETWEEN {self.text(node.args['low'])} AND {self.text(node.args['high'])})"
+
+    def _escape(self, node: exp.Escape) -> str:
+        name = "like_escape" if isinstance(node.this, exp.Like) else "ilike_escape"
+        return self._call(name, (node.this.this, node.this.expression, node.expression))
+
+    def _case(self, node: exp.Case) -> str:
+        subject = node.args.get("this")
+        branches: list[str] = []
+        for branch in node.args["ifs"]:
+            condition = self.text(branch.this)
+            if subject is not None:
+                condition = f"({self.text(subject)} = {condition})"
+            branches.append(f" WHEN ({condition}) THEN ({self.text(branch.args['true'])})")
+        default = node.args.get("default")
+        return f"CASE {''.join(branches)} ELSE {self.text(default) if default is not None else 'NULL'} END"
+
+    def _if(self, node: exp.If) -> str:
+        return self._call("if", (node.this, node.args["true"], node.args.get("false")))
+
+    def _cast(self, node: exp.Cast) -> str:
+        word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+        return f"{word}({self.text(node.this)} AS {self._type(node)})"
+
+    def _type(self, node: exp.Cast) -> str:
+        target = node.args["to"]
+        written = self._written_type(node)
+        known = _TYPE_NAMES.get(written.lower())
+        sizes = ", ".join(parameter.name for parameter in target.expressions)
+        if target.this is exp.DType.DECIMAL:
+            span = span_of(target)
+            given = span is not None and span[1] <= len(self.query) and span[0] > (head_span(node) or (0, 0))[0]
+            return f"DECIMAL({sizes})" if given and sizes else "DECIMAL"
+        if target.this is exp.DType.TIMESTAMPTZ and written.lower() == "timestamp":
+            return "TIMESTAMP WITH TIME ZONE"
+        if target.this is exp.DType.TIMESTAMP and written.lower() in ("timestamp", ""):
+            return "TIMESTAMP"
+        if target.this is exp.DType.DOUBLE and re.search(r"(?i)double\s+precision", self.query):
+            return "DOUBLE"
+        return known or written or str(target.sql("duckdb"))
+
+    def _written_type(self, node: exp.Cast) -> str:
+        """The type's first word as the user wrote it: after `::` or AS, or before the literal."""
+        span = span_of(node.this)
+        if span is None:
+            return ""
+        after = _TYPE_AFTER.match(self.query, span[1])
+        if after:
+            return after[1]
+        before = _WORD_BEFORE.search(self.query[: span[0]].rstrip("("))
+        return before[1] if before else ""
+
+    def _interval(self, node: exp.Interval) -> str:
+        amount = self.text(node.this)
+        unit = node.args.get("unit")
+        if isinstance(node.this, exp.Literal) and head_span(node.this) is None:
+            amount = node.this.name  # INTERVAL 3 MONTH: sqlglot makes the number a text
+        if unit is None:
+            return f"CAST({amount} AS INTERVAL)"
+        name = unit_name(unit.name) or unit.name.lower()
+        plural = {"century": "centuries", "millennium": "millennia"}.get(name, name + "s")
+        if name in ("second", "millisecond"):
+            return f"to_{plural}(CAST({amount} AS DOUBLE))"
+        target = "BIGINT" if name in ("hour", "minute", "microsecond") else "INTEGER"
+        return f"to_{plural}(CAST(trunc(CAST({amount} AS DOUBLE)) AS {target}))"
+
+    def _function(self, node: exp.Anonymous) -> str:
+        written = node.this
+        name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
+        arguments = node.expressions
+        if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
+            return "count_star()"
+        if name in ("coalesce", "ifnull"):
+            return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
+        if name == "date" and len(arguments) == 1:
+            return f"CAST({self.text(arguments[0])} AS DATE)"
+        if arguments and isinstance(arguments[0], exp.Distinct):
+            inner = ", ".join(self.text(argument) for argument in arguments[0].expressions)
+            return f"{quoted(name)}(DISTINCT {inner})"
+        return self._call(name, arguments)
+
+    def _filter(self, node: exp.Filter) -> str:
+        return f"{self.text(node.this)} FILTER (WHERE {self.text(node.expression.this)})"
+
+    def _extract(self, node: exp.Extract) -> str:
+        part = node.this.name
+        span = span_of(node.expression)
+        written = re.findall(r"(?is)extract\s*\(\s*('?)(\w+)'?\s+from\s*\Z", self.query[: span[0]] if span else "")
+        if written:
+            quote, word = written[-1]
+            known = None if quote else _EXTRACT_KEYWORDS.get(unit_name(word) or "")
+            part = known or word
+        return f"date_part('{part}', {self.text(node.expression)})"
+
+    def _trim(self, node: exp.Trim) -> str:
+        position = str(node.args.get("position") or "").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
+        return self._call(name, (node.this, node.expression))
+
+    def _placeholder(self, node: exp.Placeholder) -> str:
+        name = node.args.get("this")
+        if name is not None:
+            return f"${name.name if isinstance(name, exp.Expr) else name}"
+        start = node.meta["start"]
+        earlier = [each for each in node.root().find_all(exp.Placeholder) if not each.args.get("this")]
+        return f"${sum(each.meta['start'] <= start for each in earlier)}"
+
+
+_Writer = Callable[[_Names, Any], str]
+
+_WRITERS: dict[type, _Writer] = {
+    exp.Column: _Names._column,
+    exp.Literal: _Names._literal,
+    exp.Boolean: lambda _, node: "true" if node.this else "false",
+    exp.Null: lambda _, node: "NULL",
+    exp.HexString: lambda _, node: f"X'{node.name.lower()}'",
+    exp.Paren: lambda self, node: self.text(node.this),
+    exp.And: _Names._connective,
+    exp.Or: _Names._connective,
+    exp.Not: _Names._not,
+    exp.Is: _Names._is,
+    exp.Neg: _Names._negation,
+    exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
+    exp.In: _Names._in,
+    exp.Between: _Names._range,
+    exp.Escape: _Names._escape,
+    exp.Case: _Names._case,
+    exp.If: _Names._if,
+    exp.Cast: _Names._cast,
+    exp.TryCast: _Names._cast,
+    exp.Interval: _Names._interval,
+    exp.Anonymous: _Names._function,
+    exp.Filter: _Names._filter,
+    exp.Extract: _Names._extract,
+    exp.Substring: lambda self, node: self._call(
+        "substring", (node.this, node.args.get("start"), node.args.get("length"))
+    ),
+    exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
+    exp.Trim: _Names._trim,
+    exp.Placeholder: _Names._placeholder,
+    exp.Tuple: lambda self, node: self._call("row", node.expressions),
+    exp.Exists: lambda self, node: f"EXISTS({self._subquery_text(node.this)})",
+    exp.Subquery: lambda self, node: f"({self._subquery_text(node)})",
+    exp.Select: lambda self, node: f"({self._subquery_text(node)})",
+}

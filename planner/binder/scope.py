@@ -124,6 +124,15 @@ class Scope:
         self.used[reference.id] = (name, span)
         return reference
 
+    def display_name(self, name: str, qualifier: str | None) -> str:
+        """The column's name as its table spells it."""
+        lowered = name.lower()
+        for relation in self.relations:
+            if qualifier is None or relation.alias.lower() == qualifier.lower():
+                for column in relation.by_name.get(lowered, ()):
+                    return column.name
+        return name if self.parent is None else self.parent.display_name(name, qualifier)
+
     def _note(self, expression: Expression, name: str, span: Span | None) -> None:
         if isinstance(expression, ColumnRef):
             self.used[expression.id] = (name, span)

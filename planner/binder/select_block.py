@@ -17,7 +17,7 @@ from tqp.planner.binder.aggregates import AggregateCollector, GroupedRewriter
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import Aliases, ExpressionBinder
 from tqp.planner.binder.limits import bind_limit
-from tqp.planner.binder.names import output_name
+from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
@@ -217,9 +217,7 @@ class SelectBlock:
         sort: Sequence[tuple[Expression | int, bool, bool]],
         lazy: bool,
     ) -> BoundQuery:
-        names = [
-            item.name if item.name is not None else output_name(self.context, item.node) for item in nodes
-        ]
+        names = [self._name(item) for item in nodes]
         clause = self.select.args.get("distinct")
         if clause is not None and clause.args.get("on"):
             raise UnsupportedError(
@@ -255,6 +253,18 @@ class SelectBlock:
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
         return BoundQuery.exact(result, names, fields)
+
+    def _name(self, item: Item) -> str:
+        if item.name is not None:
+            return item.name
+        assert item.node is not None
+        node = item.node
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Column):
+            table = node.args.get("table")
+            return self.scope.display_name(node.name, table.name if table is not None else None)
+        return expression_name(self.context.query, node)
 
     def _finish_lazily(
         self,
