@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
@@ -175,7 +175,7 @@ def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> s
     before: str | None = None
     for line in pipeline.graph.code.splitlines():
         line = re.sub(r";  \w+ = (?:\w+ = )*None$", "", line.split("  # type:")[0])
-        line = re.sub(r"\btqp_(?:operators|runtime)_(\w+?)_(?=[a-z])", "", line) if "tqp_" in line else line
+        line = _short_names(line, pipeline.graph)
         match = re.match(r"    (\w+)(?: : [^=]+)? = ", line)
         if not (match or line.startswith("    return")):
             continue
@@ -186,3 +186,13 @@ def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> s
         lines.append(line)
     lines.append(f"# then {pipeline.breaker.describe()}")
     return "\n".join(lines)
+
+
+def _short_names(line: str, graph: fx.GraphModule) -> str:
+    """`tqp_operators_rows_row_indices(mask)` as `row_indices(mask)`: fx spells out the module of every function."""
+    for node in graph.graph.nodes:
+        if node.op == "call_function":
+            module, name = getattr(node.target, "__module__", ""), getattr(node.target, "__name__", "")
+            if module and module.startswith("tqp"):
+                line = line.replace(f"{module.replace('.', '_')}_{name}(", f"{name}(")
+    return line

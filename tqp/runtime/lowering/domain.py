@@ -44,6 +44,8 @@ class Domain:
 
 def domain_of(expression: Expression, stream: Stream) -> Domain | None:
     """The domain to compute `expression` over, or None if it has to be computed over rows."""
+    if stream.is_domain:
+        return None
     column: ColumnRef | None = None
     costly = False
     for node in walk(expression):
@@ -58,7 +60,7 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
             case Case():
                 return None  # may turn NULL into something else
             case Call("and" | "or"):
-                costly = True  # NULL only where the column is: a comparison of one column with literals is NULL there
+                pass  # NULL only where the column is: whatever compares one column with literals is NULL there
             case InList():
                 costly = costly or len(node.values) > 2
             case Call() | Cast():

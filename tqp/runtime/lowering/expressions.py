@@ -15,11 +15,11 @@ from tqp.operators import batches, logic, scalar_kernels, string_compare, string
 from tqp.operators.casts import resolve_cast
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
 from tqp.planner.value_ranges import value_range
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.domain import domain_of, lower_over_domain
-from tqp.runtime.lowering.graph_builder import Node, SpannedKernel
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast
 from tqp.runtime.lowering.stream import Stream, Value
@@ -262,8 +262,9 @@ class ExpressionLowering:
         validity = None if kernel.nulls is NullRule.CUSTOM else self.combine_validity(*arguments)
         keywords = {"validity": self.active(validity)} if kernel.checks else {}
         name = expression.function if isinstance(expression, Call) else "cast"
-        target = SpannedKernel(kernel.function, expression.span) if kernel.checks else kernel.function
-        node = build.call(target, *lowered, name=name, **keywords)
+        target = NamedKernel(kernel.function, name, expression.span)
+        column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
+        node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
         nullable = any(value.layout.nullable for value in arguments)
         if kernel.nulls is NullRule.CUSTOM or kernel.returns_validity:
             nullable = True

@@ -16,13 +16,13 @@ from tqp.core.errors import Error
 Node = fx.Node
 
 
-class SpannedKernel:
-    """A kernel that may raise, bound to the place in the SQL that its error should point at."""
+class NamedKernel:
+    """A kernel under the name it has in SQL, bound to the place in the SQL that an error of its should point at."""
 
-    def __init__(self, function: Callable[..., Any], span: tuple[int, int] | None) -> None:
+    def __init__(self, function: Callable[..., Any], name: str, span: tuple[int, int] | None) -> None:
         self.function, self.span = function, span
-        self.__name__ = self.__qualname__ = function.__name__
-        self.__module__ = function.__module__
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "tqp.operators"
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         try:
@@ -31,6 +31,13 @@ class SpannedKernel:
             if error.span is None:
                 error.span = self.span
             raise
+
+    def __eq__(self, other: object) -> bool:
+        """Calls of one function at two places in the SQL are the same computation, if the function objects are."""
+        return isinstance(other, NamedKernel) and (self.function, self.__name__) == (other.function, other.__name__)
+
+    def __hash__(self) -> int:
+        return hash((self.function, self.__name__))
 
 
 class GraphBuilder:

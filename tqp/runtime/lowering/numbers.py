@@ -12,7 +12,7 @@ import torch
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import arithmetic, wide, wide_divide
 from tqp.planner.expressions import Call, Cast
-from tqp.runtime.lowering.graph_builder import Node, SpannedKernel
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest, widest
 from tqp.runtime.lowering.stream import Value
 
@@ -62,10 +62,10 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     layout = integer_layout(call.data_type, result, nullable)
     if layout.form is Form.WIDE:
         arguments: list[Any] = [wide_node(lowering, left), wide_node(lowering, right)]
-        node = build.call(SpannedKernel(on_wide, call.span), *arguments, name=call.function)
+        node = build.call(NamedKernel(on_wide, call.function, call.span), *arguments, name=call.function)
         if not proven:
             message = _overflow(call)
-            check = SpannedKernel(wide.check_bounds, call.span)
+            check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
             node = build.call(
                 check, node, *bounds, message, validity=lowering.active(validity), name=call.function
             )
@@ -76,7 +76,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
         node = build.call(plain, *_in_width(lowering, left, right, dtype), name=call.function)
         return Value(replace(layout, dtype=dtype), node, validity)
     node = build.call(
-        SpannedKernel(checked, call.span),
+        NamedKernel(checked, call.function, call.span),
         narrow_node(lowering, left),
         narrow_node(lowering, right),
         bounds,
@@ -167,15 +167,15 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         node = wide_node(lowering, value)
         if shift:
             node = build.call(
-                SpannedKernel(wide_divide.rescale, cast.span), node, scale_of(source), scale_of(target)
+                NamedKernel(wide_divide.rescale, "rescale", cast.span), node, scale_of(source), scale_of(target)
             )
         if not proven:
             node = build.call(
-                SpannedKernel(wide.check_bounds, cast.span), node, *bounds, message, validity=active
+                NamedKernel(wide.check_bounds, "check_bounds", cast.span), node, *bounds, message, validity=active
             )
         if layout.form is Form.WIDE:
             return Value(layout, node, value.validity)
-        node = build.call(SpannedKernel(wide.to_narrow, cast.span), node, message, active)
+        node = build.call(NamedKernel(wide.to_narrow, "to_narrow", cast.span), node, message, active)
         return Value(replace(layout, dtype=torch.int64), node, value.validity)
     if shift > 0:
         dtype = widest(narrowest(result) or torch.int64, value.layout.dtype)
@@ -190,7 +190,7 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
     if not proven:
         dtype = torch.int64
         node = build.call(
-            SpannedKernel(arithmetic.check_bounds, cast.span), node, bounds, message, validity=active
+            NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span), node, bounds, message, validity=active
         )
     return Value(replace(layout, dtype=dtype), node, value.validity)
 

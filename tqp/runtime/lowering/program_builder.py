@@ -149,6 +149,7 @@ class ProgramBuilder:
         source = self.slot("domain")
         self.constants[source] = DomainFrame(domain)
         stream = Stream(source)
+        stream.is_domain = True
         layout = column
         if domain.pool is not None:
             layout = replace(column, form=Form.STRINGS, dtype=torch.uint8, pool=None)
