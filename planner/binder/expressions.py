@@ -286,6 +286,7 @@ class ExpressionBinder:
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
         function, negated = _LIKES[type(node)]
+        negated = negated or bool(node.args.get("negate"))
         right = node.expression
         if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
             raise UnsupportedError(
