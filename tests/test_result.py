@@ -144,6 +144,12 @@ def test_no_rows_and_no_columns():
     assert "no columns" in repr(result)
 
 
+def test_polars_has_every_type(pair):
+    frame = pair[0].to_polars()
+    assert frame.width == len(TYPED_VALUES)
+    assert frame["interval"][0] == datetime.timedelta(days=14 * 30 - 3, seconds=4.5)
+
+
 def test_polars_and_stream():
     table = pa.table(
         {"a": [1, None], "d": pa.array([Decimal("1.50"), None], pa.decimal128(5, 2)), "s": ["x", None]}
@@ -261,3 +267,13 @@ def test_strings_that_are_slices_in_any_order():
         ("long",), ("a long string of byt",), ("",), (None,),
     ]  # fmt: skip
     assert Result(("s",), (VARCHAR,), Table(("s",), (codes,), 2)).fetchall() == [("ends",), ("long",)]
+
+
+def test_long_string_columns_share_their_bytes():
+    table = pa.table(
+        {"s": pa.array([None if i % 7 == 0 else f"string {i}" for i in range(3000)], pa.large_string())}
+    )
+    result = result_of(table)
+    assert result.to_arrow()["s"].to_pylist() == table["s"].to_pylist()
+    exported, original = (t["s"].chunk(0).buffers()[2] for t in (result.to_arrow(), table))
+    assert exported.address == original.address

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from torch import Tensor
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
 from tqp.data.display import html_table, text_table
-from tqp.data.export import table_to_arrow
+from tqp.data.export import column_to_arrow, interval_to_duration, table_to_arrow
 from tqp.data.python_values import column_slice, python_values
 from tqp.data.source_base import unique_names
 from tqp.data.tensor_export import Decimals, StringsAs, column_tensor
@@ -84,12 +84,21 @@ class Result:
         return pandas.DataFrame(dict(zip(names, series, strict=True)), index=pandas.RangeIndex(len(self)))
 
     def to_polars(self) -> polars.DataFrame:
-        """A Polars data frame; needs polars installed. Repeated names become a, a_1, ..."""
+        """A Polars data frame; needs polars installed. INTERVAL becomes a duration with 30 days a month.
+
+        Repeated names become a, a_1, ...
+        """
         try:
             import polars
         except ImportError as error:
             raise _missing("polars", "to_polars") from error
-        frame = polars.from_arrow(self.to_arrow().rename_columns(list(unique_names(self._names))))
+        arrays = [
+            interval_to_duration(name, column)
+            if column.data_type == INTERVAL
+            else column_to_arrow(name, column)
+            for name, column in zip(self._names, self._table.columns, strict=True)
+        ]
+        frame = polars.from_arrow(pa.Table.from_arrays(arrays, names=list(unique_names(self._names))))
         assert isinstance(frame, polars.DataFrame)
         return frame
 

@@ -55,11 +55,9 @@ def validity_of(array: pa.Array) -> BoolArray | None:
     return unpack_bits(array.buffers()[0], array.offset, len(array))
 
 
-def pack_validity(validity: Tensor | None) -> pa.Buffer | None:
-    """The Arrow bitmap of a validity tensor bool [n]."""
-    if validity is None:
-        return None
-    return pa.py_buffer(np.packbits(validity.cpu().numpy(), bitorder="little"))
+def pack_bits(bits: BoolArray | None) -> pa.Buffer | None:
+    """The little-endian bitmap of bool [n]; None stays None, which Arrow reads as no NULL."""
+    return None if bits is None else pa.py_buffer(np.packbits(bits, bitorder="little"))
 
 
 def borrow(buffer: pa.Buffer | None, dtype: torch.dtype, offset: int, count: int) -> Tensor:

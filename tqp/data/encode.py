@@ -34,15 +34,22 @@ def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.d
     >>> encode_column("x", pa.array([3, None, 500]), torch.device("cpu")).values
     tensor([  3,   3, 500], dtype=torch.int16)
     """
-    data_type = data_type_of(column.type, name)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    chunks = [_plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
-    if data_type.is_string:
-        encoded = encode_strings(name, chunks, data_type)
-    elif data_type.is_integer_like:
-        encoded = encode_integers(name, chunks, data_type)
-    else:
-        encoded = _encode_other(name, chunks, data_type)
+    return encode_chunks(name, chunks, data_type_of(column.type, name), device)
+
+
+def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, device: torch.device) -> Column:
+    """As `encode_column`, from pieces; the chunks of an integer-like column may differ in Arrow type."""
+    try:
+        chunks = [_plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
+        if data_type.is_string:
+            encoded = encode_strings(name, chunks, data_type)
+        elif data_type.is_integer_like:
+            encoded = encode_integers(name, chunks, data_type)
+        else:
+            encoded = _encode_other(name, chunks, data_type)
+    except pa.ArrowException as error:
+        raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
     return column_to(encoded, device)
 
 

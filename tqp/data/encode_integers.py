@@ -39,29 +39,24 @@ class _Layout:
 
 
 def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
-    """A Column on the CPU from chunks of one integer-like Arrow type; `name` is for the error message.
+    """A Column on the CPU from chunks of integer-like Arrow types; `name` is for the error message.
 
     Raises ExecutionError if a value is out of range for its logical type (a timestamp in coarse units).
     """
     num_rows = sum(len(chunk) for chunk in chunks)
-    layout = _layout(chunks[0].type) if chunks else _Layout(np.int8)
     validity = joined_validity(chunks)
-    raw_bounds = _bounds(chunks, layout)
-    minimum, maximum = (0, 0) if raw_bounds is None else map(layout.convert, raw_bounds)
-    if not _INT64.min <= minimum <= maximum <= _INT64.max:
-        if layout.multiply > 1:
-            raise ExecutionError(f'column "{name}" holds a value that is out of range for {data_type}')
-        values = _wide_values(chunks, layout, num_rows)
-        statistics = ColumnStatistics(minimum, maximum, estimate_distinct(values[:, 1], validity))
+    bounds = _bounds(name, chunks, data_type)
+    minimum, maximum = bounds or (0, 0)
+    if _fit_64_bits(minimum, maximum):
+        values = _narrow_values(chunks, num_rows, narrowest(minimum, maximum))
+        if validity is not None:
+            values[~validity] = minimum  # a safe index where a value is one
+        statistics = integer_statistics(values, validity, *(bounds or (None, None)))
     else:
-        values = _narrow_values(chunks, layout, num_rows, narrowest(minimum, maximum))
-    if validity is not None:
-        values[~validity] = (
-            split_words(minimum) if values.ndim == 2 else minimum
-        )  # a safe index where a value is one
-    if values.ndim == 1:
-        known = (None, None) if raw_bounds is None else (minimum, maximum)
-        statistics = integer_statistics(values, validity, *known)
+        values = _wide_values(chunks, num_rows)
+        if validity is not None:
+            values[~validity] = split_words(minimum)
+        statistics = ColumnStatistics(minimum, maximum, estimate_distinct(values[:, 1], validity))
     return Column(
         data_type,
         num_rows,
@@ -69,6 +64,23 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
         None if validity is None else torch.from_numpy(validity),
         statistics=statistics,
     )
+
+
+def compact(name: str, chunk: pa.Array, data_type: DataType) -> pa.Array:
+    """The same storage values as the narrowest signed Arrow integers, or the chunk itself where 64 bits do not suffice.
+
+    Lets a reader keep the pieces of a long column small until all of them are there.
+    """
+    minimum, maximum = _bounds(name, [chunk], data_type) or (0, 0)
+    if not _fit_64_bits(minimum, maximum):
+        return chunk
+    values = _narrow_values([chunk], len(chunk), narrowest(minimum, maximum))
+    validity = validity_of(chunk)
+    return pa.array(values, mask=None if validity is None else ~validity)
+
+
+def _fit_64_bits(minimum: int, maximum: int) -> bool:
+    return _INT64.min <= minimum and maximum <= _INT64.max
 
 
 def narrowest(minimum: int, maximum: int) -> np.dtype[np.signedinteger]:
@@ -116,24 +128,27 @@ def _layout(arrow_type: pa.DataType) -> _Layout:
     return _Layout(arrow_type.to_pandas_dtype())
 
 
-def _blocks(chunks: Sequence[pa.Array], layout: _Layout) -> Iterator[tuple[AnyArray, BoolArray | None]]:
-    """(stored items [k] or [k, words], validity [k] or None) of consecutive blocks."""
+def _blocks(chunks: Sequence[pa.Array]) -> Iterator[tuple[AnyArray, BoolArray | None, _Layout]]:
+    """(stored items [k] or [k, words], validity [k] or None, what the items mean) of consecutive blocks."""
     for chunk in chunks:
+        layout = _layout(chunk.type)
         items = values_view(chunk, layout.dtype, layout.words)
         validity = validity_of(chunk)
         for start in range(0, len(chunk), BLOCK):
             stop = start + BLOCK
-            yield items[start:stop], None if validity is None else validity[start:stop]
+            yield items[start:stop], None if validity is None else validity[start:stop], layout
 
 
-def _bounds(chunks: Sequence[pa.Array], layout: _Layout) -> tuple[int, int] | None:
-    """Smallest and largest stored value among the valid ones, before conversion; None if there is none."""
+def _bounds(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> tuple[int, int] | None:
+    """Smallest and largest storage value among the valid ones; None if there is none."""
     lows, highs = [], []
-    for items, validity in _blocks(chunks, layout):
+    for items, validity, layout in _blocks(chunks):
         if validity is not None:
             items = items[validity]
         if len(items):
-            low, high = _block_bounds(items)
+            low, high = map(layout.convert, _block_bounds(items))
+            if layout.multiply > 1 and not _fit_64_bits(low, high):
+                raise ExecutionError(f'column "{name}" holds a value that is out of range for {data_type}')
             lows.append(low)
             highs.append(high)
     return (min(lows), max(highs)) if lows else None
@@ -153,10 +168,10 @@ def _block_bounds(items: AnyArray) -> tuple[int, int]:
     )
 
 
-def _narrow_values(chunks: Sequence[pa.Array], layout: _Layout, num_rows: int, dtype: DTypeLike) -> AnyArray:
+def _narrow_values(chunks: Sequence[pa.Array], num_rows: int, dtype: DTypeLike) -> AnyArray:
     values = np.empty(num_rows, dtype)
     position = 0
-    for items, _ in _blocks(chunks, layout):
+    for items, _, layout in _blocks(chunks):
         block = items if items.ndim == 1 else items[:, 0]
         if layout.multiply > 1:
             block = block.astype(np.int64) * layout.multiply
@@ -167,15 +182,17 @@ def _narrow_values(chunks: Sequence[pa.Array], layout: _Layout, num_rows: int, d
     return values
 
 
-def _wide_values(chunks: Sequence[pa.Array], layout: _Layout, num_rows: int) -> AnyArray:
+def _wide_values(chunks: Sequence[pa.Array], num_rows: int) -> AnyArray:
     """int64 [n, 2], high word first, where Arrow has the low word first."""
     values = np.empty((num_rows, 2), np.int64)
     position = 0
-    for items, _ in _blocks(chunks, layout):
+    for items, _, _ in _blocks(chunks):
         part = values[position : position + len(items)]
-        if items.ndim == 1:  # unsigned 64-bit integers
+        if items.ndim == 2:
+            part[:, 0], part[:, 1] = items[:, 1], items[:, 0]
+        elif items.dtype == np.uint64:
             part[:, 0], part[:, 1] = 0, items.view(np.int64)
         else:
-            part[:, 0], part[:, 1] = items[:, 1], items[:, 0]
+            part[:, 0], part[:, 1] = items >> 63, items
         position += len(items)
     return values

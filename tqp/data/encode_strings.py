@@ -27,7 +27,8 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
     """A Column on the CPU from string or binary arrays of any kind (all of one type), dictionary arrays included."""
     num_rows = sum(len(chunk) for chunk in chunks)
     if num_rows and pa.types.is_dictionary(chunks[0].type):
-        column = _dictionary_column(name, chunks, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
+        cleaned = [_clean_dictionary(chunk) for chunk in chunks]
+        column = _dictionary_column(name, cleaned, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
         if column is not None:
             return column
         chunks = [_as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
@@ -62,8 +63,11 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
 def _dictionary_column(
     name: str, chunks: Sequence[pa.Array], data_type: DataType, limit: int
 ) -> Column | None:
-    """The column of dictionary arrays with one sorted dictionary of the entries in use; None if those exceed `limit`."""
-    chunks = pa.chunked_array([_clean_dictionary(chunk) for chunk in chunks]).unify_dictionaries().chunks
+    """The column of clean dictionary arrays (see `_clean_dictionary`) with one sorted dictionary of the entries in use.
+
+    None if those are more than `limit`.
+    """
+    chunks = pa.chunked_array(chunks).unify_dictionaries().chunks
     dictionary = chunks[0].dictionary
     validity = joined_validity(chunks)
     used = np.zeros(len(dictionary), np.bool_)

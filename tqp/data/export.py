@@ -8,11 +8,14 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.data.arrow_buffers import AnyArray, BoolArray
+from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
 from tqp.data.column import Column, Table
 from tqp.data.string_buffers import string_array
 
+_DAYS_PER_MONTH = 30
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_MAX_DAYS = np.iinfo(np.int64).max // _MICROSECONDS_PER_DAY - 1
 _WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
 _INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
@@ -35,7 +38,7 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
         return string_array(column, validity)
     assert column.values is not None
     values = column.values.detach().cpu()
-    bitmap = None if validity is None else _bitmap(validity)
+    bitmap = pack_bits(validity)
     arrow_type = arrow_type_of(data_type)
     if data_type.kind is TypeKind.ARRAY:
         elements = pa.Array.from_buffers(
@@ -43,7 +46,7 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
         )
         return pa.Array.from_buffers(arrow_type, num_rows, [bitmap], children=[elements])
     if data_type.kind is TypeKind.BOOLEAN:
-        data = _bitmap(values.numpy())
+        data = pack_bits(values.numpy())
     elif data_type.kind is TypeKind.INTERVAL:
         data = _buffer(_intervals(name, values, validity))
     elif data_type.kind in _WIDE_KINDS:
@@ -51,10 +54,6 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     else:
         data = _buffer(_fixed_width(values, data_type, arrow_type))
     return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
-
-
-def _bitmap(bits: BoolArray) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(bits, bitorder="little"))
 
 
 def _buffer(values: AnyArray) -> pa.Buffer:
@@ -95,3 +94,23 @@ def _intervals(name: str, values: Tensor, validity: BoolArray | None) -> AnyArra
     result["months"], result["days"] = items[:, 0], items[:, 1]
     result["nanoseconds"] = items[:, 2] * 1_000
     return result
+
+
+def interval_microseconds(name: str, column: Column) -> AnyArray:
+    """INTERVAL values as int64 [n] microseconds for libraries that know no months, a month being 30 days as in DuckDB.
+
+    Raises ExecutionError naming the column where 64 bits do not suffice.
+    """
+    assert column.values is not None
+    months, days, microseconds = column.values.cpu().numpy().T
+    total_days = months * _DAYS_PER_MONTH + days
+    if np.any(np.abs(total_days) + np.abs(microseconds // _MICROSECONDS_PER_DAY) > _MAX_DAYS):
+        raise ExecutionError(f'column "{name}": an interval is too long to count its microseconds in 64 bits')
+    result: AnyArray = total_days * _MICROSECONDS_PER_DAY + microseconds
+    return result
+
+
+def interval_to_duration(name: str, column: Column) -> pa.Array:
+    """An INTERVAL column as Arrow durations in microseconds; see `interval_microseconds`."""
+    mask = None if column.validity is None else ~column.validity.cpu().numpy()
+    return pa.array(interval_microseconds(name, column), pa.duration("us"), mask=mask)

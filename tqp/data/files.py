@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,8 @@ from tqp.core.errors import BindError, Error, ExecutionError
 from tqp.data.arrow_types import data_type_of
 from tqp.data.column import Column
 from tqp.data.csv_files import read_csv
-from tqp.data.encode import encode_column
+from tqp.data.encode import encode_chunks
+from tqp.data.encode_integers import compact
 from tqp.data.frames import ArrowSource
 from tqp.data.source_base import Source
 
@@ -53,21 +55,32 @@ def file_source(name: str, paths: Any, device: torch.device) -> Source:
     return ArrowSource(name, _concatenated(files, tables), device)
 
 
+@dataclass(frozen=True, slots=True)
+class _ParquetFile:
+    path: str
+    metadata: pq.FileMetaData
+    stamp: tuple[int, int]  # size and time of change when it was registered
+
+    @staticmethod
+    def open(path: str) -> _ParquetFile:
+        with reading(path):
+            return _ParquetFile(path, pq.read_metadata(path), _stamp(path))
+
+    def leaf(self, column: str) -> int:
+        """The position of a flat column among the file's leaf columns."""
+        schema = self.metadata.schema
+        return next(index for index in range(len(schema)) if schema.column(index).path == column)
+
+
 class ParquetSource(Source):
     """Parquet files of one schema. Rows and types come from the metadata; a column is read when first touched."""
 
-    def __init__(self, name: str, files: Sequence[str], device: torch.device) -> None:
-        self._files: list[tuple[str, pq.FileMetaData]] = []
-        self._num_rows = 0
-        for file in files:
-            with reading(file):
-                metadata = pq.read_metadata(file)
-                schema = metadata.schema.to_arrow_schema()
-            if not self._files:
-                self._schema = schema
-            _check_schema(file, schema, files[0], self._schema)
-            self._files.append((file, metadata))
-            self._num_rows += metadata.num_rows
+    def __init__(self, name: str, paths: Sequence[str], device: torch.device) -> None:
+        self._files = [_ParquetFile.open(path) for path in paths]
+        self._num_rows: int = sum(file.metadata.num_rows for file in self._files)
+        self._schema: pa.Schema = self._files[0].metadata.schema.to_arrow_schema()
+        for file in self._files[1:]:
+            _check_schema(file.path, file.metadata.schema.to_arrow_schema(), paths[0], self._schema)
         super().__init__(name, self._schema.names, device)
 
     @property
@@ -78,44 +91,43 @@ class ParquetSource(Source):
         return data_type_of(self._schema.field(position).type, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
-        field = self._schema.field(position)
-        data_type = data_type_of(field.type, self.column_names[position])
-        as_dictionary = data_type.is_string and self._all_dictionary(field.name)
+        data_type = self._type_at(position)
+        column = self._schema.field(position).name
         chunks: list[pa.Array] = []
-        for file, metadata in self._files:
-            with reading(file):
-                chunks += _read_column(file, metadata.num_row_groups, field.name, as_dictionary)
-        if sum(len(chunk) for chunk in chunks) != self._num_rows:
-            raise ExecutionError(
-                f'cannot read table "{self.name}": its files have changed since it was registered; register it again'
+        as_dictionary = data_type.is_string and self._is_dictionary_encoded(column)
+        for file in self._files:
+            for chunk in _read_column(file, column, as_dictionary):
+                chunks.append(compact(column, chunk, data_type) if data_type.is_integer_like else chunk)
+        return encode_chunks(self.column_names[position], chunks, data_type, self.device)
+
+    def _is_dictionary_encoded(self, column: str) -> bool:
+        """Whether the files hold (nearly) all of a string column as codes, which are quick to read as such."""
+        num_bytes: int = 0
+        for file in self._files:
+            leaf = file.leaf(column)
+            num_bytes += sum(
+                file.metadata.row_group(group).column(leaf).total_uncompressed_size
+                for group in range(file.metadata.num_row_groups)
             )
-        arrow_type = chunks[0].type if chunks else field.type
-        column = pa.chunked_array([_same_type(chunk, arrow_type) for chunk in chunks], arrow_type)
-        return encode_column(self.column_names[position], column, self.device)
-
-    def _all_dictionary(self, column: str) -> bool:
-        """Whether reading the column as a dictionary saves work in every file; asking the metadata is cheap."""
-        num_bytes = num_rows = 0
-        for _, metadata in self._files:
-            for group in range(metadata.num_row_groups):
-                row_group = metadata.row_group(group)
-                for index in range(row_group.num_columns):
-                    chunk = row_group.column(index)
-                    if chunk.path_in_schema == column:
-                        num_bytes += chunk.total_uncompressed_size
-                        num_rows += chunk.num_values
-        return num_bytes < _DICTIONARY_BYTES_PER_ROW * num_rows
+        return num_bytes < _DICTIONARY_BYTES_PER_ROW * self._num_rows
 
 
-def _read_column(file: str, num_row_groups: int, column: str, as_dictionary: bool) -> list[pa.Array]:
+def _read_column(file: _ParquetFile, column: str, as_dictionary: bool) -> Iterator[pa.Array]:
     """The chunks of one column, a row group at a time, on this thread: other columns are read beside it."""
-    chunks: list[pa.Array] = []
-    with pq.ParquetFile(
-        file, read_dictionary=[column] if as_dictionary else None, pre_buffer=False
-    ) as parquet:
-        for group in range(num_row_groups):
-            chunks += parquet.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
-    return chunks
+    with reading(file.path):
+        if _stamp(file.path) != file.stamp:
+            raise ExecutionError(
+                f"cannot read {file.path}: it has changed since it was registered; register it again"
+            )
+        dictionaries = [column] if as_dictionary else None
+        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=dictionaries) as parquet:
+            for group in range(file.metadata.num_row_groups):
+                yield from parquet.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager
@@ -179,10 +191,6 @@ def _check_schema(file: str, schema: pa.Schema, first_file: str, first_schema: p
             raise ExecutionError(
                 f'cannot read {file}: its column "{field.name}" is {field.type}, but {expected.type} in {first_file}'
             )
-
-
-def _same_type(chunk: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    return chunk if chunk.type == arrow_type else chunk.cast(arrow_type)
 
 
 def _read_ipc(file: str) -> pa.Table:

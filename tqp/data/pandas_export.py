@@ -8,13 +8,10 @@ import numpy as np
 import pandas
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
-from tqp.data.export import column_to_arrow
+from tqp.data.export import column_to_arrow, interval_microseconds
 from tqp.data.python_values import python_values
 from tqp.data.tensor_export import decimal_to_double
-
-_DAYS_PER_MONTH = 30
 
 
 def column_to_pandas(name: str, column: Column) -> Any:
@@ -65,10 +62,7 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
         case TypeKind.DATE:
             return values.astype(np.int64) * 86_400_000_000, "us"
         case TypeKind.INTERVAL:
-            days = values[:, 0] * _DAYS_PER_MONTH + values[:, 1]
-            if np.any(np.abs(days) > 100_000_000):
-                raise ExecutionError(f'column "{name}": an interval is too long for pandas')
-            return days * 86_400_000_000 + values[:, 2], "us"
+            return interval_microseconds(name, column), "us"
         case TypeKind.TIMESTAMP_S:
             return values.astype(np.int64), "s"
         case TypeKind.TIMESTAMP_MS:

@@ -10,10 +10,11 @@ import torch
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow
+from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow, pack_bits
 from tqp.data.column import Column
 from tqp.data.strings import Strings
 
+_MIN_SHARED_ROWS = 1_000
 _INT32_MAX = 2**31 - 1
 #: Windows of a byte buffer that a string view can point into start every 1 GiB and overlap, as its offset is an int32.
 _WINDOW = 2**30
@@ -57,7 +58,9 @@ def string_array(column: Column, validity: BoolArray | None) -> pa.Array:
         pool = Strings(pool.starts[codes], lengths, pool.data)
     if validity is not None:
         pool = pool._replace(lengths=pool.lengths * torch.from_numpy(validity))
-    array = _binary_view(pool, validity, as_text)
+    array = _adjacent_strings(pool, validity, as_text)
+    if array is None:
+        array = _binary_view(pool, validity, as_text)
     return _narrowed(array, as_text, int(pool.lengths.sum()))
 
 
@@ -68,6 +71,22 @@ _LARGE = {True: pa.large_string(), False: pa.large_binary()}
 def _narrowed(array: pa.Array, as_text: bool, num_bytes: int) -> pa.Array:
     """With 32-bit offsets if the bytes allow it."""
     return array.cast((_SMALL if num_bytes <= _INT32_MAX else _LARGE)[as_text])
+
+
+def _adjacent_strings(pool: Strings, validity: BoolArray | None, as_text: bool) -> pa.Array | None:
+    """An array over the same bytes if each string follows the one before, as in a column that went through unchanged.
+
+    None otherwise, and for short columns, which should not keep a long buffer alive.
+    """
+    if pool.num_rows < _MIN_SHARED_ROWS:
+        return None
+    offsets = torch.empty(pool.num_rows + 1, dtype=torch.int64)
+    torch.add(pool.starts, pool.lengths, out=offsets[1:])
+    offsets[0] = pool.starts[0]
+    if not torch.equal(offsets[:-1], pool.starts):
+        return None
+    buffers = [pack_bits(validity), pa.py_buffer(offsets.numpy()), pa.py_buffer(pool.data.numpy())]
+    return pa.Array.from_buffers(_LARGE[as_text], pool.num_rows, buffers)
 
 
 def _binary_view(strings: Strings, validity: BoolArray | None, as_text: bool) -> pa.Array:
@@ -84,9 +103,8 @@ def _binary_view(strings: Strings, validity: BoolArray | None, as_text: bool) ->
     views[long_rows, 2] = starts[long_rows] // _WINDOW
     views[long_rows, 3] = starts[long_rows] % _WINDOW
     windows = [pa.py_buffer(data[at : at + 2 * _WINDOW - 1]) for at in range(0, len(data), _WINDOW)]
-    bitmap = None if validity is None else pa.py_buffer(np.packbits(validity, bitorder="little"))
     arrow_type = pa.string_view() if as_text else pa.binary_view()
-    return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, pa.py_buffer(views), *windows])
+    return pa.Array.from_buffers(arrow_type, num_rows, [pack_bits(validity), pa.py_buffer(views), *windows])
 
 
 def _fill_prefixes(

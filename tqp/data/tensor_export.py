@@ -10,6 +10,7 @@ from torch import Tensor
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column
+from tqp.data.devices import column_tensors
 from tqp.data.encode_strings import dictionary_codes
 from tqp.data.export import column_to_arrow
 
@@ -50,9 +51,7 @@ def column_tensor(
                 f'column "{name}" is {data_type}, which has no tensor form; leave it out of the query or call'
                 ' to_torch(strings="codes")'
             )
-        device = (
-            column.values if column.pool is None or column.values is not None else column.pool.starts
-        ).device  # type: ignore[union-attr]
+        device = column_tensors(column)[0].device
         return dictionary_codes(name, column_to_arrow(name, column)).to(device)
     assert column.values is not None
     if data_type.is_decimal and decimals == "float":
