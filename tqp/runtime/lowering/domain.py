@@ -27,7 +27,7 @@ _MAX_INTEGER_DOMAIN = 1 << 16
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
-_NULL_PROPAGATING = _COMPARISONS | {"not", "add", "subtract", "multiply", "negate"}
+NULL_PROPAGATING = _COMPARISONS | {"not", "add", "subtract", "multiply", "negate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
                     costly = True
                 elif (
                     isinstance(node, Call)
-                    and node.function not in _NULL_PROPAGATING
+                    and node.function not in NULL_PROPAGATING
                     or isinstance(node, Cast)
                     and not (node.data_type.is_float or node.data_type.is_decimal)
                 ):
@@ -106,7 +106,7 @@ def _kernel(node: Call | Cast) -> Kernel | None:
         if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
             return None
         return resolve_cast(source, target, node.is_try)
-    if node.function in _NULL_PROPAGATING or node.function in (
+    if node.function in NULL_PROPAGATING or node.function in (
         "is_null",
         "is_distinct_from",
         "is_not_distinct_from",

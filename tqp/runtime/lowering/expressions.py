@@ -18,7 +18,7 @@ from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
 from tqp.planner.value_ranges import value_range
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
-from tqp.runtime.lowering.domain import domain_of, lower_over_domain
+from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast
@@ -189,6 +189,8 @@ class ExpressionLowering:
             return self._lower_connective(call)
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
+        if function in NULL_PROPAGATING and any(value.is_constant and value.constant is None for value in arguments):
+            return _literal_value(None, call.data_type)
         if function in COMPARISONS:
             return lower_comparison(self, function, arguments[0], arguments[1])
         match function:

@@ -116,7 +116,7 @@ def range_of(value: Value) -> Range:
 def wide_node(lowering: ExpressionLowering, value: Value) -> Node:
     """The value as int64 [n, 2]; a literal as [1, 2]."""
     if value.is_constant:
-        return lowering.constant(value)
+        return lowering.constant(replace(value, layout=replace(value.layout, form=Form.WIDE, dtype=torch.int64)))
     assert value.node is not None
     if value.layout.form is Form.WIDE:
         return value.node
