@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators.rows import row_indices
-from tqp.operators.string_layout import from_arrow, from_list, take, to_arrow_binary
+from tqp.operators.string_layout import from_arrow, from_list, take, to_arrow_binary, to_list
 from tqp.operators.string_rank import rank
 from tqp.operators.string_words import WORD, step_width, words
 
@@ -22,6 +22,10 @@ def _signed(value: int) -> int:
 _SCRAMBLE = _signed(0x9E3779B97F4A7C15)
 _BASE = 0xD1342543DE82EF95
 _FINISH = _signed(0xBF58476D1CE4E5B9)
+
+
+#: Rows looked at to tell whether a column repeats its values.
+_SAMPLE_ROWS = 512
 
 
 def hash64(strings: Strings) -> Tensor:
@@ -65,7 +69,7 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     """
     if strings.num_rows == 0:
         return torch.zeros_like(strings.starts), strings
-    if strings.starts.device.type == "cpu":
+    if strings.starts.device.type == "cpu" and not _is_mostly_distinct(strings):
         return _factorize_on_host(strings, validity)
     if validity is None:
         codes = rank(strings)
@@ -84,6 +88,15 @@ def _representatives(strings: Strings, codes: Tensor) -> Strings:
     rows = torch.empty(int(codes.max()) + 1, dtype=torch.int64, device=codes.device)
     rows.scatter_(0, codes, torch.arange(codes.shape[0], device=codes.device))
     return take(strings, rows)
+
+
+def _is_mostly_distinct(strings: Strings) -> bool:
+    """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
+    if strings.num_rows < 8 * _SAMPLE_ROWS:
+        return False
+    sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
+    values = to_list(sample)
+    return len(set(values)) > 0.9 * len(values)
 
 
 def _factorize_on_host(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings]:

@@ -20,7 +20,7 @@ from tqp.operators.string_search import (
     contains_word,
     ends_with_word,
     first_occurrences,
-    rarest_word,
+    much_rarer_word,
     starts_with_word,
 )
 from tqp.operators.string_transform import lower
@@ -115,8 +115,8 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
         current = take(strings, rows)
         shorter = current.lengths - (len(prefix) + len(suffix))
         current = Strings(current.starts + len(prefix), shorter, current.data)
-    # Rows without the rarest word drop out first; then the words in order, each as far left as it can be.
-    rarest = rarest_word(current, inner)
+    # Rows without a rare word drop out first; then the words in order, each as far left as it can be.
+    rarest = much_rarer_word(current, inner)
     if rarest > 0:
         kept, _ = first_occurrences(current, inner[rarest])
         rows = _compose(rows, kept)

@@ -22,13 +22,15 @@ def rank(strings: Strings) -> Tensor:
         return position
     rows: Tensor | None = None  # the rows still tied with another, None for all
     current = strings
+    is_one_group = True
     offset = 0
     while current.num_rows:
         group = position if rows is None else torch.index_select(position, 0, rows)
         word = words(current, offset)
         offset += WORD
         if not torch.equal(word[:-1], word[1:]):
-            group, tied = _split(group, order_key(word))
+            group, tied = _split(group, order_key(word), is_one_group)
+            is_one_group = False
             if rows is None:
                 position = group
             else:
@@ -51,15 +53,18 @@ def _has_nul_ties(strings: Strings, position: Tensor) -> bool:
     return not torch.equal(torch.index_select(length, 0, position), strings.lengths)
 
 
-def _split(group: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+def _split(group: Tensor, key: Tensor, is_one_group: bool = False) -> tuple[Tensor, Tensor]:
     """Split groups by `key`. A group's number is the count of rows in lower groups.
 
     Returns the new group of each row, int64 [n], and whether another row shares it, bool [n].
     """
-    sorted_key, by_key = key.sort(stable=True)
-    sorted_group, by_group = torch.index_select(group, 0, by_key).sort(stable=True)
-    order = torch.index_select(by_key, 0, by_group)
-    sorted_key = torch.index_select(sorted_key, 0, by_group)
+    sorted_key, order = key.sort(stable=True)
+    if is_one_group:
+        sorted_group = group
+    else:
+        sorted_group, by_group = torch.index_select(group, 0, order).sort(stable=True)
+        order = torch.index_select(order, 0, by_group)
+        sorted_key = torch.index_select(sorted_key, 0, by_group)
     here = torch.arange(group.shape[0], device=group.device)
     new_group = torch.ones_like(order, dtype=torch.bool)
     new_group[1:] = sorted_group[1:] != sorted_group[:-1]

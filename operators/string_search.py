@@ -16,6 +16,9 @@ from tqp.operators.string_words import WORD, words
 #: Bytes looked at in one step of a search, so that its masks stay in the cache.
 _BLOCK = 1 << 18
 
+#: A later word of a pattern is looked for first if its rarest byte is this many times as rare as the first word's.
+_MUCH_RARER = 8
+
 
 def starts_with_word(strings: Strings, word: bytes) -> Tensor:
     """Whether each row starts with `word`: bool [n]."""
@@ -57,29 +60,47 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     device = strings.starts.device
     if not word or strings.num_rows == 0:
         return torch.arange(strings.num_rows, device=device), torch.zeros_like(strings.starts)
-    rows, offsets = occurrences(strings, word)
-    first = torch.ones_like(rows, dtype=torch.bool)
-    torch.ne(rows[1:], rows[:-1], out=first[1:])
-    kept = row_indices(first)
+    strings = ordered(strings)
+    hits = _scan_span(strings, word)
+    if hits.shape[0] >= strings.num_rows:
+        # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
+        first = torch.searchsorted(hits, strings.starts).clamp_(max=hits.shape[0] - 1)
+        offsets = torch.index_select(hits, 0, first).sub_(strings.starts)
+        rows = row_indices((offsets >= 0) & (offsets + len(word) <= strings.lengths))
+        return rows, torch.index_select(offsets, 0, rows)
+    rows, offsets = _hits_in_rows(strings, hits, len(word))
+    is_first = torch.ones_like(rows, dtype=torch.bool)
+    torch.ne(rows[1:], rows[:-1], out=is_first[1:])
+    kept = row_indices(is_first)
     return torch.index_select(rows, 0, kept), torch.index_select(offsets, 0, kept)
 
 
 def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
-    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m]."""
+    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m].
+
+    At least one row.
+    """
     strings = ordered(strings)
-    low = int(strings.starts[0])
-    span = strings.data[low : int(strings.starts[-1] + strings.lengths[-1])]
-    if span.device.type == "cpu":
-        hits = torch.from_numpy(_scan_on_host(span.numpy(), word))
-    else:
-        hits = _scan(span, word)
-    hits += low
+    return _hits_in_rows(strings, _scan_span(strings, word), len(word))
+
+
+def _hits_in_rows(strings: Strings, hits: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Row of each hit (offsets into the bytes of ordered rows) and offset in it, without those that leave their row."""
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
-    inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
+    inside = row_indices(offsets + length <= torch.index_select(strings.lengths, 0, rows))
     if inside.shape[0] < rows.shape[0]:
         rows, offsets = torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
     return rows, offsets
+
+
+def _scan_span(strings: Strings, word: bytes) -> Tensor:
+    """Where in `data` the word stands between the first and the last byte of ordered rows: int64, ascending."""
+    low = int(strings.starts[0])
+    span = strings.data[low : int(strings.starts[-1] + strings.lengths[-1])]
+    on_host = span.device.type == "cpu"
+    hits = torch.from_numpy(_scan_on_host(span.numpy(), word)) if on_host else _scan(span, word)
+    return hits.add_(low)
 
 
 def _scan(span: Tensor, word: bytes) -> Tensor:
@@ -125,12 +146,14 @@ def by_rarity(span: npt.NDArray[np.uint8], word: bytes) -> list[int]:
     return sorted(range(len(word)), key=lambda offset: (counts[word[offset]], offset))
 
 
-def rarest_word(strings: Strings, candidates: list[bytes]) -> int:
-    """Index of the word that is likely to occur in the fewest rows."""
+def much_rarer_word(strings: Strings, candidates: list[bytes]) -> int:
+    """Index of the word to look for first: one that likely occurs in far fewer rows than the first, else 0."""
     if len(candidates) == 1 or strings.starts.device.type != "cpu" or strings.num_rows == 0:
         return 0
     counts = _byte_counts(strings.data[int(strings.starts[0]) :].numpy())
-    return min(range(len(candidates)), key=lambda index: min(counts[byte] for byte in candidates[index]))
+    rarities = [min(int(counts[byte]) for byte in candidate) for candidate in candidates]
+    rarest = min(range(len(candidates)), key=rarities.__getitem__)
+    return rarest if rarities[rarest] * _MUCH_RARER < rarities[0] else 0
 
 
 def _byte_counts(span: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
