@@ -15,7 +15,6 @@ from tqp.planner.expressions import Expression, Literal
 from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
     ANY_DECIMAL,
-    SourceLiteral,
     common_decimal,
     implicit_cast_cost,
     product_of_decimals,
@@ -91,10 +90,6 @@ def canonical_functions() -> frozenset[str]:
 
 def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:
     """Choose the overload whose casts cost least. Raises NoOverloadError."""
-    fixed = any(
-        not isinstance(argument, SourceLiteral) and argument.data_type.kind is not TypeKind.NULL
-        for argument in arguments
-    )
     best: list[Overload] = []
     best_cost: int | None = None
     for overload in overloads:
@@ -104,9 +99,7 @@ def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> R
         for argument, parameter in zip(arguments, overload.parameters):
             if isinstance(parameter, str):
                 continue
-            # among literals alone, whole numbers are what they look like: 1 + 1 is an INTEGER
-            bends = fixed or argument.data_type.kind is TypeKind.VARCHAR
-            step = implicit_cast_cost(argument, parameter, literals_bend=bends)
+            step = implicit_cast_cost(argument, parameter)
             if step is None:
                 break
             cost += step
@@ -117,9 +110,8 @@ def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> R
                 best.append(overload)
     if not best:
         raise NoOverloadError([describe(each) for each in overloads])
-    if len(best) > 1:
-        if any(argument.data_type.kind is not TypeKind.NULL for argument in arguments):
-            raise NoOverloadError([describe(each) for each in best], ambiguous=True)
+    if len(best) > 1 and any(argument.data_type.kind is not TypeKind.NULL for argument in arguments):
+        raise NoOverloadError([describe(each) for each in best], ambiguous=True)
     return _finish(best[0], arguments)
 
 
@@ -210,7 +202,17 @@ _SCALARS: dict[str, tuple[Overload, ...]] = {}
 _AGGREGATES: dict[str, tuple[Overload, ...]] = {}
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind if kind is not TypeKind.ARRAY}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_INTEGERS = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT".split()
+_INTEGERS = [
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+]
 
 
 def _overloads(

@@ -55,7 +55,7 @@ def unit_name(text: str) -> str | None:
     return _UNIT_SPELLINGS.get(text.lower())
 
 
-def interval_of(unit: str, count: int | float) -> tuple[int, int, int]:
+def interval_of(unit: str, count: float) -> tuple[int, int, int]:
     """`count` units as (months, days, microseconds); raises ExecutionError where that overflows."""
     months, days, micros = _INTERVAL_UNITS[unit]
     interval = (months * int(count), days * int(count), round(micros * count) if micros else 0)
@@ -173,9 +173,7 @@ def _parse(text: str, target: DataType) -> Any:
     elif target.is_float:
         result = _parse_float(stripped, target)
     elif target.kind is TypeKind.BOOLEAN:
-        result = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(
-            stripped.lower()
-        )
+        result = _BOOLEANS.get(stripped.lower())
     elif target.kind is TypeKind.DATE:
         result = _parse_date(stripped)
     elif target.is_timestamp:
@@ -197,11 +195,19 @@ def _hint(target: DataType) -> str:
     return ""
 
 
-_NUMBER = re.compile(r"([+-]?)(\d[\d_]*)?(?:\.(\d*))?(?:[eE]([+-]?\d+))?")
+_BOOLEANS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+_NUMBER = re.compile(r"([+-]?)(\d+(?:_\d+)*)?(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
+_RADIX = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+")
 
 
 def _parse_whole(text: str, target: DataType) -> int | None:
     match = _NUMBER.fullmatch(text)
+    if target.is_integer and _RADIX.fullmatch(text):
+        value = int(text, 0)
+        return value if value <= target.bounds[1] else None
     if match is None or not (match[2] or match[3]):
         return None
     whole_digits, fraction = (match[2] or "").replace("_", ""), match[3] or ""
@@ -224,8 +230,8 @@ def _parse_float(text: str, target: DataType) -> Any:
     return NotImplemented if target.kind is TypeKind.FLOAT and not _is_float32(number) else number
 
 
-_DATE = re.compile(r"(\d{1,4})([-/ \\])(\d{1,2})\2(\d{1,2})")
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9})\d*)?)?")
+_DATE = re.compile(r"(\d{1,4})([-/ \\])(\d{1,2})\2(\d{1,2})", re.ASCII)
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9})\d*)?)?", re.ASCII)
 _ZONE = re.compile(r"\s*(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)")
 
 
@@ -248,10 +254,10 @@ def _parse_clock(text: str) -> tuple[int, int] | None:
     if match is None:
         return None
     hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
-    if hour > 23 or minute > 59 or second > 59:
+    nanos = ((hour * 60 + minute) * 60 + second) * 10**9 + int((match[4] or "").ljust(9, "0"))
+    if minute > 59 or second > 59 or nanos > 86_400 * 10**9:
         return None
-    nanos = int((match[4] or "").ljust(9, "0"))
-    return ((hour * 60 + minute) * 60 + second) * 10**9 + nanos, match.end()
+    return nanos, match.end()
 
 
 def _parse_time(text: str) -> Any:
@@ -268,7 +274,7 @@ def _parse_timestamp(text: str, target: DataType) -> Any:
     day = _parse_date(match[0])
     if not isinstance(day, int):
         return day
-    rest = text[match.end() :].lstrip("T").strip()
+    rest = re.sub(r"\AT(?=\d)", "", text[match.end() :]).strip()
     nanos = 0
     if rest:
         clock = _parse_clock(rest)
@@ -280,7 +286,7 @@ def _parse_timestamp(text: str, target: DataType) -> Any:
             zone = _ZONE.fullmatch(zone_text)
             if zone is None:
                 return NotImplemented
-            if zone[2]:
+            if zone[2] and target.kind is TypeKind.TIMESTAMP_TZ:  # a plain TIMESTAMP is what the clock shows
                 offset = (int(zone[3]) * 60 + int(zone[4] or 0)) * 60 * 10**9
                 nanos += -offset if zone[2] == "+" else offset
         elif target.kind is TypeKind.TIMESTAMP_TZ:
@@ -304,7 +310,7 @@ def parse_interval(text: str) -> Any:
         if part is None:
             clock = _INTERVAL_CLOCK.fullmatch(text, position)
             if clock is None:
-                return NotImplemented if found or "ago" in text.lower() else None
+                return NotImplemented if found or text.isdigit() or "ago" in text.lower() else None
             seconds = (int(clock[2]) * 60 + int(clock[3])) * 60 + int(clock[4] or 0)
             step = seconds * 1_000_000 + int((clock[5] or "").ljust(6, "0"))
             micros += -step if clock[1] == "-" else step

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, ClassVar
 from typing import Literal as OneOf
 
 from sqlglot import errors, exp
@@ -24,18 +25,48 @@ ExplainMode = OneOf["plan", "analyze"] | None
 _FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION", "TRIM")
 
 
+_UNITS = [
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "week",
+    "quarter",
+    "decade",
+    "century",
+    "millennium",
+]
+_INTERVAL_KEYWORDS = frozenset((*_UNITS, *(unit + "s" for unit in _UNITS), "centuries", "millennia"))
+
+
 def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
     """`?` with its position: the only thing that tells one from the next."""
     return exp.Placeholder().update_positions(parser._prev)
 
 
 class _Parser(DuckDBParser):
-    FUNCTIONS = {}
-    FUNCTION_PARSERS = {name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR}
-    PLACEHOLDER_PARSERS = {
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: _parse_placeholder,
     }
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """INTERVAL amount [unit]; a text with a unit inside is kept whole (sqlglot would drop what it cannot read)."""
+        complete = this.is_string and any(character.isalpha() for character in this.name)
+        unit = None
+        if not complete and self._curr is not None and self._curr.text.lower() in _INTERVAL_KEYWORDS:
+            unit = self._parse_var(any_token=True, upper=True)
+        if self._match_text_seq("TO"):
+            unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
+        return self.expression(exp.Interval(this=this, unit=unit))
 
 
 _DIALECT = DuckDB()

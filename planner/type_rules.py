@@ -23,7 +23,7 @@ from tqp.core.datatypes import (
 )
 from tqp.planner.expressions import Expression, Literal
 
-#: Decimals up to this many digits fit 64 bits; arithmetic on such stays there rather than widen (and checks instead).
+#: Decimals up to this many digits fit 64 bits; products of such stay there rather than widen (and are checked).
 _MAX_PRECISION_64 = 18
 
 
@@ -93,12 +93,14 @@ _TARGET_COST: dict[TypeKind, int] = {
 _DEFAULT_TARGET_COST = 110
 
 
-def implicit_cast_cost(argument: Expression, target: DataType, *, literals_bend: bool = True) -> int | None:
+def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     """What it costs to pass `argument` where `target` is wanted; 0 if it has that type, None if it may not be."""
     source = argument.data_type
-    if isinstance(argument, SourceLiteral) and literals_bend:
+    if isinstance(argument, SourceLiteral):
         if source.kind is TypeKind.VARCHAR:
             return 1 if target.kind is TypeKind.VARCHAR else 20
+        if source == target:
+            return 1
         if target.is_numeric and _fits(argument.value, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
     if source == target or (target == ANY_DECIMAL and source.is_decimal):
@@ -148,15 +150,12 @@ def common_decimal(types: Sequence[DataType]) -> DataType:
 
 
 def sum_of_decimals(types: Sequence[DataType]) -> tuple[DataType, DataType]:
-    """(operand type, result type) of + and -: one more digit, but 64-bit operands stay in 64 bits."""
+    """(operand type, result type) of + and -: one more digit."""
     operand = common_decimal(types)
     widest = max(decimal_for(each).precision for each in types)
-    precision = max(operand.precision, widest) + 1
-    if precision > _MAX_PRECISION_64 and widest <= _MAX_PRECISION_64:
-        precision = _MAX_PRECISION_64
-    precision = max(min(precision, MAX_DECIMAL_PRECISION), operand.scale)
+    precision = min(max(operand.precision, widest) + 1, MAX_DECIMAL_PRECISION)
     result = decimal(precision, operand.scale)
-    return (operand if operand.precision <= precision else result), result
+    return operand, result
 
 
 def product_of_decimals(left: DataType, right: DataType) -> DataType | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, INTEGER, INTERVAL, NULL, VARCHAR
+from tqp.core.datatypes import BIGINT, DOUBLE, INTERVAL, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner import functions
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
@@ -258,10 +258,32 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     return call
 
 
-_PART_NAMES = (
-    "year month day decade century millennium quarter week isodow isoyear yearweek era dow doy hour minute second "
-    "millisecond microsecond epoch julian timezone timezone_hour timezone_minute"
-).split()
+_PART_NAMES = [
+    "year",
+    "month",
+    "day",
+    "decade",
+    "century",
+    "millennium",
+    "quarter",
+    "week",
+    "isodow",
+    "isoyear",
+    "yearweek",
+    "era",
+    "dow",
+    "doy",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "epoch",
+    "julian",
+    "timezone",
+    "timezone_hour",
+    "timezone_minute",
+]
 _PART_SPELLINGS = {
     **{name: name for name in _PART_NAMES},
     **dict.fromkeys(("dayofweek", "weekday"), "dow"),
@@ -305,16 +327,14 @@ def to_interval_cast(context: BindContext, amount: Expression, span: Span | None
 
 def interval_from(context: BindContext, unit: str, amount: Expression, span: Span | None) -> Expression:
     """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
-    if isinstance(amount, Literal) and isinstance(amount.value, str):
+    if not amount.data_type.is_integer:
         amount = cast_to(context, amount, DOUBLE, span)
-    if isinstance(amount, Literal) and isinstance(amount.value, float):
-        fractional = unit in ("second", "millisecond")
-        amount = amount if fractional else Literal(math.trunc(amount.value), INTEGER)
-    elif not amount.data_type.is_integer:
-        amount = cast_to(context, amount, DOUBLE, span)
-        if unit not in ("second", "millisecond"):
-            amount = Call("trunc", (amount,), DOUBLE, span)
-            amount = cast_to(context, amount, BIGINT, span)
+        if unit in ("second", "millisecond"):
+            pass
+        elif isinstance(amount, Literal) and isinstance(amount.value, float):
+            amount = Literal(math.trunc(amount.value), BIGINT)
+        else:
+            amount = cast_to(context, Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
     return folded(context, Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
 
 

@@ -26,6 +26,7 @@ from tqp.planner.binder.coercion import (
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.literals import bind_number, bind_placeholder, bind_type
 from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import FALSE, TRUE, Call, Expression, InList, Literal
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import Span, head_span, span_of
@@ -67,6 +68,7 @@ class ExpressionBinder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return self._other(node)
+        check_understood(node)
         return handler(self, node)
 
     def bind_condition(self, node: exp.Expr) -> Expression:
@@ -156,7 +158,7 @@ class ExpressionBinder:
 
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
-        return calls.bind_operator(self, name, (node.left, node.right), span_of(node), sign)
+        return calls.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
 
     def _bit_not(self, node: exp.BitwiseNot) -> Expression:
         return calls.bind_operator(self, "~", (node.this,), span_of(node), "~")
@@ -220,12 +222,16 @@ class ExpressionBinder:
         span = span_of(node)
         operand, right = self.bind(node.this), node.expression
         if isinstance(right, exp.Null):
-            return folded(self.context, Call("is_null", (operand,), BOOLEAN, span))
-        if isinstance(right, exp.Boolean):
+            test = Call("is_null", (operand,), BOOLEAN, span)
+        elif isinstance(right, exp.Boolean):
             flag = condition_of(self.context, operand, "IS TRUE", span)
-            wanted = TRUE if right.this else FALSE
-            return folded(self.context, Call("is_not_distinct_from", (flag, wanted), BOOLEAN, span))
-        raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
+            test = Call("is_not_distinct_from", (flag, TRUE if right.this else FALSE), BOOLEAN, span)
+        else:
+            raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
+        result = folded(self.context, test)
+        return (
+            folded(self.context, Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
+        )
 
     def _between(self, node: exp.Between) -> Expression:
         span = span_of(node)
@@ -285,8 +291,7 @@ class ExpressionBinder:
         return unify(self.context, others, "an IN list", span)
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
-        function, negated = _LIKES[type(node)]
-        negated = negated or bool(node.args.get("negate"))
+        function = _LIKES[type(node)]
         right = node.expression
         if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
             raise UnsupportedError(
@@ -294,7 +299,9 @@ class ExpressionBinder:
             )
         arguments = (node.this, right) if escape is None else (node.this, right, escape)
         bound = calls.bind_operator(self, function, arguments, span_of(node), function.upper())
-        return Call("not", (bound,), BOOLEAN, span_of(node)) if negated else bound
+        if node.args.get("negate"):
+            return folded(self.context, Call("not", (bound,), BOOLEAN, span_of(node)))
+        return bound
 
     def _escape(self, node: exp.Escape) -> Expression:
         if type(node.this) not in _LIKES:
@@ -371,7 +378,7 @@ _COMPARISONS: dict[type, str] = {
     exp.NullSafeEQ: "is_not_distinct_from",
     exp.NullSafeNEQ: "is_distinct_from",
 }
-_LIKES: dict[type, tuple[str, bool]] = {exp.Like: ("like", False), exp.ILike: ("ilike", False)}
+_LIKES: dict[type, str] = {exp.Like: "like", exp.ILike: "ilike"}
 
 #: What SQL lets stand without parentheses and tqp has no value for.
 _BARE_WORDS = {

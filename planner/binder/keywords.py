@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-KEYWORDS = frozenset(
-    """
+_WORDS = """
 abort absolute access action add admin after aggregate all also alter always analyse analyze and anti any
 approx array as asc asof assertion assignment asymmetric at attach attribute authorization backward before
 begin between bigint binary bit boolean both by cache call called cascade cascaded case cast catalog
@@ -40,5 +39,5 @@ unique unknown unlisten unlogged unpack unpivot until update use user using vacu
 value values varchar variable variadic varying verbose version view views virtual volatile week weeks when
 where whitespace window with within without work wrapper write xml xmlattributes xmlconcat xmlelement
 xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable year years yes zone
-""".split()
-)
+"""
+KEYWORDS = frozenset(_WORDS.split())

@@ -10,6 +10,7 @@ from tqp.planner.binder.coercion import cast_to
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import Literal
 from tqp.planner.logical_plan import Limit, LogicalPlan
 from tqp.planner.parse import span_of
@@ -20,6 +21,9 @@ def bind_limit(context: BindContext, query: exp.Expr, plan: LogicalPlan, scope: 
     limit_node, offset_node = query.args.get("limit"), query.args.get("offset")
     if limit_node is None and offset_node is None:
         return plan
+    for node in (limit_node, offset_node):
+        if node is not None:
+            check_understood(node)
     limit = offset = None
     if isinstance(limit_node, exp.Fetch):
         options = limit_node.args.get("limit_options")
@@ -53,5 +57,5 @@ def _count(
         return None
     count = bound.value
     if not isinstance(count, int) or count < 0:
-        raise BindError(f"{clause} must not be negative, and is {count}", span)
+        raise BindError(f"{clause} must not be negative, and is {count!r}", span)
     return count

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tqp.planner.binder.keywords import KEYWORDS
+from tqp.planner.binder.literals import bind_type
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
 
@@ -26,8 +27,10 @@ def quoted(identifier: str) -> str:
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TYPE_AFTER = re.compile(r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)", re.IGNORECASE)
-_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)\s*\Z")
+_TYPE_AFTER = re.compile(
+    r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?", re.IGNORECASE
+)
+_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)()\s*\Z")
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -41,7 +44,22 @@ _TYPE_NAMES = {
     "interval": "INTERVAL",
 }
 _EXTRACT_KEYWORDS = {
-    **{part: part.upper() for part in "year month day hour minute second quarter week decade century millennium".split()},
+    **{
+        part: part.upper()
+        for part in [
+            "year",
+            "month",
+            "day",
+            "hour",
+            "minute",
+            "second",
+            "quarter",
+            "week",
+            "decade",
+            "century",
+            "millennium",
+        ]
+    },
     "millisecond": "MILLISECONDS",
     "microsecond": "MICROSECONDS",
 }
@@ -70,7 +88,6 @@ _INFIX: dict[type, str] = {
     exp.ILike: "~~*",
     exp.StartsWith: "^@",
 }
-_NEGATED_LIKE: dict[type, str] = {exp.Like: "!~~", exp.ILike: "!~~*"}
 _INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
 _AS_CALLS: dict[type, str] = {
     exp.RegexpLike: "regexp_matches",
@@ -105,20 +122,24 @@ class _Names:
         if node.args.get("is_string"):
             return "'" + node.name.replace("'", "''") + "'"
         span = head_span(node)
-        return self.query[span[0] : span[1]] if span else node.name
+        if span is not None:
+            return self.query[span[0] : span[1]]
+        return node.name.removeprefix("0")  # .5, which sqlglot makes 0.5
 
     def _infix(self, node: exp.Binary) -> str:
         sign = _INFIX[type(node)]
+        if node.args.get("negate"):
+            sign = "!" + sign
         right = node.expression
         if isinstance(right, (exp.Any, exp.All)):
             return self._quantified(node.this, sign, right)
         if isinstance(node, exp.Pow):
             gap = self._between(node)
             sign = "^" if "^" in gap else "**"
-        return f"({self.text(node.left)} {sign} {self.text(right)})"
+        return f"({self.text(node.this)} {sign} {self.text(right)})"
 
     def _between(self, node: exp.Binary) -> str:
-        left, right = span_of(node.left), span_of(node.right)
+        left, right = span_of(node.this), span_of(node.expression)
         return self.query[left[1] : right[0]] if left and right else ""
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
@@ -135,7 +156,9 @@ class _Names:
             return "SELECT"
         start = self.query.upper().rfind("SELECT", 0, span[0] + 6)
         written = self.query[start if start >= 0 else span[0] : span[1]]
-        return re.sub(r"\s+", " ", re.sub(r"(?i)\b(select|from|where)\b", lambda word: word[0].upper(), written))
+        return re.sub(
+            r"\s+", " ", re.sub(r"(?i)\b(select|from|where)\b", lambda word: word[0].upper(), written)
+        )
 
     def _connective(self, node: exp.Connector) -> str:
         parts: list[str] = []
@@ -155,11 +178,10 @@ class _Names:
         operand = node.this
         if isinstance(operand, exp.Is):
             return self._is(operand, negated=True)
-        if type(operand) in _NEGATED_LIKE:
-            return f"({self.text(operand.this)} {_NEGATED_LIKE[type(operand)]} {self.text(operand.expression)})"
         return f"(NOT {self.text(operand)})"
 
     def _is(self, node: exp.Is, negated: bool = False) -> str:
+        negated = negated or bool(node.args.get("negate"))
         operand = self.text(node.this)
         if isinstance(node.expression, exp.Null):
             return f"({operand} IS {'NOT ' if negated else ''}NULL)"
@@ -185,7 +207,8 @@ class _Names:
 
     def _escape(self, node: exp.Escape) -> str:
         name = "like_escape" if isinstance(node.this, exp.Like) else "ilike_escape"
-        return self._call(name, (node.this.this, node.this.expression, node.expression))
+        text = self._call(name, (node.this.this, node.this.expression, node.expression))
+        return f"(NOT {text})" if node.this.args.get("negate") else text
 
     def _case(self, node: exp.Case) -> str:
         subject = node.args.get("this")
@@ -207,37 +230,39 @@ class _Names:
 
     def _type(self, node: exp.Cast) -> str:
         target = node.args["to"]
-        written = self._written_type(node)
-        known = _TYPE_NAMES.get(written.lower())
-        sizes = ", ".join(parameter.name for parameter in target.expressions)
-        if target.this is exp.DType.DECIMAL:
-            span = span_of(target)
-            given = span is not None and span[1] <= len(self.query) and span[0] > (head_span(node) or (0, 0))[0]
-            return f"DECIMAL({sizes})" if given and sizes else "DECIMAL"
-        if target.this is exp.DType.TIMESTAMPTZ and written.lower() == "timestamp":
-            return "TIMESTAMP WITH TIME ZONE"
-        if target.this is exp.DType.TIMESTAMP and written.lower() in ("timestamp", ""):
-            return "TIMESTAMP"
-        if target.this is exp.DType.DOUBLE and re.search(r"(?i)double\s+precision", self.query):
+        match = self._written_type(node)
+        written, size = (match[1], match[2] or "") if match else ("", "")
+        lowered = written.lower()
+        if lowered in ("decimal", "numeric", "dec"):
+            return "DECIMAL" + re.sub(r"\s*,\s*", ", ", size)
+        if lowered == "timestamp":
+            return "TIMESTAMP" if target.this is not exp.DType.TIMESTAMPTZ else "TIMESTAMP WITH TIME ZONE"
+        if (
+            lowered == "double"
+            and self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
+        ):
             return "DOUBLE"
-        return known or written or str(target.sql("duckdb"))
+        known = _TYPE_NAMES.get(lowered)
+        return known + size if known else written or str(bind_type(target, None))
 
-    def _written_type(self, node: exp.Cast) -> str:
-        """The type's first word as the user wrote it: after `::` or AS, or before the literal."""
-        span = span_of(node.this)
+    def _written_type(self, node: exp.Cast) -> re.Match[str] | None:
+        """The type as the user wrote it: after `::` or AS (once for each cast on the way in), or before the literal."""
+        depth, inner = 0, node.this
+        while isinstance(inner, (exp.Cast, exp.Paren)):
+            depth += isinstance(inner, exp.Cast)
+            inner = inner.this
+        span = span_of(inner)
         if span is None:
-            return ""
+            return None
         after = _TYPE_AFTER.match(self.query, span[1])
-        if after:
-            return after[1]
-        before = _WORD_BEFORE.search(self.query[: span[0]].rstrip("("))
-        return before[1] if before else ""
+        for _ in range(depth if after else 0):
+            following = _TYPE_AFTER.match(self.query, after.end()) if after else None
+            after = following
+        return after or _WORD_BEFORE.search(self.query[: span[0]].rstrip("("))
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
         unit = node.args.get("unit")
-        if isinstance(node.this, exp.Literal) and head_span(node.this) is None:
-            amount = node.this.name  # INTERVAL 3 MONTH: sqlglot makes the number a text
         if unit is None:
             return f"CAST({amount} AS INTERVAL)"
         name = unit_name(unit.name) or unit.name.lower()
@@ -268,7 +293,9 @@ class _Names:
     def _extract(self, node: exp.Extract) -> str:
         part = node.this.name
         span = span_of(node.expression)
-        written = re.findall(r"(?is)extract\s*\(\s*('?)(\w+)'?\s+from\s*\Z", self.query[: span[0]] if span else "")
+        written = re.findall(
+            r"(?is)extract\s*\(\s*('?)(\w+)'?\s+from\s*\Z", self.query[: span[0]] if span else ""
+        )
         if written:
             quote, word = written[-1]
             known = None if quote else _EXTRACT_KEYWORDS.get(unit_name(word) or "")

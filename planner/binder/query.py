@@ -14,6 +14,7 @@ from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select_block import SelectBlock
 from tqp.planner.binder.set_operations import bind_set_operation
 from tqp.planner.binder.tables import bind_values
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.logical_plan import LogicalPlan
 from tqp.planner.parse import head_span, span_of
 
@@ -42,6 +43,7 @@ class QueryBinder:
     def _bind(self, node: exp.Expr, outer: Scope | None, lazy: bool, any_columns: bool = False) -> BoundQuery:
         assert self.context is not None
         context = self.context
+        check_understood(node)
         scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
         _define_ctes(node, scope)
         if isinstance(node, exp.Select):
@@ -84,7 +86,9 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
         for cte in clause.expressions:
             if any(table.name.lower() == cte.alias.lower() for table in cte.this.find_all(exp.Table)):
                 raise UnsupportedError("WITH RECURSIVE is not supported", span_of(cte.args["alias"]))
+    check_understood(clause)
     for cte in clause.expressions:
+        check_understood(cte)
         if not isinstance(cte.this, (exp.Query, exp.Values)):
             raise UnsupportedError("only queries may stand in WITH", span_of(cte))
         alias = cte.args["alias"]

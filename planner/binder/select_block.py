@@ -22,21 +22,10 @@ from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project,
 from tqp.planner.binder.scope import MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
 from tqp.planner.binder.tables import bind_from
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
 from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.parse import head_span, span_of
-
-_UNSUPPORTED_CLAUSES = {
-    "qualify": "QUALIFY",
-    "windows": "WINDOW",
-    "sample": "USING SAMPLE",
-    "pivots": "PIVOT",
-    "connect": "CONNECT BY",
-    "match": "MATCH_RECOGNIZE",
-    "into": "SELECT INTO",
-    "locks": "FOR UPDATE",
-    "kind": "SELECT AS STRUCT",
-}
 
 
 @dataclass(slots=True)
@@ -50,7 +39,6 @@ class SelectBlock:
     any_columns: bool  # EXISTS: what the block selects does not matter
 
     def bind(self) -> BoundQuery:
-        self._refuse_unsupported()
         select = self.select
         tree = bind_from(self.context, select, self.scope)
         plan: LogicalPlan = Values(((),), ())
@@ -67,13 +55,6 @@ class SelectBlock:
             )
             plan = Filter(plan, condition)
         return self._outputs(plan, nodes, aliases)
-
-    def _refuse_unsupported(self) -> None:
-        for key, feature in _UNSUPPORTED_CLAUSES.items():
-            found = self.select.args.get(key)
-            if found:
-                node = found[0] if isinstance(found, list) else found
-                raise UnsupportedError(f"{feature} is not supported", span_of(node))
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select
@@ -154,9 +135,7 @@ class SelectBlock:
     # ---- GROUP BY ----
 
     def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
-        for key, feature in (("grouping_sets", "GROUPING SETS"), ("rollup", "ROLLUP"), ("cube", "CUBE")):
-            if group.args.get(key):
-                raise UnsupportedError(f"{feature} is not supported", span_of(group.args[key][0]))
+        check_understood(group)
         binder = ExpressionBinder(self.context, self.scope, "GROUP BY", None, aliases)
         keys: list[Expression] = []
         for node in group.expressions:
@@ -307,7 +286,9 @@ class _SortBinder:
             self.block.context, self.block.scope, "ORDER BY", self.collector, self.aliases
         )
         result: list[tuple[Expression | int, bool, bool]] = []
+        check_understood(order)
         for ordered in order.expressions:
+            check_understood(ordered)
             descending = bool(ordered.args.get("desc"))
             nulls_first = bool(ordered.args.get("nulls_first"))
             node = ordered.this

@@ -9,6 +9,7 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.binder.output import Item
 from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.parse import head_span, span_of
 
 
@@ -42,8 +43,7 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
         relation.alias.lower() == qualifier.lower() for relation in scope.relations
     ):
         raise scope.unknown_column("*", qualifier, span)
-    if star.args.get("rename"):
-        raise UnsupportedError("* RENAME is not supported", span)
+    check_understood(star)
     excluded = {each.name.lower(): each for each in star.args.get("except_") or ()}
     replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
     columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier))

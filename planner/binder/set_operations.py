@@ -15,6 +15,7 @@ from tqp.planner.binder.limits import bind_limit
 from tqp.planner.binder.output import BoundQuery, distinct
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
 from tqp.planner.binder.subqueries import cast_columns
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
 from tqp.planner.parse import head_span
@@ -154,7 +155,9 @@ def _sorted(
         context, Scope([Relation("", columns)], scope.parent, scope.ctes), "ORDER BY of a set operation"
     )
     keys: list[SortKey] = []
+    check_understood(order)
     for ordered in order.expressions:
+        check_understood(ordered)
         node = ordered.this
         descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
         if isinstance(node, exp.Column) and node.name.lower() == "all" and not node.this.args.get("quoted"):

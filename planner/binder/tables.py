@@ -13,6 +13,7 @@ from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
+from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.parse import Span, head_span, span_of
@@ -30,9 +31,6 @@ class FromTree:
 def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
     """FROM with all its joins; None for SELECT without FROM."""
     clause = select.args.get("from_")
-    laterals = select.args.get("laterals") or ()
-    if laterals:
-        raise UnsupportedError("LATERAL VIEW is not supported", span_of(laterals[0]))
     if clause is None:
         return None
     return _bind_joined(context, clause.this, select.args.get("joins") or (), outer)
@@ -90,6 +88,7 @@ _KINDS = {"SEMI": JoinType.SEMI, "ANTI": JoinType.ANTI}
 def _bind_join(
     context: BindContext, left: FromTree, join: exp.Join, outer: Scope, before: FromTree | None
 ) -> FromTree:
+    check_understood(join)
     method = str(join.args.get("method") or "").upper()
     side = str(join.args.get("side") or "").upper()
     kind = str(join.args.get("kind") or "").upper()
@@ -180,6 +179,7 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
 
 
 def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: FromTree | None) -> FromTree:
+    check_understood(node)
     if isinstance(node, exp.Table):
         return _bind_named_table(context, node, outer)
     if isinstance(node, exp.Subquery):
@@ -198,10 +198,6 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: Fro
 
 def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> FromTree:
     span = head_span(node)
-    for clause in ("sample", "pivots", "when", "version", "hints", "ordinality"):
-        if node.args.get(clause):
-            feature = {"sample": "TABLESAMPLE", "pivots": "PIVOT"}.get(clause, clause.upper())
-            raise UnsupportedError(f"{feature} is not supported", span)
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
         name = identifier.name if isinstance(identifier, exp.Expr) else str(identifier)
@@ -256,8 +252,6 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
-    if node.args.get("sample") or node.args.get("pivots"):
-        raise UnsupportedError("TABLESAMPLE and PIVOT are not supported", span_of(node))
     alias, names = _alias_of(node)
     inner = node.this
     if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)

@@ -1,0 +1,101 @@
+"""A guard: every part of a parsed node that the binder does not know is an error, never silently dropped.
+
+sqlglot keeps a clause, a negation or an option as an argument of the node it belongs to. What is not listed here for a
+node, and is there, is refused by name; so a construct the binder was not written for cannot change an answer.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tqp.core.errors import UnsupportedError
+from tqp.planner.parse import span_of
+
+_FEATURES = {
+    "qualify": "QUALIFY",
+    "windows": "the WINDOW clause",
+    "sample": "TABLESAMPLE",
+    "pivots": "PIVOT",
+    "laterals": "LATERAL VIEW",
+    "into": "SELECT INTO",
+    "locks": "FOR UPDATE",
+    "kind": "SELECT AS STRUCT or VALUE",
+    "grouping_sets": "GROUPING SETS",
+    "rollup": "ROLLUP",
+    "cube": "CUBE",
+    "ordinality": "WITH ORDINALITY",
+    "rename": "* RENAME",
+    "on": "ON in this place",
+    "unnest": "IN over a list",
+    "field": "IN over a list",
+    "symmetric": "BETWEEN SYMMETRIC",
+    "method": "this kind of join",
+    "with_fill": "WITH FILL",
+    "db": "a database or schema name",
+    "fraction_in_string": "this form of INTERVAL",
+    "version": "a table version",
+    "when": "a table version",
+}
+
+_BINARY = "this expression"
+_UNDERSTOOD: dict[type, frozenset[str]] = {
+    node: frozenset(names.split())
+    for node, names in {
+        exp.Select: "with_ expressions distinct from_ joins where group having order limit offset",
+        exp.Table: "this alias db catalog joins",
+        exp.Subquery: "this alias with_ joins limit offset",
+        exp.Join: "this on side kind using method",
+        exp.Lateral: "this alias",
+        exp.Group: "expressions all",
+        exp.Order: "expressions",
+        exp.Ordered: "this desc nulls_first",
+        exp.Union: "with_ this expression distinct by_name order limit offset",
+        exp.Intersect: "with_ this expression distinct order limit offset",
+        exp.Except: "with_ this expression distinct order limit offset",
+        exp.Values: "expressions alias limit offset",
+        exp.CTE: "this alias materialized",
+        exp.With: "expressions recursive",
+        exp.TableAlias: "this columns",
+        exp.Distinct: "expressions",
+        exp.Limit: "this expression offset limit_options",
+        exp.Offset: "expression",
+        exp.Fetch: "direction count limit_options",
+        exp.Star: "except_ replace",
+        exp.Column: "this table db catalog",
+        exp.Like: f"{_BINARY} negate",
+        exp.ILike: f"{_BINARY} negate",
+        exp.Is: f"{_BINARY} negate",
+        exp.Div: f"{_BINARY} typed safe",
+        exp.DPipe: f"{_BINARY} safe",
+        exp.RegexpLike: _BINARY,
+        exp.RegexpFullMatch: _BINARY,
+        exp.Cast: "this to",
+        exp.TryCast: "this to safe",
+        exp.In: "this expressions query",
+        exp.Between: "this low high",
+        exp.Case: "this ifs default",
+        exp.Interval: "this unit",
+        exp.Extract: _BINARY,
+        exp.Substring: "this start length",
+        exp.StrPosition: "this substr",
+        exp.Trim: "this expression position",
+        exp.Exists: "this",
+        exp.Placeholder: "this",
+        exp.HexString: "this is_integer",
+    }.items()
+}
+
+
+def check_understood(node: exp.Expr) -> None:
+    """Raise UnsupportedError if the node carries something the binder would not look at."""
+    known = _UNDERSTOOD.get(type(node))
+    if known is None:
+        return
+    for name, value in node.args.items():
+        if value and name not in known:
+            part = value[0] if isinstance(value, list) else value
+            span = span_of(part if isinstance(part, exp.Expr) else node) or span_of(node)
+            feature = _FEATURES.get(
+                name, f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}"
+            )
+            raise UnsupportedError(f"{feature} is not supported", span)
