@@ -15,9 +15,14 @@ from tqp.planner.cardinality import Estimator
 from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
 from tqp.planner.properties import Facts
 from tqp.planner.rules.columns import largest_id, restore_schema, with_mapped_inputs
+from tqp.planner.rules.common_subplans import common_subplans
+from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
+from tqp.planner.rules.reduce_group_keys import reduce_group_keys
+from tqp.planner.rules.remove_redundant import remove_redundant
 from tqp.planner.rules.reorder_joins import reorder_joins
+from tqp.planner.rules.simplify_expressions import simplify_expressions
 from tqp.planner.rules.unnest_subqueries import unnest_subqueries
 from tqp.planner.verify import PlanVerifier
 
@@ -76,8 +81,13 @@ Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 #: In the order in which they run.
 RULES: tuple[tuple[str, Rule], ...] = (
     ("unnest_subqueries", unnest_subqueries),
+    ("simplify_expressions", simplify_expressions),
     ("push_down_predicates", push_down_predicates),
+    ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
+    ("remove_redundant", remove_redundant),
+    ("reduce_group_keys", reduce_group_keys),
     ("reorder_joins", reorder_joins),
+    ("common_subplans", common_subplans),
     ("prune_columns", prune_columns),
 )
 

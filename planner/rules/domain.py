@@ -7,7 +7,8 @@ row was made; each node passes them on, so the outer query joins on them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
@@ -81,7 +82,7 @@ class Domain:
     columns: Schema
     identifier: int
     context: OptimizerContext
-    shared: dict[int, tuple[LogicalPlan, Binding, int]] = field(default_factory=dict)
+    shared: dict[int, tuple[LogicalPlan, Binding, int]] = dataclass_field(default_factory=dict)
 
     def instance(self) -> tuple[LogicalPlan, Binding]:
         """The domain once more, under new ids."""

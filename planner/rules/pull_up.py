@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tqp.core.schema import Field
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
 from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
-from tqp.planner.rules.columns import free_ids, read_ids, reference, substitute
+from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, substitute
 from tqp.planner.rules.nulls import null_if_padded, rejects_null
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
         if sides is None or not isinstance(predicate, Call):
             return None
         outer_side, inner_side = sides
+        if not read_ids(inner_side) <= output_ids(below.plan):
+            return None  # it reads a query further out
         field = next((f for f, key in zip(key_fields, keys, strict=True) if _is_same(key, inner_side)), None)
         if field is None:
             field = _key_field(inner_side, below.plan, context)

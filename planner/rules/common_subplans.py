@@ -1,0 +1,152 @@
+"""Compute equal sub-plans that contain a join or an aggregate once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Sort,
+    UnionAll,
+    Values,
+)
+from tqp.planner.rules.columns import fresh_copy, with_mapped_inputs
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+
+def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """Replace sub-plans that are equal up to column ids by Shared nodes with one identifier.
+
+    Only the largest equal ones: what is inside them is computed once anyway.
+    """
+    shapes = _Shapes()
+    shapes.of(plan)
+    places: dict[int, int] = {}
+    _count_places(plan, shapes, places, set())
+    if all(count < 2 for count in places.values()):
+        return plan
+    return _Sharing(shapes, {shape for shape, count in places.items() if count > 1}, context).share(plan)
+
+
+class _Shapes:
+    """Numbers plans so that those equal up to ids get one number; columns are told apart by position."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._known: dict[int, tuple[LogicalPlan, int]] = {}
+
+    def of(self, plan: LogicalPlan) -> int:
+        known = self._known.get(id(plan))
+        if known is None:
+            known = self._known[id(plan)] = (plan, self._number(self._describe(plan)))
+        return known[1]
+
+    def _number(self, description: Hashable) -> int:
+        return self._numbers.setdefault(description, len(self._numbers))
+
+    def _describe(self, plan: LogicalPlan) -> Hashable:
+        if isinstance(plan, Shared):
+            return "shared", plan.identifier, len(plan.fields)
+        below = tuple(self.of(child) for child in plan.inputs)
+        positions = {
+            field.id: (i, j) for i, child in enumerate(plan.inputs) for j, field in enumerate(child.schema)
+        }
+        expressions = tuple(_described(expression, positions) for expression in plan.expressions)
+        match plan:
+            case Scan():
+                return "scan", id(plan.table), plan.columns
+            case Values():
+                return "values", plan.rows, tuple(field.data_type for field in plan.fields)
+            case Filter():
+                return "filter", below, expressions
+            case Project():
+                return "project", below, expressions
+            case Join():
+                nullable = plan.mark is not None and plan.mark.nullable
+                return "join", plan.join_type, nullable, below, expressions
+            case Aggregate():
+                return "aggregate", below, len(plan.keys), expressions
+            case Sort():
+                return (
+                    "sort",
+                    below,
+                    tuple((key.descending, key.nulls_first) for key in plan.keys),
+                    expressions,
+                )
+            case Limit():
+                return "limit", below, plan.limit, plan.offset
+            case UnionAll():
+                return "union", below
+            case _:
+                return id(plan)
+
+
+def _described(expression: Expression, positions: dict[int, tuple[int, int]]) -> Expression | Hashable:
+    """The expression with columns as positions and without what is only for display."""
+    if isinstance(expression, ColumnRef):
+        return positions.get(expression.id, expression.id)
+    if isinstance(expression, Call | Cast) and expression.span is not None:
+        expression = replace(expression, span=None)
+    inputs = expression.inputs
+    if not inputs:
+        return expression
+    stripped = expression.with_inputs(tuple(ColumnRef(-1, child.data_type) for child in inputs))
+    if getattr(stripped, "span", None) is not None:
+        stripped = replace(stripped, span=None)  # type: ignore[call-arg]
+    return stripped, tuple(_described(child, positions) for child in inputs)
+
+
+def _count_places(plan: LogicalPlan, shapes: _Shapes, places: dict[int, int], shared: set[int]) -> bool:
+    """Count how often each shape with a join or aggregate in it occurs; returns whether the plan has one."""
+    if isinstance(plan, Shared):
+        if plan.identifier not in shared:
+            shared.add(plan.identifier)
+            _count_places(plan.input, shapes, places, shared)
+        return False
+    heavy = [_count_places(child, shapes, places, shared) for child in plan.inputs]
+    is_heavy = isinstance(plan, Join | Aggregate) or any(heavy)
+    if is_heavy:
+        shape = shapes.of(plan)
+        places[shape] = places.get(shape, 0) + 1
+    return is_heavy
+
+
+class _Sharing:
+    def __init__(self, shapes: _Shapes, repeated: set[int], context: OptimizerContext) -> None:
+        self.shapes = shapes
+        self.repeated = repeated
+        self.context = context
+        self.made: dict[int, tuple[LogicalPlan, int]] = {}
+
+    def share(self, plan: LogicalPlan) -> LogicalPlan:
+        if isinstance(plan, Shared):
+            return self.context.rewrite_inputs(plan, self.share)
+        shape = self.shapes.of(plan)
+        if shape not in self.repeated or not _is_worthwhile(plan):
+            return with_mapped_inputs(plan, self.share)
+        fields = plan.schema
+        if shape not in self.made:
+            # The one that is computed gets ids of its own: those of the first place stay with that place.
+            copy, _ = fresh_copy(with_mapped_inputs(plan, self.share), self.context)
+            self.made[shape] = copy, self.context.new_shared()
+        copy, identifier = self.made[shape]
+        return Shared(copy, identifier, fields)
+
+
+def _is_worthwhile(plan: LogicalPlan) -> bool:
+    """Share joins and aggregates and filters of them; a project or an order is cheaper done again."""
+    while isinstance(plan, Filter):
+        plan = plan.input
+    return isinstance(plan, Join | Aggregate)

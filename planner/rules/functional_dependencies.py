@@ -1,0 +1,125 @@
+"""Which columns determine which others in the rows of a plan, NULLs being equal to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    Sort,
+)
+from tqp.planner.properties import Facts
+from tqp.planner.rules.columns import output_ids, read_ids
+from tqp.planner.rules.join_region import column_equality
+
+_LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+
+
+@dataclass(slots=True)
+class Dependencies:
+    """Rules of the form: rows that agree on all columns of the first set agree on all of the second."""
+
+    rules: list[tuple[frozenset[int], frozenset[int]]] = field(default_factory=list)
+
+    @staticmethod
+    def of(plan: LogicalPlan, facts: Facts) -> Dependencies:
+        """The dependencies that keys, join equalities and computed columns give rise to."""
+        found = Dependencies()
+        found._collect(plan, facts)
+        return found
+
+    def closure(self, ids: Collection[int]) -> set[int]:
+        """All columns that the given ones determine."""
+        known = set(ids)
+        rules = self.rules
+        while True:
+            waiting = []
+            for rule in rules:
+                if rule[0] <= known:
+                    known |= rule[1]
+                else:
+                    waiting.append(rule)
+            if len(waiting) == len(rules):
+                return known
+            rules = waiting
+
+    @staticmethod
+    def ids_of(key: Expression) -> tuple[int, ...]:
+        """What is known where the value of a group key is: the column, if it is one."""
+        return (key.id,) if isinstance(key, ColumnRef) else ()
+
+    def _add(self, determinant: Collection[int], determined: Collection[int]) -> None:
+        self.rules.append((frozenset(determinant), frozenset(determined)))
+
+    def _collect(self, plan: LogicalPlan, facts: Facts) -> None:
+        match plan:
+            case Scan():
+                ids = output_ids(plan)
+                for column in plan.fields:
+                    if column.statistics.is_unique and not column.nullable:
+                        self._add((column.id,), ids)
+            case Filter():
+                self._conditions(plan.condition)
+                self._collect(plan.input, facts)
+            case Project():
+                for output_field, output in zip(plan.fields, plan.outputs, strict=True):
+                    if isinstance(output, ColumnRef):
+                        if output.id != output_field.id:
+                            self._equate(output.id, output_field.id)
+                    else:
+                        self._add(read_ids(output), (output_field.id,))
+                self._collect(plan.input, facts)
+            case Aggregate():
+                for key_field, key in zip(plan.key_fields, plan.keys, strict=True):
+                    if isinstance(key, ColumnRef) and key.id != key_field.id:
+                        self._equate(key.id, key_field.id)
+                self._add([f.id for f in plan.key_fields], [f.id for f in plan.schema])
+                self._collect(plan.input, facts)
+            case Join():
+                self._join(plan, facts)
+            case Sort() | Limit():
+                self._collect(plan.input, facts)
+            case _:
+                for unique in facts.unique(plan):
+                    self._add(unique, output_ids(plan))
+
+    def _join(self, plan: Join, facts: Facts) -> None:
+        if plan.join_type is JoinType.FULL:
+            for unique in facts.unique(plan):
+                self._add(unique, output_ids(plan))
+            return
+        self._collect(plan.left, facts)
+        if plan.join_type is JoinType.INNER:
+            self._conditions(plan.condition)
+            self._collect(plan.right, facts)
+        elif plan.join_type not in _LEFT_ONLY:
+            # Padding makes a row of NULLs: that breaks a dependency only on columns that were NULL in other rows.
+            right = Dependencies.of(plan.right, facts)
+            fields = facts.fields(plan.right)
+            never_null = {identifier for identifier, known in fields.items() if not known.nullable}
+            for determinant, determined in right.rules:
+                if determinant & never_null:
+                    self._add(determinant, determined & fields.keys())
+
+    def _conditions(self, condition: Expression) -> None:
+        for part in conjuncts(condition):
+            pair = column_equality(part)
+            if pair is not None:
+                self._equate(pair[0].id, pair[1].id)
+                continue
+            match part.inputs:
+                case (ColumnRef(id=identifier), Literal()) if getattr(part, "function", "") == "equal":
+                    self._add((), (identifier,))
+
+    def _equate(self, first: int, second: int) -> None:
+        self._add((first,), (second,))
+        self._add((second,), (first,))

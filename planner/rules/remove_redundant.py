@@ -1,0 +1,100 @@
+"""Drop nodes that change nothing: identity projects, filters on TRUE, DISTINCT of unique rows, orders nobody sees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tqp.planner.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Sort,
+    UnionAll,
+    Values,
+)
+from tqp.planner.rules.columns import substitute
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+
+def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """Remove what has no effect on the rows; a plan that cannot have any becomes empty Values."""
+
+    def remove(node: LogicalPlan, ordered: bool) -> LogicalPlan:
+        """`ordered`: the order of the node's rows shows in the result."""
+        below = isinstance(node, Limit) or (ordered and isinstance(node, Project | Filter | UnionAll))
+        node = context.rewrite_inputs(node, lambda child: remove(child, below))
+        match node:
+            case Sort():
+                return node if ordered and node.keys else node.input
+            case Filter():
+                return _filter(node)
+            case Project():
+                return _project(node)
+            case Limit(limit=None, offset=0):
+                return node.input
+            case Limit(input=Project()):
+                project = node.input
+                assert isinstance(project, Project)
+                return project.with_inputs((node.with_inputs((project.input,)),))
+            case Aggregate():
+                return _distinct(node, context)
+            case Join(join_type=JoinType.INNER) if node.condition == FALSE:
+                return Values((), node.schema)
+            case _:
+                return node
+
+    return remove(plan, True)
+
+
+def _filter(plan: Filter) -> LogicalPlan:
+    if plan.condition == TRUE:
+        return plan.input
+    if isinstance(plan.condition, Literal):  # FALSE or NULL
+        return Values((), plan.schema)
+    return plan
+
+
+def _project(plan: Project) -> LogicalPlan:
+    """Without an identity project, and two projects as one where no work is done twice."""
+    below = plan.input
+    passes_on = all(
+        isinstance(output, ColumnRef) and output.id == field.id
+        for field, output in zip(plan.fields, plan.outputs, strict=True)
+    )
+    if passes_on and [field.id for field in plan.fields] == [field.id for field in below.schema]:
+        return below
+    if isinstance(below, Project):
+        outputs = {field.id: output for field, output in zip(below.fields, below.outputs, strict=True)}
+        uses: dict[int, int] = {}
+        for output in plan.outputs:
+            _count_uses(output, uses)
+        if all(uses.get(i, 0) <= 1 or isinstance(o, ColumnRef | Literal) for i, o in outputs.items()):
+            merged = tuple(substitute(output, outputs) for output in plan.outputs)
+            return Project(below.input, plan.fields, merged)
+    return plan
+
+
+def _count_uses(expression: Expression, uses: dict[int, int], weight: int = 1) -> None:
+    if isinstance(expression, ColumnRef):
+        uses[expression.id] = uses.get(expression.id, 0) + weight
+    if isinstance(expression, Case):
+        weight = 2  # a branch may see fewer rows than the project below did, or raise where that did not
+    for child in expression.inputs:
+        _count_uses(child, uses, weight)
+
+
+def _distinct(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+    """DISTINCT of rows that are all different."""
+    if plan.aggregates or not plan.keys:
+        return plan
+    columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
+    if any(unique <= columns for unique in context.facts.unique(plan.input)):
+        return Project(plan.input, plan.key_fields, plan.keys)
+    return plan

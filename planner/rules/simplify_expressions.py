@@ -1,0 +1,229 @@
+"""Make expressions smaller without changing their value, NULL included; and conditions, where NULL counts as false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.errors import ExecutionError
+from tqp.core.schema import Field
+from tqp.planner.constant_folding import fold
+from tqp.planner.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Expression,
+    InList,
+    Literal,
+    conjuncts,
+)
+from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.null_facts import nullable
+from tqp.planner.rules.cast_comparisons import without_cast
+from tqp.planner.rules.columns import map_expressions
+from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
+from tqp.planner.rules.or_predicates import any_of, branches_of
+from tqp.planner.value_ranges import value_range
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: Joins for which a NULL condition and a false one differ.
+_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
+
+FieldsById = Mapping[int, Field]
+
+
+def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """Fold constants, push NOT down, factor OR, turn equalities into lists, decide comparisons by value ranges."""
+
+    def simplify(node: LogicalPlan) -> LogicalPlan:
+        node = context.rewrite_inputs(node, simplify)
+        if not node.expressions:
+            return node
+        fields: dict[int, Field] = {}
+        for child in node.inputs:
+            fields.update(context.facts.fields(child))
+        simplifier = Simplifier(fields)
+        if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
+            return map_expressions(node, simplifier.condition)
+        return map_expressions(node, simplifier.value)
+
+    return simplify(plan)
+
+
+class Simplifier:
+    """Simplifies expressions over columns with the given facts."""
+
+    def __init__(self, fields: FieldsById) -> None:
+        self.fields = fields
+
+    def condition(self, expression: Expression) -> Expression:
+        """A simpler condition that is true on the same rows."""
+        parts = [self._where_true(part) for part in conjuncts(self.value(expression))]
+        result = conjoin(*parts)
+        return FALSE if FALSE in conjuncts(result) else _kept(result, expression)
+
+    def _where_true(self, part: Expression) -> Expression:
+        """One conjunct; below AND and OR, too, NULL may become false."""
+        if isinstance(part, Literal) and part.value is None:
+            return FALSE
+        if isinstance(part, Call) and part.function == "and":
+            return self.condition(part)
+        if isinstance(part, Call) and part.function == "or":
+            branches = [self._where_true(branch) for branch in branches_of(part)]
+            branches = [branch for branch in branches if branch != FALSE]
+            return any_of(branches) if branches else FALSE
+        if isinstance(part, Call) and part.function in COMPARISONS:
+            verdict = self._verdict(part)
+            if verdict is False:
+                return FALSE
+            if verdict is True:
+                tests = [negate(is_null(side)) for side in part.arguments if nullable(side, self.fields)]
+                return conjoin(*tests)
+        return part
+
+    def value(self, expression: Expression) -> Expression:
+        """A simpler expression of the same value and type."""
+        inputs = expression.inputs
+        if inputs:
+            changed = tuple([self.value(child) for child in inputs])
+            if any(new is not old for new, old in zip(changed, inputs, strict=True)):
+                expression = expression.with_inputs(changed)
+        match expression:
+            case Call():
+                return self._call(expression)
+            case Cast():
+                return _folded(expression)
+            case Case():
+                return self._case(expression)
+            case InList(input=Literal(value=value)):
+                known = None if value is None else value in [literal.value for literal in expression.values]
+                return Literal(known, BOOLEAN)
+            case _:
+                return expression
+
+    def _call(self, call: Call) -> Expression:
+        folded = _folded(call)
+        if folded is not call:
+            return folded
+        match call.function:
+            case "not":
+                return self._not(call)
+            case "and":
+                parts = [part for part in dict.fromkeys(conjuncts(call)) if part != TRUE]
+                if FALSE in parts:
+                    return FALSE
+                return _kept(conjoin(*parts), call)
+            case "or":
+                branches = [branch for branch in branches_of(call) if branch != FALSE]
+                if not branches or TRUE in branches:
+                    return TRUE if branches else FALSE
+                return _kept(any_of(branches), call)
+            case "is_null" if not nullable(call.arguments[0], self.fields):
+                return FALSE
+            case "coalesce":
+                return self._coalesce(call)
+            case function if function in COMPARISONS:
+                return self._comparison(call)
+        return call
+
+    def _not(self, call: Call) -> Expression:
+        inner = call.arguments[0]
+        if not isinstance(inner, Call):
+            return call
+        if inner.function == "not":
+            return inner.arguments[0]
+        if inner.function in NEGATED:
+            return self.value(replace(inner, function=NEGATED[inner.function]))
+        if inner.function in ("and", "or"):
+            opposite = "or" if inner.function == "and" else "and"
+            arguments = tuple(self._not(Call("not", (part,), BOOLEAN)) for part in inner.arguments)
+            return self._call(Call(opposite, arguments, BOOLEAN))
+        return call
+
+    def _comparison(self, call: Call) -> Expression:
+        first, second = call.arguments
+        if isinstance(first, Literal) and not isinstance(second, Literal):
+            call = replace(call, function=SWAPPED[call.function], arguments=(second, first))
+        call = without_cast(call)
+        verdict = self._verdict(call)
+        if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
+            return TRUE if verdict else FALSE
+        return call
+
+    def _verdict(self, call: Call) -> bool | None:
+        """What the comparison is wherever it is not NULL, if the ranges of its sides decide that."""
+        left, right = call.arguments
+        if not left.data_type.is_integer_like:
+            return None
+        low = value_range(left, self.fields)
+        high = value_range(right, self.fields) if low is not None else None
+        if low is None or high is None:
+            return None
+        disjoint = low[1] < high[0] or high[1] < low[0]
+        match call.function:
+            case "equal":
+                return False if disjoint else None
+            case "not_equal":
+                return True if disjoint else None
+            case "less":
+                return _decided(low[1] < high[0], low[0] >= high[1])
+            case "less_equal":
+                return _decided(low[1] <= high[0], low[0] > high[1])
+            case "greater":
+                return _decided(low[0] > high[1], low[1] <= high[0])
+            case "greater_equal":
+                return _decided(low[0] >= high[1], low[1] < high[0])
+        return None
+
+    def _coalesce(self, call: Call) -> Expression:
+        arguments: list[Expression] = []
+        for argument in call.arguments:
+            if isinstance(argument, Literal) and argument.value is None:
+                continue
+            arguments.append(argument)
+            if not nullable(argument, self.fields):
+                break
+        if not arguments:
+            return Literal(None, call.data_type)
+        if len(arguments) == 1:
+            return arguments[0]
+        return call if len(arguments) == len(call.arguments) else replace(call, arguments=tuple(arguments))
+
+    def _case(self, case: Case) -> Expression:
+        branches = []
+        default = case.default
+        for condition, value in case.branches:
+            if isinstance(condition, Literal) and condition.value is not True:
+                continue
+            if condition == TRUE:
+                default = value
+                break
+            branches.append((condition, value))
+        if not branches:
+            return default
+        if len(branches) == len(case.branches) and default is case.default:
+            return case
+        return replace(case, branches=tuple(branches), default=default)
+
+
+def _decided(always: bool, never: bool) -> bool | None:
+    return True if always else (False if never else None)
+
+
+def _folded(expression: Expression) -> Expression:
+    """The constant, if it is one; an error stays for the run, since the row that raises it may never come."""
+    try:
+        return fold(expression)
+    except ExecutionError:
+        return expression
+
+
+def _kept(new: Expression, old: Expression) -> Expression:
+    """The old object if nothing changed, so that callers see that by identity."""
+    return old if new == old else new
