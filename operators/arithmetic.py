@@ -106,7 +106,8 @@ def rescale(values: Tensor, from_scale: int, to_scale: int) -> Tensor:
     if to_scale == from_scale:
         return values
     if to_scale > from_scale:
-        return values * 10 ** (to_scale - from_scale)
+        raised: Tensor = values * 10 ** (to_scale - from_scale)
+        return raised
     return divide_half_away(values, 10 ** (from_scale - to_scale))
 
 
@@ -124,7 +125,8 @@ def rescale_checked(
     factor = 10 ** (to_scale - from_scale)
     # Checked before the product, so that nothing can wrap; the quotients round toward zero.
     check_bounds(values, (-(-bounds[0] // factor), bounds[1] // factor), message, validity)
-    return values.to(torch.int64) * min(factor, 2**63 - 1)
+    scaled: Tensor = values.to(torch.int64) * min(factor, 2**63 - 1)
+    return scaled
 
 
 def divide_half_away(values: Tensor, divisor: int) -> Tensor:
@@ -135,9 +137,15 @@ def divide_half_away(values: Tensor, divisor: int) -> Tensor:
         if threshold > 2**63 - 1:
             return torch.zeros_like(values, dtype=torch.int64)
         return (values >= threshold).to(torch.int64) - (values <= -threshold).to(torch.int64)
-    quotient = torch.div(values, divisor, rounding_mode="trunc").to(torch.int64)
-    remainder = values - quotient * divisor
+    values = values.to(torch.int64)
     half = -(-divisor // 2)  # |remainder| >= half rounds away
+    low, high = value_range(values)
+    if -(2**63) + half <= low and high < 2**63 - half:  # the half can be added without wrapping
+        offset = divisor // 2
+        shifted = values + offset if low >= 0 else values + ((values >> 63) | 1) * offset
+        return torch.div(shifted, divisor, rounding_mode="trunc")
+    quotient = torch.div(values, divisor, rounding_mode="trunc")
+    remainder = values - quotient * divisor
     return quotient + (remainder >= half).to(torch.int64) - (remainder <= -half).to(torch.int64)
 
 
@@ -149,14 +157,18 @@ def scaled_to_float(values: Tensor, scale: int, dtype: torch.dtype = torch.float
     """
     if scale == 0:
         return wide.to_float(values, dtype) if wide.is_wide(values) else values.to(dtype)
-    result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(10**scale)
+    result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(
+        10**scale
+    )
     inexact = _beyond_float64(values) if scale <= _EXACT_POWER else torch.ones_like(result, dtype=torch.bool)
     if inexact is not None and any_true(inexact):
         rows = inexact.reshape(-1).nonzero().reshape(-1)
         power = 10**scale
         exact = [value / power for value in wide.to_ints(torch.index_select(wide.widen(values), 0, rows))]
         shape = result.shape
-        result = result.reshape(-1).index_put((rows,), torch.tensor(exact, dtype=torch.float64, device=values.device))
+        result = result.reshape(-1).index_put(
+            (rows,), torch.tensor(exact, dtype=torch.float64, device=values.device)
+        )
         result = result.reshape(shape)
     return result.to(dtype)
 

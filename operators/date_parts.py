@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators import dates
+from tqp.operators import arithmetic, dates
 from tqp.operators.dates import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 
@@ -74,8 +74,8 @@ def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor
     per_second = TICKS_PER_SECOND.get(data_type.kind, 1)
     if part == "epoch":
         return _epoch(values, data_type)
-    if part in ("epoch_ms", "epoch_us", "epoch_ns"):
-        target = {"epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}[part]
+    if part in _EPOCH_UNITS:
+        target = _EPOCH_UNITS[part]
         if data_type.kind is TypeKind.DATE:
             return values.to(torch.int64) * (SECONDS_PER_DAY * target)
         return _change_unit(values.to(torch.int64), per_second, target)
@@ -96,6 +96,10 @@ def _epoch(values: Tensor, data_type: DataType) -> Tensor:
     if per_second > MICROSECONDS_PER_SECOND:
         values = _change_unit(values, per_second, MICROSECONDS_PER_SECOND)
         per_second = MICROSECONDS_PER_SECOND
+    if data_type.kind is TypeKind.TIMESTAMP_TZ:  # DuckDB's calendar library counts in milliseconds
+        milliseconds = torch.div(values, 1_000, rounding_mode="floor")
+        rest = values - milliseconds * 1_000
+        return milliseconds.to(torch.float64) / 1_000 + rest.to(torch.float64) / MICROSECONDS_PER_SECOND
     return values.to(torch.float64) / per_second
 
 
@@ -114,9 +118,20 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
         return torch.remainder(values, 60 * MICROSECONDS_PER_SECOND)
     if part == "epoch":
         return values.to(torch.float64) / MICROSECONDS_PER_SECOND
-    if part in ("epoch_ms", "epoch_us", "epoch_ns"):
-        return _change_unit(values, 10**6, {"epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}[part])
+    if part in _EPOCH_UNITS:
+        return _microseconds_in_unit(values, part)
     return torch.zeros_like(values)  # the zone of a TIME
+
+
+#: Units per second of the parts that count from an epoch in whole units.
+_EPOCH_UNITS = {"epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
+
+
+def _microseconds_in_unit(microseconds: Tensor, part: str) -> Tensor:
+    """Of a duration, in a part of _EPOCH_UNITS, truncated: int64 [n]."""
+    if part == "epoch_ms":
+        return _divide(microseconds, 1_000)
+    return microseconds * (_EPOCH_UNITS[part] // 10**6)
 
 
 def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
@@ -138,6 +153,9 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
         whole_days = days + torch.fmod(months, 12) * 30
         seconds = years * 31_557_600 + whole_days * SECONDS_PER_DAY
         return seconds.to(torch.float64) + microseconds.to(torch.float64) / MICROSECONDS_PER_SECOND
+    if part in _EPOCH_UNITS:  # here every month counts 30 days
+        whole_days = (months * 30 + days) * (SECONDS_PER_DAY * _EPOCH_UNITS[part])
+        return whole_days + _microseconds_in_unit(microseconds, part)
     minute = 60 * MICROSECONDS_PER_SECOND
     if part == "hour":
         return _divide(microseconds, 60 * minute)
@@ -240,9 +258,9 @@ def _divide(values: Tensor, divisor: int) -> Tensor:
 
 
 def _change_unit(values: Tensor, per_second: int, target_per_second: int) -> Tensor:
-    """Ticks of one length as ticks of another, floored: int64 [n]."""
+    """Ticks of one length as ticks of another, half away from zero as DuckDB rounds: int64 [n]."""
     if per_second > target_per_second:
-        return torch.div(values, per_second // target_per_second, rounding_mode="floor")
+        return arithmetic.divide_half_away(values, per_second // target_per_second)
     return values * (target_per_second // per_second)
 
 

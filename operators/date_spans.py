@@ -143,8 +143,7 @@ def _month_index(days: Tensor) -> Tensor:
 
 
 def _quarter_index(days: Tensor) -> Tensor:
-    year, month, _ = dates.civil_from_days(days)
-    return year * 4 + _toward_zero(month - 1, 3)
+    return _toward_zero(_month_index(days), 3)
 
 
 def _count_boundaries(

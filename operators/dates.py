@@ -56,7 +56,8 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Year, month 1-12 and day 1-31 of int64 [n] day numbers: int64 [n] each."""
-    year, day_of_year, month_index = _march_based(days)
+    year, day_of_year = _march_based(days)
+    month_index = _floor_divide(5 * day_of_year + 2, 153)  # from March
     day = day_of_year - _floor_divide(153 * month_index + 2, 5) + 1
     month = month_index + 3 - 12 * (month_index >= 10)
     return year + (month <= 2), month, day
@@ -64,22 +65,19 @@ def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def year_from_days(days: Tensor) -> Tensor:
     """The year alone: int64 [n]."""
-    year, day_of_year, _ = _march_based(days)
+    year, day_of_year = _march_based(days)
     return year + (day_of_year >= 306)
 
 
-def _march_based(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Year beginning in March, day of that year from 0, and month of it from 0 (March)."""
+def _march_based(days: Tensor) -> tuple[Tensor, Tensor]:
+    """The year that begins in March, and the day of that year from 0: int64 [n] each."""
     shifted = days + _DAYS_TO_EPOCH
     era = _floor_divide(shifted, _DAYS_PER_ERA)
     day_of_era = shifted - era * _DAYS_PER_ERA
     leap_days = _floor_divide(day_of_era, 1_460) - _floor_divide(day_of_era, 36_524)
     year_of_era = _floor_divide(day_of_era - leap_days - _floor_divide(day_of_era, 146_096), 365)
-    day_of_year = day_of_era - (
-        365 * year_of_era + _floor_divide(year_of_era, 4) - _floor_divide(year_of_era, 100)
-    )
-    month_index = _floor_divide(5 * day_of_year + 2, 153)
-    return year_of_era + era * 400, day_of_year, month_index
+    first_day = 365 * year_of_era + _floor_divide(year_of_era, 4) - _floor_divide(year_of_era, 100)
+    return year_of_era + era * 400, day_of_era - first_day
 
 
 def days_from_civil(year: Tensor, month: Tensor, day: Tensor) -> Tensor:

@@ -72,6 +72,8 @@ def add_interval(
 ) -> Tensor:
     """DATE or timestamp + INTERVAL: TIMESTAMP ticks, int64 [n]: months first, then days, then microseconds.
 
+    For TIMESTAMP WITH TIME ZONE the microseconds of an interval with a negative field come first, as in DuckDB.
+
     Adding months keeps the day of the month, or takes the last day of a shorter one. Raises ExecutionError beyond
     TIMESTAMP's range.
     """
@@ -83,12 +85,19 @@ def add_interval(
         ticks = dates.to_microseconds(values, data_type, validity)
         days = torch.div(ticks, MICROSECONDS_PER_DAY, rounding_mode="floor")
         clock = ticks - days * MICROSECONDS_PER_DAY
-    days = _add_months(days, months) + day_count
     # Whole days of the microseconds move over, so that the sum of what is left cannot wrap.
     more_days = torch.div(microseconds, MICROSECONDS_PER_DAY, rounding_mode="floor")
     clock_change = microseconds - more_days * MICROSECONDS_PER_DAY
-    days = days + more_days
     clock = clock_change if clock is None else clock + clock_change
+    if data_type.kind is TypeKind.TIMESTAMP_TZ:
+        # Where a field is negative the microseconds, with the day they may carry, go before the months.
+        is_negative = (months < 0) | (day_count < 0) | (microseconds < 0)
+        carried = torch.div(clock, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        clock = clock - carried * MICROSECONDS_PER_DAY
+        early_days = (more_days + carried) * is_negative
+        days = days + early_days
+        more_days = more_days + carried - early_days
+    days = _add_months(days, months) + day_count + more_days
     result = days * MICROSECONDS_PER_DAY + clock
     # As floats: far from the limits they decide, near them the wrapped sum has the wrong sign or does not.
     estimate = days.to(torch.float64) * MICROSECONDS_PER_DAY + clock
@@ -193,7 +202,7 @@ def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: T
         function(a[..., index], b[..., index], bounds, f"{name} (a field of INTERVAL)", validity)
         for index, (name, bounds) in enumerate(names)
     ]
-    return torch.stack(torch.broadcast_tensors(*fields), dim=-1)
+    return torch.stack(torch.broadcast_tensors(*fields), dim=-1)  # type: ignore[no-untyped-call]
 
 
 #: Field and factor of each unit that `to_interval` knows.

@@ -226,7 +226,8 @@ def _round_floats(values: Tensor, digits: int, whole: Callable[[Tensor], Tensor]
         fallback = doubles
     else:
         result = whole(doubles / power) * power
-        fallback = torch.zeros_like(doubles) if whole is round_half_away else doubles
+        # A power beyond the range of doubles leaves nothing to round to; what is not finite stays.
+        fallback = torch.where(torch.isfinite(doubles), 0.0, doubles) if whole is round_half_away else doubles
     return torch.where(torch.isfinite(result), result, fallback).to(values.dtype)
 
 

@@ -63,6 +63,8 @@ def integer_divide(a: Tensor, b: Tensor, validity: Tensor | None = None) -> Tens
 def modulo(a: Tensor, b: Tensor, validity: Tensor | None = None) -> Tensor:
     """The remainder with the sign of a, int64 [n, 2]; raises ExecutionError for a zero. On the host, as above."""
     pairs = _host_pairs(a, b, validity)
+    if (wide.MINIMUM, -1) in pairs:  # 0, but DuckDB takes it for the quotient, which overflows
+        raise ExecutionError("Overflow in division of INT128")
     return wide.from_ints([0 if y == 0 else _sign(x) * (abs(x) % abs(y)) for x, y in pairs], a.device)
 
 
@@ -70,7 +72,7 @@ def _host_pairs(a: Tensor, b: Tensor, validity: Tensor | None) -> list[tuple[int
     """Python integers of both operands; divisors of rows that do not count become 0."""
     zero = (b[:, 0] | b[:, 1]) == 0
     wide.raise_where(zero, "Division by zero; guard the divisor with nullif(divisor, 0)", validity)
-    a, b = torch.broadcast_tensors(a, b)
+    a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]
     valid = [True] * a.shape[0] if validity is None else validity.expand(a.shape[0]).tolist()
     divisors = [y if counts else 0 for y, counts in zip(wide.to_ints(b), valid, strict=True)]
     return list(zip(wide.to_ints(a), divisors, strict=True))

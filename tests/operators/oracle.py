@@ -84,7 +84,7 @@ def tensor_of(values: Rows, data_type: DataType) -> Any:
         return torch.tensor([value or (0, 0, 0) for value in values], dtype=torch.int64).reshape(-1, 3)
     dtypes = {TypeKind.DOUBLE: torch.float64, TypeKind.FLOAT: torch.float32, TypeKind.BOOLEAN: torch.bool}
     if data_type.kind in dtypes:
-        return torch.tensor([value or 0 for value in values], dtype=dtypes[data_type.kind])
+        return torch.tensor([0 if value is None else value for value in values], dtype=dtypes[data_type.kind])
     integers = [value or 0 for value in values]
     if any(not -(2**63) <= value < 2**63 for value in integers):
         return wide.from_ints(integers)
@@ -167,8 +167,8 @@ def check(
         expected_sql = f"replace(({sql})::VARCHAR, '.', '')::HUGEINT"
     if result_type.kind is TypeKind.INTERVAL:
         expected_sql = (
-            f"(datepart('year', {sql}) * 12 + datepart('month', {sql}), datepart('day', {sql}), epoch_us(({sql})"
-            f" - to_months((datepart('year', {sql}) * 12 + datepart('month', {sql}))::INTEGER) - to_days(datepart('day', {sql})::INTEGER)))"
+            f"CASE WHEN ({sql}) IS NOT NULL THEN (datepart('year', {sql}) * 12 + datepart('month', {sql}), datepart('day', {sql}), epoch_us(({sql})"
+            f" - to_months((datepart('year', {sql}) * 12 + datepart('month', {sql}))::INTEGER) - to_days(datepart('day', {sql})::INTEGER))) END"
         )
     try:
         _, expected = duckdb_rows(expected_sql, types, columns)
