@@ -213,6 +213,21 @@ def test_out_of_pythons_range_is_text():
     assert Result(("t",), (times.data_type,), Table(("t",), (times,), 1)).fetchone() == ("24:00:00",)
 
 
+def test_writing_to_a_data_frame_leaves_the_registered_table_alone():
+    table = pa.table({"f": [1.5, 2.5], "i": [2**40, 5], "t": pa.array([2**40, 7], pa.timestamp("us"))})
+    result = result_of(table)
+    frame = result.to_pandas()
+    frame.loc[0, "f"] = frame.loc[0, "i"] = 0
+    frame.loc[0, "t"] = pd.Timestamp(0)
+    assert result.to_arrow().equals(table)
+
+
+def test_nanoseconds_that_python_does_not_have():
+    moments = pa.table({"t": pa.array([-1, -315619199999998500, 1999], pa.timestamp("ns"))})
+    assert result_of(moments).fetchall() == duckdb.sql("SELECT t FROM moments").fetchall()
+    assert "1969-12-31 23:59:59.999999999" in repr(result_of(moments))
+
+
 def test_time_zone():
     moment = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
     result = result_of(pa.table({"z": pa.array([moment, None], pa.timestamp("us", "Europe/Oslo"))}))

@@ -36,7 +36,7 @@ def column_to_pandas(name: str, column: Column) -> Any:
     if column.data_type.is_float:
         return _floats(column.values.cpu().numpy(), validity)
     if validity is None:
-        return pandas.Series(values.to_numpy(zero_copy_only=False))
+        return _owned(values.to_numpy(zero_copy_only=False))
     filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
     array_type = _masked_array_type(column.data_type)
     return pandas.Series(array_type(filled, ~validity))
@@ -48,10 +48,15 @@ def _masked_array_type(data_type: DataType) -> Any:
     return pandas.arrays.IntegerArray
 
 
+def _owned(values: Any) -> Any:
+    """A series of its own: the values may be those of a registered table, and a data frame is written to."""
+    return pandas.Series(np.array(values), copy=False)
+
+
 def _floats(values: Any, validity: Any) -> Any:
-    return pandas.Series(
-        values if validity is None else np.where(validity, values, np.asarray(np.nan, values.dtype))
-    )
+    if validity is None:
+        return _owned(values)
+    return pandas.Series(np.where(validity, values, np.asarray(np.nan, values.dtype)), copy=False)
 
 
 def _ticks(name: str, column: Column) -> tuple[Any, str]:

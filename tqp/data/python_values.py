@@ -94,8 +94,9 @@ def _time(microseconds: int) -> datetime.time | str:
 def _timestamp(ticks: int, kind: TypeKind) -> datetime.datetime | str:
     per_second = TICKS_PER_SECOND[kind]
     epoch = _EPOCH_UTC if kind is TypeKind.TIMESTAMP_TZ else _EPOCH
+    microseconds = abs(ticks) * 1_000_000 // per_second  # nanoseconds are cut towards zero, as DuckDB does
     try:
-        return epoch + datetime.timedelta(microseconds=ticks * 1_000_000 // per_second)
+        return epoch + datetime.timedelta(microseconds=microseconds if ticks >= 0 else -microseconds)
     except OverflowError:
         return timestamp_text(ticks, kind)
 

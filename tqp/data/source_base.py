@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -45,7 +46,7 @@ class EncodedColumns:
         return sum(column_bytes(column) for column in self._columns if column is not None)
 
 
-class Source:
+class Source(ABC):
     """A registered table; subclasses say how to read a column. Implements `tqp.core.schema.TableSource`.
 
     Safe to use from several threads. Column names are made unique ignoring case, as SQL needs and DuckDB does.
@@ -61,8 +62,9 @@ class Source:
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
 
     @property
+    @abstractmethod
     def num_rows(self) -> int:
-        raise NotImplementedError
+        """Exact."""
 
     @property
     def version(self) -> int:
@@ -109,11 +111,13 @@ class Source:
             raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.column_names))
         return position
 
+    @abstractmethod
     def _type_at(self, position: int) -> DataType:
-        raise NotImplementedError
+        """The type of a column that is not encoded yet."""
 
+    @abstractmethod
     def _encode(self, position: int) -> Column:
-        raise NotImplementedError
+        """Read and encode a column; called once."""
 
 
 def unique_names(names: Iterable[object]) -> tuple[str, ...]:

@@ -82,6 +82,8 @@ class TensorSource(Source):
     def _from_numpy(self, column: str, values: np.ndarray[Any, Any]) -> pa.Array:
         if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in ("h", "m"):
             values = values.astype("datetime64[s]")
+        if not values.dtype.isnative:
+            values = values.astype(values.dtype.newbyteorder("="))
         return self._from_objects(column, values)
 
     def _type_at(self, position: int) -> DataType:
@@ -89,7 +91,7 @@ class TensorSource(Source):
         if isinstance(values, Tensor):
             if values.ndim == 2:
                 return datatypes.array(values.shape[1])
-            return data_type_of(_arrow_of(values[:0], self._where(position)).type, self._where(position))
+            values = _arrow_of(values[:0], self.column_names[position])
         return data_type_of(values.type, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
@@ -109,10 +111,13 @@ class TensorSource(Source):
 
 def _arrow_of(values: Tensor, column: str) -> pa.Array:
     """A 1-d tensor as an Arrow array over the same memory where it is on the CPU already."""
-    values = values.detach().cpu()
-    if values.dtype in _HALF_FLOATS:
-        values = values.float()
     try:
-        return pa.array(values.resolve_conj().resolve_neg().numpy(), from_pandas=False)
+        host = values.detach().cpu()
+        if host.dtype in _HALF_FLOATS:
+            host = host.float()
+        return pa.array(host.numpy(), from_pandas=False)
     except (pa.ArrowException, TypeError, RuntimeError) as error:
-        raise BindError(f'column "{column}" is a tensor of {values.dtype}, which tqp cannot read') from error
+        reason = str(error).partition("\n")[0]
+        raise BindError(
+            f'column "{column}" is a tensor of {values.dtype} that cannot be read: {reason}'
+        ) from error
