@@ -26,7 +26,7 @@ types: .venv/installed ## static types
 	$(BIN)/mypy
 
 contracts: .venv/installed ## which layer may import which
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 wheel: ## build a wheel, install it into a clean environment and run a query from another directory
 	rm -rf build dist

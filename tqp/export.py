@@ -11,11 +11,13 @@ from typing import Any, TextIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from tqp.core.datatypes import TypeKind
+from tqp.data.value_text import blob_text, date_text, interval_text, time_text, timestamp_text
 
 #: What `write_table` can write.
 FORMATS = ("table", "csv", "json", "arrow")
@@ -27,17 +29,12 @@ def column_texts(column: pa.ChunkedArray) -> list[str | None]:
     >>> column_texts(pa.chunked_array([[True, None, False]]))
     ['true', None, 'false']
     """
-    data_type = column.type
-    if pa.types.is_dictionary(data_type):
-        column, data_type = column.cast(data_type.value_type), data_type.value_type
-    if pa.types.is_temporal(data_type) and not pa.types.is_interval(data_type):
-        # Arrow's own text reaches years and nanoseconds that Python's datetime does not.
-        zone = ""
-        if pa.types.is_timestamp(data_type) and data_type.tz is not None:
-            column, zone = column.cast(pa.timestamp(data_type.unit)), "+00"
-        texts = pc.cast(column, pa.string()).to_pylist()
-        return [None if text is None else _trim_time(text) + zone for text in texts]
-    write = _writer(data_type)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    write = _writer(column.type)
+    if pa.types.is_date32(column.type) or pa.types.is_time(column.type) or pa.types.is_timestamp(column.type):
+        # As integers: Python's own dates and times lack year 0, year 10000 and nanoseconds.
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     return [None if value is None else write(value) for value in column.to_pylist()]
 
 
@@ -118,6 +115,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _writer(data_type: pa.DataType) -> Callable[[Any], str]:
+    """How a value of this type, as `to_pylist` gives it, is written; dates and times are integers."""
     types = pa.types
     if types.is_boolean(data_type):
         return lambda value: "true" if value else "false"
@@ -125,36 +123,24 @@ def _writer(data_type: pa.DataType) -> Callable[[Any], str]:
         return lambda value: str(np.float32(value))
     if types.is_decimal(data_type):
         return lambda value: f"{value:f}"
+    if types.is_date32(data_type):
+        return date_text
+    if types.is_time(data_type):
+        return lambda value: time_text(value, _TICKS[data_type.unit])
+    if types.is_timestamp(data_type):
+        kind = TypeKind.TIMESTAMP_TZ if data_type.tz is not None else _TIMESTAMP_KINDS[data_type.unit]
+        return lambda value: timestamp_text(value, kind)
     if types.is_interval(data_type):
-        return _interval_text
+        return lambda value: interval_text(value.months, value.days, value.nanoseconds // 1000)
     if types.is_binary(data_type) or types.is_large_binary(data_type) or types.is_binary_view(data_type):
-        return _blob_text
+        return blob_text
     return str
 
 
-def _trim_time(text: str) -> str:
-    """`12:00:00.500000` without the zeros that say nothing."""
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _interval_text(value: Any) -> str:
-    """`1 year 2 months 3 days 04:05:06.7`, each part only where it is not zero."""
-    years, months = divmod(abs(value.months), 12)
-    sign = -1 if value.months < 0 else 1
-    parts = [
-        f"{count} {unit}{'' if abs(count) == 1 else 's'}"
-        for count, unit in ((sign * years, "year"), (sign * months, "month"), (value.days, "day"))
-        if count
-    ]
-    if value.nanoseconds or not parts:
-        minutes, nanoseconds = divmod(abs(value.nanoseconds), 60_000_000_000)
-        seconds = f"{nanoseconds // 10**9:02}.{nanoseconds % 10**9 // 1000:06}"
-        minus = "-" if value.nanoseconds < 0 else ""
-        parts.append(_trim_time(f"{minus}{minutes // 60:02}:{minutes % 60:02}:{seconds}"))
-    return " ".join(parts)
-
-
-def _blob_text(value: bytes) -> str:
-    return "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b"\\'\"" else f"\\x{byte:02X}" for byte in value
-    )
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_TIMESTAMP_KINDS = {
+    "s": TypeKind.TIMESTAMP_S,
+    "ms": TypeKind.TIMESTAMP_MS,
+    "us": TypeKind.TIMESTAMP,
+    "ns": TypeKind.TIMESTAMP_NS,
+}

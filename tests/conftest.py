@@ -1,0 +1,35 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tqp.tpch.compare import DuckDBRun, run_duckdb
+from tqp.tpch.data import ensure_data
+from tqp.tpch.query import QUERY_NUMBERS, load_query
+
+#: Large enough that every query has an answer, small enough to be generated in a second.
+TPCH_SCALE_FACTOR = 0.01
+
+
+@pytest.fixture(scope="session")
+def tpch_data() -> Path:
+    """The folder with TPC-H at scale factor 0.01, from the user's cache or generated into it."""
+    return ensure_data(TPCH_SCALE_FACTOR, Console(stderr=True))
+
+
+@pytest.fixture(scope="session")
+def tpch_answers(tpch_data: Path, tmp_path_factory: pytest.TempPathFactory) -> DuckDBRun:
+    """DuckDB's answers to all 22 queries."""
+    return run_duckdb(
+        tpch_data,
+        [load_query(number, TPCH_SCALE_FACTOR) for number in QUERY_NUMBERS],
+        tmp_path_factory.mktemp("answers"),
+        threads=1,
+        runs=1,
+        with_answers=True,
+        with_times=False,
+    )

@@ -1,0 +1,85 @@
+"""Rules of the house that no other tool checks."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tqp
+from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
+from tqp.planner.function_table import AGGREGATES, SCALARS, VARIADIC
+from tqp.planner.functions import scalar_overloads
+
+ROOT = Path(__file__).parent.parent
+SOURCE_FOLDERS = ("tqp", "operators", "planner", "tpch")
+
+#: Where `.item()` may be called, and why: on a column it makes the host wait for the device.
+CALLS_ITEM = {"planner/binder/literals.py": "on query parameters, which are not on a device"}
+
+#: Functions that lowering writes as torch operations, without a kernel.
+LOWERED = {"add", "subtract", "multiply", "negate"}
+
+#: Kernels that no line of the function table names: the binder emits them for `||`.
+BOUND_FROM_OPERATORS = {"concat_operator"}
+
+#: Of a file, without blank lines at its end.
+MAX_LINES = 500
+
+
+def _files(*folders: str) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        if not any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(ROOT))
+    )
+
+
+SOURCES = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in _files(*SOURCE_FOLDERS)]
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *(pytest.param(path, id=path.name) for path in _files("tests"))])
+def test_files_are_short_and_say_what_they_are_for(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MAX_LINES
+    module = ast.parse(text)
+    assert ast.get_docstring(module) or not module.body
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_public_functions_have_docstrings(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    without = [
+        node.name
+        for node in module.body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not ast.get_docstring(node)
+    ]
+    assert not without
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_the_host_waits_for_the_device_in_few_places(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    calls = [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+    ]
+    assert not calls or name in CALLS_ITEM, f"{name}: .item() in lines {calls}"
+
+
+def test_every_function_that_the_planner_knows_has_a_kernel_and_no_kernel_is_unknown() -> None:
+    planned = {overload.canonical for name in SCALARS for overload in scalar_overloads(name) or ()} - LOWERED
+    assert planned - SCALAR_FUNCTIONS == set()
+    assert SCALAR_FUNCTIONS - planned - set(VARIADIC) - BOUND_FROM_OPERATORS == set()
+
+
+def test_every_aggregate_that_the_planner_knows_is_lowered() -> None:
+    with tqp.connect() as connection:
+        connection.register("t", {"x": np.array([1, 2]), "b": np.array([True, False])})
+        for name in AGGREGATES:
+            argument = "b" if name.startswith("bool_") else "x"
+            assert len(connection.sql(f"SELECT {name}({argument}) FROM t").fetchall()) == 1

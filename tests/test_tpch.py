@@ -1,0 +1,185 @@
+"""All 22 TPC-H queries against DuckDB, whatever the settings; and the harness around them."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+import tqp
+from tests.conftest import TPCH_SCALE_FACTOR
+from tests.settings import switchable_rules
+from tqp.tpch import data
+from tqp.tpch.compare import DuckDBRun
+from tqp.tpch.errors import UsageError
+from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
+from tqp.tpch.report import BenchmarkReport, QueryReport
+from tqp.tpch.run import Options, run_benchmark
+from tqp.tpch.verify import difference
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "1 thread": {"threads": 1},
+    "2 threads": {"threads": 2},
+    "4 threads": {"threads": 4},
+    "small batches": {"batch_rows": 1000},
+    "small batches, 4 threads": {"batch_rows": 1000, "threads": 4},
+    **{f"without {rule}": {"disabled_rules": (rule,)} for rule in switchable_rules()},
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_answers(setting: str, tpch_data: Path, tpch_answers: DuckDBRun) -> None:
+    problems = {}
+    with tqp.connect(**SETTINGS[setting]) as connection:
+        for table in data.TABLES:
+            connection.register(table, str(data.table_path(tpch_data, table)))
+        for number in QUERY_NUMBERS:
+            query = load_query(number, TPCH_SCALE_FACTOR)
+            try:
+                answer = connection.sql(query.text).to_arrow()
+            except tqp.Error as error:
+                problems[number] = str(error)
+                continue
+            problem = difference(answer, tpch_answers.answer(number), query.order_by, query.limit)
+            if problem is not None:
+                problems[number] = problem
+    assert not problems
+
+
+def test_answers_are_bit_identical_for_any_number_of_threads(tpch_data: Path) -> None:
+    answers = []
+    for threads in (1, 2, 4):
+        with tqp.connect(threads=threads, batch_rows=5000) as connection:
+            for table in data.TABLES:
+                connection.register(table, str(data.table_path(tpch_data, table)))
+            answers.append([connection.sql(load_query(number).text).to_arrow() for number in QUERY_NUMBERS])
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_every_query_file_is_read() -> None:
+    queries = [load_query(number) for number in QUERY_NUMBERS]
+    assert all(query.title and query.text.startswith(("SELECT", "WITH")) for query in queries)
+    assert [query.number for query in queries if query.limit] == [2, 3, 10, 18, 21]
+    assert [query.number for query in queries if not query.order_by] == [6, 14, 17, 19]
+    assert "LIMIT" not in load_query(21).text_without_limit
+
+
+def test_query_11_depends_on_the_scale_factor() -> None:
+    assert "* 0.0001\n" in load_query(11, 1).text
+    assert "* 0.00001\n" in load_query(11, 10).text
+    assert "* 0.01\n" in load_query(11, 0.01).text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("0", "no query 0"), ("1,x", '"x"'), ("3-1", "backwards"), ("", "neither")]
+)
+def test_query_numbers_that_make_no_sense(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_numbers(text)
+
+
+def _table(**columns: list[Any]) -> pa.Table:
+    return pa.table(columns)
+
+
+def test_difference_accepts_what_sql_leaves_open() -> None:
+    expected = _table(k=[1, 1, 2], x=[0.1, 0.2, 0.3], s=["a", "b", "c"])
+    swapped = _table(k=[1, 1, 2], x=[0.2, 0.1 + 1e-17, 0.3], s=["b", "a", "c"])
+    assert difference(swapped, expected, ["k"]) is None
+    assert difference(swapped, expected, ["k", "s"]) is not None
+    large = swapped.set_column(2, "s", swapped["s"].cast(pa.large_string()))
+    assert difference(large, expected, ["k"]) is None
+
+
+def test_difference_lets_a_limit_cut_through_a_tie_anywhere() -> None:
+    expected = _table(k=[1, 2, 2], s=["a", "b", "c"])
+    assert difference(_table(k=[1, 2], s=["a", "c"]), expected, ["k"], limit=2) is None
+    assert difference(_table(k=[1, 2], s=["a", "d"]), expected, ["k"], limit=2) is not None
+    assert difference(_table(k=[2, 2], s=["b", "c"]), expected, ["k"], limit=2) is not None
+
+
+@pytest.mark.parametrize(
+    "actual",
+    [
+        _table(k=[1, 2], d=[Decimal("0.10"), Decimal("0.21")]),
+        _table(k=[1, 2, 2], d=[Decimal("0.10"), Decimal("0.20"), Decimal("0.20")]),
+        _table(k=[1, None], d=[Decimal("0.10"), Decimal("0.20")]),
+        _table(k=[1, 2], e=[Decimal("0.10"), Decimal("0.20")]),
+        _table(k=[1.0, 2.0], d=[Decimal("0.10"), Decimal("0.20")]),
+    ],
+)
+def test_difference_finds_differences(actual: pa.Table) -> None:
+    assert difference(actual, _table(k=[1, 2], d=[Decimal("0.10"), Decimal("0.20")])) is not None
+
+
+def test_generated_data_is_complete_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQP_CACHE", str(tmp_path))
+    console = Console(quiet=True)
+    directory = data.ensure_data(0.001, console)
+    assert directory == tmp_path / "tpch" / "sf0.001"
+    assert [path.name for path in directory.parent.iterdir()] == ["sf0.001"]
+    monkeypatch.setattr(data, "_generate", None)
+    assert data.ensure_data(0.001, console) == directory
+    (directory / "orders.parquet").unlink()
+    with pytest.raises(UsageError, match="lacks orders.parquet"):
+        data.ensure_data(0.001, console)
+
+
+def test_failed_generation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQP_CACHE", str(tmp_path))
+    monkeypatch.setattr(data, "_generator", lambda: "/bin/false")
+    with pytest.raises(UsageError, match="could not generate"):
+        data.ensure_data(0.001, Console(quiet=True))
+    assert list((tmp_path / "tpch").iterdir()) == []
+
+
+@pytest.mark.parametrize("scale_factor", [0, -1, float("nan"), float("inf")])
+def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
+    with pytest.raises(UsageError, match="scale factor"):
+        data.ensure_data(scale_factor, Console(quiet=True))
+
+
+def test_benchmark_report(tpch_data: Path) -> None:
+    options = Options(scale_factor=0.01, queries=[1, 6], threads=1, runs=2, data=tpch_data, compare=True)
+    report = run_benchmark(options, Console(quiet=True))
+    assert report.all_right and [query.number for query in report.queries] == [1, 6]
+    document = json.loads(report.to_json())
+    assert document["queries"][0]["rows"] == 4
+    assert document["peak_bytes"] > 0 and document["versions"]["duckdb"]
+    assert document["total_milliseconds"] > 0 and document["geometric_mean_ratio"] > 0
+
+
+def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
+    report = BenchmarkReport(
+        queries=[
+            QueryReport(1, 4, 2.0, 1.0, 2.0, True),
+            QueryReport(2, 4, 2.0, 1.0, 0.5, False, "row 1 is wrong"),
+            QueryReport(3, duckdb_milliseconds=1.0, is_equal=False, problem="BindError: no"),
+        ],
+        scale_factor=1,
+        data="/data",
+        device="cpu",
+        threads=2,
+        runs=5,
+        batch_rows=1000,
+        disabled_rules=["topk"],
+        peak_bytes=2**30,
+        device_peak_bytes=None,
+        processor="a processor",
+        versions={"tqp": "0"},
+    )
+    assert not report.all_right
+    assert report.geometric_mean_ratio == pytest.approx(1.0)
+    console = Console(record=True, width=200, quiet=True)
+    console.quiet = False
+    with console.capture() as capture:
+        report.print(console)
+    text = capture.get()
+    for part in ("DIFFERS", "FAILED", "row 1 is wrong", "1.00 GiB", "without topk", "batches of 1,000 rows"):
+        assert part in text
