@@ -132,12 +132,21 @@ def _scan_on_host(span: npt.NDArray[np.uint8], word: bytes) -> npt.NDArray[np.in
             np.logical_and(here, second[:size], out=here)
         hits = np.flatnonzero(here)
         hits += start
-        for offset in order[2:]:
-            if hits.shape[0] == 0:
-                break
-            hits = hits[span[hits + offset] == word[offset]]
         pieces.append(hits)
-    return np.concatenate(pieces)
+    found = np.concatenate(pieces)
+    return found if len(word) <= 2 else _verified(span, word, found)
+
+
+def _verified(span: npt.NDArray[np.uint8], word: bytes, hits: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The hits at which all of `word` stands, read up to eight bytes at a time."""
+    offset = 0
+    while offset < len(word):
+        size = next(size for size in (8, 4, 2, 1) if size <= len(word) - offset)
+        # An unaligned view whose entry i is the `size` bytes from i on.
+        windows = np.ndarray((span.shape[0] - size + 1,), f"<u{size}", span, 0, (1,))
+        hits = hits[windows[hits + offset] == int.from_bytes(word[offset : offset + size], "little")]
+        offset += size
+    return hits
 
 
 def by_rarity(span: npt.NDArray[np.uint8], word: bytes) -> list[int]:
