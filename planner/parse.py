@@ -14,7 +14,7 @@ from typing import Literal as OneOf
 from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from tqp.core.errors import ParseError, UnsupportedError
 

@@ -57,6 +57,10 @@ class ExpressionBinder:
         self.aggregates = aggregates
         self.aliases = aliases or {}
         self.inside_aggregate = False
+        self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+        self.bound_items: dict[int, Expression] | None = (
+            None  # by id of the node; shared by the clauses of a block
+        )
         self._open_aliases: list[str] = []
 
     def bind(self, node: exp.Expr) -> Expression:
@@ -85,7 +89,7 @@ class ExpressionBinder:
         qualifier = table.name if table is not None else None
         span = span_of(node) if table is not None else head_span(identifier)
         found = self.scope.resolve_here(name, qualifier, span)
-        if found is None and qualifier is None and name.lower() in self.aliases:
+        if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             return self._alias(name.lower(), span)
         if found is None and self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
@@ -98,14 +102,32 @@ class ExpressionBinder:
             raise UnsupportedError(f"{word} is not supported; pass the value as a parameter", span)
         raise self.scope.unknown_column(name, qualifier, span)
 
+    def _alias_wins(self, column: Expression | None) -> bool:
+        """A column goes before an alias; in HAVING only where it is a group key or inside an aggregate."""
+        if column is None:
+            return True
+        keys = self.keys_before_aliases
+        return (
+            keys is not None and not self.inside_aggregate and column not in keys and not self._open_aliases
+        )
+
     def _alias(self, name: str, span: Span | None) -> Expression:
         if name in self._open_aliases:
             raise BindError(f'the alias "{name}" is defined by itself', span)
         self._open_aliases.append(name)
         try:
-            return self.bind_flexible(self.aliases[name])
+            return self.bind_once(self.aliases[name])
         finally:
             self._open_aliases.pop()
+
+    def bind_once(self, node: exp.Expr) -> Expression:
+        """Bind an item of SELECT, the same way each time: GROUP BY an alias of a subquery means that very subquery."""
+        if self.inside_aggregate or self.bound_items is None:
+            return self.bind_flexible(node)
+        bound = self.bound_items.get(id(node))
+        if bound is None:
+            bound = self.bound_items[id(node)] = self.bind_flexible(node)
+        return bound
 
     def _literal(self, node: exp.Literal) -> Expression:
         text = node.args["this"]

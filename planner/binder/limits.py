@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET."""
+"""LIMIT, OFFSET, and the test for ORDER BY ALL."""
 
 from __future__ import annotations
 
@@ -59,3 +59,8 @@ def _count(
     if not isinstance(count, int) or count < 0:
         raise BindError(f"{clause} must not be negative, and is {count!r}", span)
     return count
+
+
+def is_order_by_all(node: exp.Expr) -> bool:
+    """ORDER BY ALL (or *)."""
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Var) and node.name.upper() == "ALL")

@@ -149,16 +149,35 @@ class _Names:
         return f"({self.text(operand)} {sign} ANY({inner}))"
 
     def _subquery_text(self, node: exp.Expr) -> str:
+        """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
+        clauses = {name for name, value in node.args.items() if value}
+        if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
+            span = span_of(node)
+            return self.query[span[0] : span[1]] if span else "SELECT"
+        text = f"SELECT {', '.join(self._selected(item) for item in node.expressions)}"
+        source = node.args.get("from_")
+        if source is not None:
+            text += f" FROM {self._source(source.this)}"
+        where, limit = node.args.get("where"), node.args.get("limit")
+        if where is not None:
+            condition = self.text(where.this)
+            text += f" WHERE {condition}"
+        if limit is not None and limit.expression is not None:
+            text += f" LIMIT {self.text(limit.expression)}"
+        return text
+
+    def _selected(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Alias):
+            return f"{self.text(node.this)} AS {quoted(node.alias)}"
+        return "*" if isinstance(node, exp.Star) else self.text(node)
+
+    def _source(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Table) and node.name:
+            return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
         span = span_of(node)
-        if span is None:
-            return "SELECT"
-        start = self.query.upper().rfind("SELECT", 0, span[0] + 6)
-        written = self.query[start if start >= 0 else span[0] : span[1]]
-        return re.sub(
-            r"\s+", " ", re.sub(r"(?i)\b(select|from|where)\b", lambda word: word[0].upper(), written)
-        )
+        return self.query[span[0] : span[1]] if span else ""
 
     def _connective(self, node: exp.Connector) -> str:
         parts: list[str] = []

@@ -7,7 +7,7 @@ Project (without the columns that only ORDER BY needed).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -16,7 +16,7 @@ from tqp.core.schema import Field
 from tqp.planner.binder.aggregates import AggregateCollector, GroupedRewriter
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import Aliases, ExpressionBinder
-from tqp.planner.binder.limits import bind_limit
+from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import MergedColumn, Scope
@@ -26,6 +26,7 @@ from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
 from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.parse import head_span, span_of
+from tqp.planner.type_rules import settle
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class SelectBlock:
     scope: Scope
     lazy: bool  # a derived table: stars need only produce what is referred to
     any_columns: bool  # EXISTS: what the block selects does not matter
+    bound_items: dict[int, Expression] = field(default_factory=dict)
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -50,18 +52,24 @@ class SelectBlock:
         aliases = _aliases(select.expressions)
         where = select.args.get("where")
         if where is not None:
-            condition = ExpressionBinder(self.context, self.scope, "WHERE", None, aliases).bind_condition(
-                where.this
-            )
+            condition = self.binder("WHERE", None, aliases).bind_condition(where.this)
             plan = Filter(plan, condition)
         return self._outputs(plan, nodes, aliases)
+
+    def binder(
+        self, clause: str, aggregates: AggregateCollector | None, aliases: Aliases
+    ) -> ExpressionBinder:
+        """For the expressions of one clause of this block."""
+        binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
+        binder.bound_items = self.bound_items
+        return binder
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select
         group = select.args.get("group")
         collector = AggregateCollector(self.context)
         keys = self._group_keys(group, nodes, aliases) if group is not None else []
-        binder = ExpressionBinder(self.context, self.scope, "SELECT", collector, aliases)
+        binder = self.binder("SELECT", collector, aliases)
         distinct_clause = select.args.get("distinct")
         order = select.args.get("order")
         simple = group is None and distinct_clause is None
@@ -72,14 +80,18 @@ class SelectBlock:
         having = select.args.get("having")
         condition = None
         if having is not None:
-            condition = ExpressionBinder(
-                self.context, self.scope, "HAVING", collector, aliases
-            ).bind_condition(having.this)
+            having_binder = self.binder("HAVING", collector, aliases)
+            having_binder.keys_before_aliases = keys
+            condition = having_binder.bind_condition(having.this)
         sort = _SortBinder(self, nodes, bound, collector, aliases)
         keys_of_sort = sort.bind(order) if order is not None else []
         if group is not None or collector.calls or having is not None:
             if group is not None and group.args.get("all"):
-                keys = [value for value in bound if not self._has_aggregate(value, collector)]
+                keys = [
+                    value
+                    for value in bound
+                    if value is not None and not self._has_aggregate(value, collector)
+                ]
             plan, rewriter = self._aggregate(plan, keys, collector)
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
@@ -115,7 +127,7 @@ class SelectBlock:
                 None if lazy and not isinstance(item.column, MergedColumn) else self._star_value(item.column)
             )
         assert item.node is not None
-        return binder.bind(item.node)
+        return settle(binder.bind_once(item.node))
 
     def _existence(
         self,
@@ -136,7 +148,7 @@ class SelectBlock:
 
     def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
         check_understood(group)
-        binder = ExpressionBinder(self.context, self.scope, "GROUP BY", None, aliases)
+        binder = self.binder("GROUP BY", None, aliases)
         keys: list[Expression] = []
         for node in group.expressions:
             if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)):
@@ -151,21 +163,21 @@ class SelectBlock:
             item = _ordinal(node, nodes, "GROUP BY")
             if item.node is None:
                 return self._star_value(item.column)
-            return binder.bind(item.node)
+            return settle(binder.bind_once(item.node))
         return binder.bind(node)
 
     @staticmethod
-    def _has_aggregate(value: Expression | None, collector: AggregateCollector) -> bool:
+    def _has_aggregate(value: Expression, collector: AggregateCollector) -> bool:
         ids = {made.id for made in collector.calls.values()}
         return value is not None and any(
             isinstance(part, ColumnRef) and part.id in ids for part in walk(value)
         )
 
     def _aggregate(
-        self, plan: LogicalPlan, keys: Sequence[Expression | None], collector: AggregateCollector
+        self, plan: LogicalPlan, keys: Sequence[Expression], collector: AggregateCollector
     ) -> tuple[LogicalPlan, GroupedRewriter]:
         by_id = {made.id: made for made in plan.schema}
-        unique = list(dict.fromkeys(key for key in keys if key is not None))
+        unique = list(dict.fromkeys(keys))
         fields: list[Field] = []
         key_ids: set[int] = set()
         expression_keys: dict[Expression, ColumnRef] = {}
@@ -282,9 +294,7 @@ class _SortBinder:
     aliases: Aliases
 
     def bind(self, order: exp.Order) -> list[tuple[Expression | int, bool, bool]]:
-        binder = ExpressionBinder(
-            self.block.context, self.block.scope, "ORDER BY", self.collector, self.aliases
-        )
+        binder = self.block.binder("ORDER BY", self.collector, self.aliases)
         result: list[tuple[Expression | int, bool, bool]] = []
         check_understood(order)
         for ordered in order.expressions:
@@ -292,7 +302,7 @@ class _SortBinder:
             descending = bool(ordered.args.get("desc"))
             nulls_first = bool(ordered.args.get("nulls_first"))
             node = ordered.this
-            if _is_order_by_all(node):
+            if is_order_by_all(node):
                 result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
                 continue
             position = self._position(node)
@@ -314,12 +324,6 @@ class _SortBinder:
                 if item.alias is not None and item.alias.lower() == lowered:
                     return index
         return None
-
-
-def _is_order_by_all(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Star):
-        return True
-    return isinstance(node, exp.Column) and node.name.lower() == "all" and not node.this.args.get("quoted")
 
 
 def _ordinal(node: exp.Literal, nodes: Sequence[Item], clause: str) -> Item:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field, Schema
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
-from tqp.planner.binder.limits import bind_limit
+from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.output import BoundQuery, distinct
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
 from tqp.planner.binder.subqueries import cast_columns
@@ -129,12 +129,12 @@ def _by_name(context: BindContext, bound: Sequence[BoundQuery]) -> tuple[list[Lo
                 outputs.append(_reference(made))
             else:
                 fields.append(context.new_field(name, types[key], True))
-                outputs.append(Literal(None, types[key]))  # type: ignore[arg-type]
+                outputs.append(Literal(None, types[key]))
         plans.append(Project(query.plan, tuple(fields), tuple(outputs)))
     return plans, list(names.values())
 
 
-def _type_of(bound: Sequence[BoundQuery], key: str):  # type: ignore[no-untyped-def]
+def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
     for query in bound:
         for name, made in zip(query.names, query.plan.schema):
             if name.lower() == key:
@@ -160,7 +160,7 @@ def _sorted(
         check_understood(ordered)
         node = ordered.this
         descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
-        if isinstance(node, exp.Column) and node.name.lower() == "all" and not node.this.args.get("quoted"):
+        if is_order_by_all(node):
             keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
         elif isinstance(node, exp.Literal) and node.name.isdigit() and not node.args.get("is_string"):
             position = int(node.name)
