@@ -28,9 +28,9 @@ types: .venv/installed ## static types
 contracts: .venv/installed ## which layer may import which
 	$(BIN)/lint-imports --no-cache
 
-wheel: ## build a wheel, install it into a clean environment and run a query from another directory
+wheel: .venv/installed ## build a wheel, install it into a clean environment and run a query from another directory
 	rm -rf build dist
-	$(PYTHON) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(PYTHON) -m venv build/clean
 	build/clean/bin/pip install --quiet --constraint constraints.txt dist/*.whl
 	cd build/clean && bin/tqp sql "SELECT 42 AS answer"
