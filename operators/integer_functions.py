@@ -1,4 +1,4 @@
-"""Bits, shifts, greatest common divisors, and the largest or smallest of several values."""
+"""Functions of integers: bits, shifts, greatest common divisors and least common multiples."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import wide
 from tqp.operators.casts import INTERNAL_NAMES
-from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.wide_forms import narrow_if_possible
-
-Pair = tuple[Tensor, Tensor | None]
 
 _BITS: dict[TypeKind, int] = {
     kind: int(name.lstrip("UINT")) for kind, name in INTERNAL_NAMES.items() if "INT" in name
@@ -113,65 +111,6 @@ def _resolve_gcd(function: Callable[..., Tensor]) -> Overload:
     return resolve
 
 
-# ---- greatest, least -----------------------------------------------------------------------------------------------
-
-
-def _resolve_extreme(is_greatest: bool) -> Overload:
-    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
-        first = argument_types[0]
-        if first.is_integer_like or first.is_float or first.kind is TypeKind.BOOLEAN:
-            return Kernel(
-                lambda *pairs: _extreme(pairs, is_greatest), nulls=NullRule.CUSTOM, accepts_wide=True
-            )
-        return None
-
-    return resolve
-
-
-def _extreme(pairs: tuple[Pair, ...], is_greatest: bool) -> Pair:
-    """The greatest (least) value per row that is not NULL; NULL if all are. NaN is greater than all else."""
-    pick = _greater_of if is_greatest else _lesser_of
-    any_wide = any(wide.is_wide(values) for values, _ in pairs)
-    result, validity = pairs[0]
-    result = _storage(result, any_wide)
-    for values, other_validity in pairs[1:]:
-        values = _storage(values, any_wide)
-        picked = pick(result, values)
-        if validity is not None:
-            picked = torch.where(_column(validity, picked), picked, values)
-        if other_validity is not None:
-            picked = torch.where(_column(other_validity, picked), picked, result)
-        if validity is not None and other_validity is not None:
-            # Both NULL: anything is right.
-            validity = validity | other_validity
-        else:
-            validity = None
-        result = picked
-    return result, validity
-
-
-def _storage(values: Tensor, any_wide: bool) -> Tensor:
-    if values.dtype == torch.bool or values.dtype.is_floating_point:
-        return values
-    return wide.widen(values) if any_wide else values.to(torch.int64)
-
-
-def _column(condition: Tensor, like: Tensor) -> Tensor:
-    return condition.unsqueeze(-1) if like.dim() > condition.dim() else condition
-
-
-def _greater_of(a: Tensor, b: Tensor) -> Tensor:
-    if wide.is_wide(a):
-        return torch.where(wide.less(a, b).unsqueeze(1), b, a)
-    return torch.maximum(a, b)
-
-
-def _lesser_of(a: Tensor, b: Tensor) -> Tensor:
-    if wide.is_wide(a):
-        return torch.where(wide.less(b, a).unsqueeze(1), b, a)
-    return torch.fmin(a, b) if a.dtype.is_floating_point else torch.minimum(a, b)
-
-
 INTEGER_KERNELS: dict[str, Overload] = {
     "bit_and": _resolve_bitwise(torch.bitwise_and),
     "bit_or": _resolve_bitwise(torch.bitwise_or),
@@ -181,6 +120,4 @@ INTEGER_KERNELS: dict[str, Overload] = {
     "shift_right": _resolve_shift_right,
     "gcd": _resolve_gcd(greatest_common_divisor),
     "lcm": _resolve_gcd(least_common_multiple),
-    "greatest": _resolve_extreme(is_greatest=True),
-    "least": _resolve_extreme(is_greatest=False),
 }

@@ -7,6 +7,7 @@ from tqp.core.errors import UnsupportedError, nearest
 from tqp.operators.date_formats import FORMAT_KERNELS
 from tqp.operators.date_parts import DATE_PART_KERNELS
 from tqp.operators.date_spans import SPAN_KERNELS
+from tqp.operators.extremes import EXTREME_KERNELS
 from tqp.operators.integer_functions import INTEGER_KERNELS
 from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
@@ -17,6 +18,7 @@ from tqp.operators.wide_forms import fix_form
 _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
     **INTEGER_KERNELS,
+    **EXTREME_KERNELS,
     **DATE_PART_KERNELS,
     **SPAN_KERNELS,
     **FORMAT_KERNELS,

@@ -34,9 +34,10 @@ def narrow_if_possible(values: Tensor) -> Tensor:
 
 def fix_form(kernel: Kernel, result_type: DataType) -> Kernel:
     """The kernel, made to return values in the form of its result type."""
-    if not (result_type.is_integer_like and kernel.accepts_wide):
+    is_wide = exceeds_64_bits(result_type)
+    if not is_wide and not (kernel.accepts_wide and result_type.is_integer_like):
         return kernel
-    convert = wide.widen if exceeds_64_bits(result_type) else _low_half
+    convert = wide.widen if is_wide else _low_half
     return replace(
         kernel,
         function=_converted(

@@ -119,9 +119,7 @@ def run(
         if own is not None:
             combined = own if combined is None else combined & own
     if result_type.is_integer_like:
-        assert wide.is_wide(result) == (exceeds_64_bits(result_type) and kernel.accepts_wide), (
-            "form of the result"
-        )
+        assert wide.is_wide(result) == exceeds_64_bits(result_type), "form of the result"
     values = values_of(result)
     if combined is None:
         return values

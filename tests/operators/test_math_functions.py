@@ -256,22 +256,28 @@ def test_divisors_and_multiples(name: str) -> None:
         check(f"{name}(a, b)", name, [t.BIGINT, t.BIGINT], [[a], [b]], t.BIGINT)
 
 
+EXTREMES: list[tuple[DataType, list[object]]] = [
+    (t.BIGINT, [None, 5, -7, 0]),
+    (t.HUGEINT, [None, 5, -7, 2**100, -(2**100)]),
+    (t.DOUBLE, [None, 0.5, math.nan, -1.0]),
+    (t.DATE, [None, 5, -7, 0]),
+    (t.BOOLEAN, [None, True, False]),
+    (decimal(10, 2), [None, 5, -7, 0]),
+    (t.INTERVAL, [None, (1, 0, 0), (0, 30, 0), (0, 31, -1)]),
+    (t.VARCHAR, [None, "", "a", "ab", "b", "\u00e9"]),
+]
+
+
 @pytest.mark.parametrize("name", ["greatest", "least"])
-@pytest.mark.parametrize(
-    "data_type", [t.BIGINT, t.HUGEINT, t.DOUBLE, t.DATE, t.BOOLEAN, decimal(10, 2)], ids=str
-)
-def test_greatest_and_least_ignore_null(name: str, data_type: DataType) -> None:
-    values = (
-        [None, 0.5, math.nan, -1.0]
-        if data_type == t.DOUBLE
-        else [None, True, False]
-        if data_type == t.BOOLEAN
-        else [None, 5, -7, 0]
-    )
-    if data_type == t.HUGEINT:
-        values += [2**100, -(2**100)]
-    rows = [(a, b, c) for a in values for b in values for c in values]
-    check(f"{name}(a, b, c)", name, [data_type] * 3, [list(column) for column in zip(*rows)], data_type)
+@pytest.mark.parametrize(("data_type", "values"), EXTREMES, ids=[str(each) for each, _ in EXTREMES])
+def test_greatest_and_least_ignore_null(name: str, data_type: DataType, values: list[object]) -> None:
+    for domain in (values, values[1:]):
+        rows = [(a, b, c) for a in domain for b in domain for c in domain]
+        check(f"{name}(a, b, c)", name, [data_type] * 3, [list(column) for column in zip(*rows)], data_type)
+
+
+def test_hugeint_functions_return_hugeint_even_of_narrow_values() -> None:
+    check("gcd(a, b)", "gcd", [t.HUGEINT] * 2, [[12, 0, 7], [18, 5, 49]], t.HUGEINT)
 
 
 def test_empty() -> None:
