@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 
-def look_up(table: Tensor, codes: Tensor, low: int = 0) -> Tensor:
+def look_up(table: Tensor, codes: Tensor, low: int = 0, nullable: bool = False) -> Tensor:
     """`table[codes - low]` for integer codes [n] of any width; `table` is [domain] or [domain, k].
 
-    An empty table gives zeros: its codes are those of NULL rows.
+    `nullable`: some codes stand under NULL and may be anything. An empty table gives zeros: all its codes are such.
     """
     if low:
         codes = codes.to(torch.int64 if codes.dtype == torch.int64 else torch.int32) - low
@@ -17,6 +17,8 @@ def look_up(table: Tensor, codes: Tensor, low: int = 0) -> Tensor:
         codes = codes.to(torch.int32)
     if table.shape[0] == 0:
         return table.new_zeros((codes.shape[0], *table.shape[1:]))
+    if nullable:
+        codes = codes.clamp(0, table.shape[0] - 1)
     return torch.index_select(table, 0, codes)
 
 

@@ -48,6 +48,8 @@ def string_array(column: Column, validity: BoolArray | None) -> pa.Array:
     assert column.pool is not None
     as_text = column.data_type.kind is TypeKind.VARCHAR
     pool = Strings(*(tensor.detach().cpu() for tensor in column.pool))
+    if column.values is not None and pool.num_rows == 0:  # every row is NULL
+        return pa.nulls(column.num_rows, pa.string() if as_text else pa.binary())
     if column.values is not None:
         codes = column.values.detach().cpu().long()
         lengths = pool.lengths[codes]

@@ -280,9 +280,9 @@ class _AggregateLowering:
 
             def narrowed(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
                 node = nodes[0]
-                if layout.pool is not None:  # a group without values has the identity, which is no code
-                    last = max(0, (layout.pool.size or 1) - 1)
-                    node = lowering.stream.builder.call(torch.clamp, node, 0, last)
+                if form is Form.CODES and len(nodes) > 1:  # a group without values has the identity, which is no code
+                    some = lowering.stream.builder.call(operator.ge, nodes[-1], 1)
+                    node = lowering.stream.builder.call(operator.mul, node, some)
                 if layout.dtype.is_floating_point:
                     return layout.with_nullable(False), node
                 return layout.with_nullable(False), lowering.stream.builder.method("to", node, layout.dtype)

@@ -45,6 +45,8 @@ def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, r
     """NULL where a side is NULL."""
     if left.is_constant and not right.is_constant:
         left, right, function = right, left, _MIRRORED[function]
+    if left.is_constant:
+        left = lowering.materialise(left)
     validity = lowering.combine_validity(left, right)
     layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, left.layout.nullable or right.layout.nullable)
     return Value(layout, compare_nodes(lowering, function, left, right), validity)
@@ -53,6 +55,14 @@ def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, r
 def lower_distinct_from(lowering: ExpressionLowering, call: Call, left: Value, right: Value) -> Value:
     """IS [NOT] DISTINCT FROM: NULLs equal each other and nothing else; never NULL."""
     build = lowering.stream.builder
+    if left.is_constant:
+        left, right = right, left
+    if left.is_constant:
+        left = lowering.materialise(left)
+    if right.is_constant and right.constant is None:
+        valid = lowering.validity_node(left)
+        node = build.call(operator.invert, valid) if call.function == "is_not_distinct_from" else valid
+        return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
     same = compare_nodes(lowering, "equal", left, right)
     if left.layout.nullable or right.layout.nullable:
         left_valid, right_valid = lowering.validity_node(left), lowering.validity_node(right)

@@ -135,12 +135,13 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
     table = program.domain_table(expression, domain, replace(column.layout, nullable=False))
     codes = lowering.tensor(column)
     build = stream.builder
-    values = build.call(look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, name=table.name)
+    nullable = column.layout.nullable
+    values = build.call(look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name=table.name)
     validity = lowering.combine_validity(column)
     layout = table.layout
     if layout.nullable:
         produced = build.call(
-            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low
+            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low, nullable
         )
         validity = produced if validity is None else build.call(operator.and_, validity, produced)
     return Value(layout.with_nullable(validity is not None), values, validity)

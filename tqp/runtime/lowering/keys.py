@@ -30,8 +30,6 @@ def packed_key(lowering: ExpressionLowering, values: Sequence[Value], packing: K
     """One integer code per row; a NULL has code 0 where its part is nullable, anything in range otherwise."""
     columns = [(value.node, value.validity) for value in values]
     parts = [(part.minimum, part.span, part.nullable) for part in packing.parts]
-    if all(not part.nullable for part in packing.parts) and len(columns) == 1 and parts[0][0] == 0:
-        columns = [(values[0].node, None)]  # what stands under NULL is a value of the column's range
     return lowering.stream.builder.call(key_kernels.pack, columns, parts, name="key")
 
 

@@ -48,6 +48,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     """add, subtract or multiply; `negate` comes as 0 - x."""
     build = lowering.stream.builder
     plain, checked, on_wide, combine = _OPERATORS[call.function]
+    if left.is_constant and right.is_constant:
+        left = lowering.materialise(left)
     validity = lowering.combine_validity(left, right)
     nullable = left.layout.nullable or right.layout.nullable
     if call.data_type.is_float:

@@ -15,7 +15,7 @@ from tqp.core.schema import Field
 from tqp.operators import batches, string_layout
 from tqp.operators import rows as row_kernels
 from tqp.planner.expressions import Value as StorageValue
-from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
+from tqp.runtime.lowering.graph_builder import GraphBuilder, Node, identifier
 from tqp.runtime.lowering.layouts import Form, Layout
 
 
@@ -110,6 +110,7 @@ class Stream:
         for known, have in self.inputs.items():
             if have == wanted:
                 return self.builder.input(known)
+        name = identifier(name)
         unique, number = name, 1
         while unique in self.inputs:
             number += 1
