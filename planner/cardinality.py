@@ -45,6 +45,7 @@ _MATCHED_STRINGS = {
 _UNKNOWN_DISTINCT_SHARE = 0.5
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
 
+_PICKS_A_VALUE = frozenset(("min", "max", "any_value"))  # results spread like the argument
 _ORDER = frozenset(("less", "less_equal", "greater", "greater_equal"))
 _FLIPPED = {
     "less": "greater",
@@ -91,7 +92,10 @@ class Estimator:
             case Join():
                 return self._join(plan)
             case Aggregate():
-                self._aggregate_ids.update(field.id for field in plan.aggregate_fields)
+                measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
+                self._aggregate_ids.update(
+                    field.id for field, call in measures if call.function not in _PICKS_A_VALUE
+                )
                 rows = self.rows(plan.input)
                 return min(rows, self.distinct(plan.input, plan.keys)) if plan.keys else 1.0
             case Limit():
@@ -204,7 +208,7 @@ def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Colle
     if isinstance(part, Literal):
         return 1.0 if part.value is True else 0.0
     if isinstance(part, InList):
-        distinct = expression_distinct(part.input, fields)
+        distinct = _known_distinct(part.input, fields)
         one = _UNKNOWN_EQUALITY if distinct is None else 1.0 / max(1.0, distinct)
         return min(1.0, len(part.values) * one)
     if isinstance(part, ColumnRef):
@@ -234,9 +238,16 @@ def _equality(left: Expression, right: Expression, fields: FieldsById) -> float:
     counts = [
         count
         for side in (left, right)
-        if not isinstance(side, Literal) and (count := expression_distinct(side, fields)) is not None
+        if not isinstance(side, Literal) and (count := _known_distinct(side, fields)) is not None
     ]
     return 1.0 / max(1.0, *counts) if counts else _UNKNOWN_EQUALITY
+
+
+def _known_distinct(expression: Expression, fields: FieldsById) -> float | None:
+    """The number of values of a column, or of a function with a known range; of others only a bound is known."""
+    if isinstance(expression, ColumnRef) or value_range(expression, fields) is not None:
+        return expression_distinct(expression, fields)
+    return None
 
 
 def _distinct(expression: Expression, fields: FieldsById, rows: float) -> float:

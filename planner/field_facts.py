@@ -17,6 +17,7 @@ from tqp.planner.expressions import (
     Expression,
     InList,
     Literal,
+    Value,
     column_ids,
 )
 from tqp.planner.join_keys import JoinKeys, key_column
@@ -117,10 +118,8 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
                 old = field.statistics
                 result[identifier] = Field(field.id, field.name, field.data_type, False, old)
         if isinstance(part, InList):
-            values = [literal.value for literal in part.values]
-            if isinstance(part.input, ColumnRef) and values and all(type(value) is int for value in values):
-                integers = [value for value in values if isinstance(value, int)]
-                _narrow(result, part.input, min(integers), max(integers), len(set(integers)))
+            if isinstance(part.input, ColumnRef):
+                _narrow_to_values(result, part.input, [literal.value for literal in part.values])
         elif isinstance(part, Call) and len(part.arguments) == 2:
             left, right = part.arguments
             _narrow_by_comparison(result, part.function, left, right)
@@ -128,8 +127,32 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
     return result
 
 
+def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]) -> None:
+    integers = [value for value in values if type(value) is int]
+    field = fields.get(column.id)
+    if len(integers) == len(values) > 0 and column.data_type.is_integer_like:
+        _narrow(fields, column, min(integers), max(integers), len(set(integers)))
+    elif field is not None:
+        old, distinct = field.statistics, field_distinct(field)
+        count = float(len(values)) if distinct is None else min(distinct, float(len(values)))
+        fields[column.id] = with_facts(
+            field,
+            field_range(field),
+            field.nullable,
+            count,
+            old.is_unique,
+            old.is_sorted,
+            old.dictionary_size,
+        )
+
+
 def _narrow_by_comparison(fields: Fields, function: str, column: Expression, other: Expression) -> None:
-    if not isinstance(column, ColumnRef) or not column.data_type.is_integer_like:
+    if not isinstance(column, ColumnRef):
+        return
+    if function == "equal" and isinstance(other, Literal) and other.value is not None:
+        _narrow_to_values(fields, column, (other.value,))
+        return
+    if not column.data_type.is_integer_like:
         return
     if function not in _FLIPPED and function != "equal":
         return
@@ -139,7 +162,7 @@ def _narrow_by_comparison(fields: Fields, function: str, column: Expression, oth
     low, high = known
     match function:
         case "equal":
-            _narrow(fields, column, low, high, 1 if isinstance(other, Literal) else None)
+            _narrow(fields, column, low, high, None)
         case "less":
             _narrow(fields, column, None, high - 1, None)
         case "less_equal":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts, transform
+from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjuncts, transform
 from tqp.planner.join_keys import JoinKeys
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Shared, UnionAll, as_nullable
 from tqp.planner.null_facts import nullable
@@ -18,26 +19,65 @@ _PROBE = 3.0
 _BUILD = 8.0  # build rows are materialised, probe rows streamed
 _SORT = 15.0  # build rows with duplicate keys are sorted into a directory
 _BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
-_TABLE_ENTRY = 3.0  # filling one fresh entry of a position table
+_TABLE_ENTRY = 3.0  # filling one fresh entry of a position table; twice that for a directory of offsets
 
 _ALWAYS_DENSE = 1 << 20
 _LARGEST_TABLE = 1 << 28
 _LARGEST_PACKED = 1 << 62
 _INT64 = (-(2**63), 2**63 - 1)
-_SWAP_GAIN = 0.7
+_SWAP_GAIN = 0.1
+_MOST_CANDIDATES = 16.0
 
 #: Joins that ask whether a build row exists, not which: without a residual, duplicates of a key change nothing.
 _EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
-def should_swap(left_rows: float, right_rows: float, left_is_unique: bool, right_is_unique: bool) -> bool:
-    """True if building on the left and streaming the right is clearly cheaper (INNER joins only)."""
-    as_written = _side_cost(left_rows, right_rows, right_is_unique)
-    return _side_cost(right_rows, left_rows, left_is_unique) < _SWAP_GAIN * as_written
+def should_swap(as_written: float, swapped: float) -> bool:
+    """True if building on the left and streaming the right is clearly cheaper."""
+    return as_written - swapped > _SWAP_GAIN * max(abs(as_written), abs(swapped))
 
 
-def _side_cost(probe_rows: float, build_rows: float, is_unique: bool) -> float:
-    return build_rows * (_BUILD if is_unique else _BUILD + _SORT) + probe_rows * _PROBE
+def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span: int | None) -> float:
+    """Estimated nanoseconds of an inner join; `span`: how many values the key can take, if it is dense."""
+    offsets = 0.0 if build_is_unique or span is None else span * _TABLE_ENTRY
+    return build_rows * (_BUILD if build_is_unique else _BUILD + _SORT) + probe_rows * _PROBE + offsets
+
+
+def dense_span(keys: JoinKeys, probe: FieldsById, build: FieldsById, rows: float) -> int | None:
+    """The size of a packing of the keys if a table of that size pays for joins of about so many rows."""
+    packing = pack_join_keys(keys, probe, build, None)
+    return packing.size if packing is not None and _is_dense(packing.size, rows, 0.0) else None
+
+
+def reduce_keys(
+    keys: JoinKeys, candidates: Sequence[float], spans: Sequence[int | None], saved: Sequence[float]
+) -> JoinKeys:
+    """One dense key instead of several that are not dense together; the other equalities become residual.
+
+    `candidates[i]`: how many build rows share a value of key i on average; `spans[i]`: its range, if dense;
+    `saved[i]`: what a runtime filter on it saves.
+    """
+    usable = [
+        position
+        for position, span in enumerate(spans)
+        if span is not None and candidates[position] <= _MOST_CANDIDATES and not keys.null_equal[position]
+    ]
+    if not usable:
+        return keys
+    best = min(usable, key=lambda position: (-saved[position], candidates[position]))
+    rest = tuple(
+        Call("is_not_distinct_from" if null_equal else "equal", (left, right), BOOLEAN)
+        for position, (left, right, null_equal) in enumerate(
+            zip(keys.left, keys.right, keys.null_equal, strict=True)
+        )
+        if position != best
+    )
+    return JoinKeys((keys.left[best],), (keys.right[best],), (False,), rest + keys.residual)
+
+
+def single_key(keys: JoinKeys, position: int) -> JoinKeys:
+    """The key at one position, alone."""
+    return JoinKeys((keys.left[position],), (keys.right[position],), (keys.null_equal[position],), ())
 
 
 def pack_join_keys(

@@ -24,16 +24,21 @@ from tqp.planner.field_facts import (
     values_field,
 )
 from tqp.planner.filter_order import order_conjuncts
+from tqp.planner.join_keys import JoinKeys
 from tqp.planner.join_planning import (
     FreshIds,
     choose_algorithm,
+    dense_span,
     expand_full_join,
     flip,
     keys_for_three_values,
     match_plain_nulls,
     pack_join_keys,
     plain_join_type,
+    reduce_keys,
     should_swap,
+    side_cost,
+    single_key,
 )
 from tqp.planner.logical_plan import (
     Aggregate,
@@ -59,6 +64,7 @@ from tqp.planner.runtime_filters import (
     pass_operator,
     place,
     request_filter,
+    saved_work,
     split,
     stops_above,
 )
@@ -69,12 +75,14 @@ PHYSICAL_RULES = (
     "runtime_filters",
     "filter_order",
     "swap_join_sides",
+    "reduce_keys",
     "lookup_join",
     "directory_join",
     "direct_aggregate",
     "clustered_aggregate",
 )
 
+_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
 _KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
@@ -285,16 +293,10 @@ class _Planner:
         self._next_join += 1
         probe, build, keys = plan.left, plan.right, self.facts.join_keys(plan)
         probe_unique, build_unique = self.facts.left_key_is_unique(plan), self.facts.right_key_is_unique(plan)
-        if (
-            plan.join_type is JoinType.INNER
-            and self.is_on("swap_join_sides")
-            and should_swap(
-                self.estimator.rows(probe), self.estimator.rows(build), probe_unique, build_unique
-            )
-        ):
+        if self._should_swap(plan, keys, probe_unique, build_unique):
             probe, build, keys = build, probe, flip(keys)
             probe_unique, build_unique = build_unique, probe_unique
-
+        keys = self._useful_keys(plan.join_type, keys, probe, build)
         probe_ids, build_ids = self.facts.fields(probe), self.facts.fields(build)
         into_probe, others = split(requests, probe_ids)
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
@@ -319,8 +321,8 @@ class _Planner:
             join_type,
             keys,
             packing,
-            build_unique,
-            probed.estimated_rows,
+            self.facts.matches_at_most_once(build, keys.right, keys.null_equal),
+            max(probed.estimated_rows, own.rows if own is not None else 0.0),
             built.estimated_rows,
             self.options.device_type,
             self.options.disabled_rules,
@@ -358,6 +360,35 @@ class _Planner:
             plan.mark,
         )
         return place(joined, here)
+
+    def _should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
+        if plan.join_type is not JoinType.INNER or not keys.left or not self.is_on("swap_join_sides"):
+            return False
+        left, right, kind = plan.left, plan.right, plan.join_type
+        left_rows, right_rows = self.estimator.rows(left), self.estimator.rows(right)
+        span = dense_span(keys, self.facts.fields(left), self.facts.fields(right), left_rows + right_rows)
+        as_written = side_cost(left_rows, right_rows, right_is_unique, span)
+        swapped = side_cost(right_rows, left_rows, left_is_unique, span)
+        if self.is_on("runtime_filters"):
+            as_written -= saved_work(kind, keys, left, right, self.estimator)
+            swapped -= saved_work(kind, flip(keys), right, left, self.estimator)
+        return should_swap(as_written, swapped)
+
+    def _useful_keys(
+        self, join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan
+    ) -> JoinKeys:
+        """The keys, or one of them if a dense table over it beats hashing them all."""
+        if len(keys.left) < 2 or join_type in _THREE_VALUED or not self.is_on("reduce_keys"):
+            return keys
+        left, right = self.facts.fields(probe), self.facts.fields(build)
+        rows, build_rows = self.estimator.rows(probe) + self.estimator.rows(build), self.estimator.rows(build)
+        if dense_span(keys, left, right, rows) is not None:
+            return keys
+        singles = [single_key(keys, position) for position in range(len(keys.left))]
+        candidates = [build_rows / self.estimator.distinct(build, single.right) for single in singles]
+        spans = [dense_span(single, left, right, rows) for single in singles]
+        saved = [saved_work(join_type, single, probe, build, self.estimator) for single in singles]
+        return reduce_keys(keys, candidates, spans, saved)
 
     def _fresh_ids(self) -> FreshIds:
         if self._fresh is None:

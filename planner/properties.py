@@ -101,16 +101,17 @@ class Facts:
     def right_key_is_unique(self, join: Join) -> bool:
         """True if no two right rows match on the keys."""
         keys = self.join_keys(join)
-        return self._matches_once(join.right, keys.right, keys.null_equal)
+        return self.matches_at_most_once(join.right, keys.right, keys.null_equal)
 
     def left_key_is_unique(self, join: Join) -> bool:
         """True if no two left rows match on the keys."""
         keys = self.join_keys(join)
-        return self._matches_once(join.left, keys.left, keys.null_equal)
+        return self.matches_at_most_once(join.left, keys.left, keys.null_equal)
 
-    def _matches_once(
+    def matches_at_most_once(
         self, side: LogicalPlan, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]
     ) -> bool:
+        """True if for given values of the keys at most one row of `side` can match."""
         columns = {key_column(key) for key in keys}
         if any(unique <= columns for unique in self.unique(side)):
             return True

@@ -13,20 +13,34 @@ from tqp.core.schema import Field
 from tqp.planner.cardinality import Estimator
 from tqp.planner.expressions import ColumnRef, Expression, column_ids
 from tqp.planner.join_keys import JoinKeys
-from tqp.planner.logical_plan import Filter, JoinType, LogicalPlan, Project, Scan, Shared, Values
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Sort,
+    Values,
+)
 from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter
+from tqp.planner.rules.columns import output_ids
 from tqp.planner.value_ranges import Range, value_range
 
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
 _LARGEST_SHARE = 0.5
 _FEWEST_ROWS = 256.0
+_SAVED_PER_ROW = 4.0
 
 
 @dataclass(slots=True)
 class FilterRequest:
     """A filter on its way down; one object for one filter, changed as it travels.
 
-    `ranges`, set where it is placed: what the keys can be there, which the join's key packing must cover.
+    Set where it is placed: `ranges`, what the keys can be there, which the join's key packing must cover; `rows`, how
+    many are looked up.
     """
 
     join: int
@@ -34,10 +48,11 @@ class FilterRequest:
     share: float
     has_passed: bool = False
     ranges: tuple[Range, ...] | None = None
+    rows: float = 0.0
 
     def columns(self) -> frozenset[int]:
         """Ids of the columns the keys read."""
-        return frozenset().union(*(column_ids(key) for key in self.keys))
+        return columns_of_keys(self.keys)
 
 
 Requests = tuple[FilterRequest, ...]
@@ -54,10 +69,52 @@ def request_filter(
     """The filter of a join on the rows of its probe side, if it would drop enough of them."""
     if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
         return None
-    if _is_leaf(probe) or not all(key.data_type.is_integer_like for key in keys.left):
+    if not all(key.data_type.is_integer_like for key in keys.left):
+        return None
+    if origin(probe, columns_of_keys(keys.left)) is None:
         return None
     share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
     return FilterRequest(identifier, keys.left, share) if share <= _LARGEST_SHARE else None
+
+
+def columns_of_keys(keys: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns the keys read."""
+    return frozenset().union(*(column_ids(key) for key in keys))
+
+
+def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
+    """How deep below `plan` a filter on these columns can go; None if it would pass no join and no group-by."""
+    has_passed = False
+    while not stops_above(plan):
+        match plan:
+            case Filter() | Sort():
+                plan = plan.input
+            case Project() if columns <= bare_columns(plan.fields, plan.outputs):
+                plan = plan.input
+            case Aggregate() if columns <= bare_columns(plan.key_fields, plan.keys):
+                plan, has_passed = plan.input, True
+            case Join() if plan.join_type is not JoinType.FULL:
+                if columns <= output_ids(plan.left):
+                    plan = plan.left
+                elif plan.join_type is JoinType.INNER and columns <= output_ids(plan.right):
+                    plan = plan.right
+                else:
+                    break
+                has_passed = True
+            case _:
+                break
+    return plan if has_passed else None
+
+
+def saved_work(
+    join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, estimator: Estimator
+) -> float:
+    """Nanoseconds that a runtime filter is expected to save on its way to where the probe keys come from."""
+    if request_filter(-1, join_type, keys, probe, build, estimator) is None:
+        return 0.0
+    source = origin(probe, columns_of_keys(keys.left))
+    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
+    return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
 
 
 def split(requests: Requests, ids: Collection[int]) -> tuple[Requests, Requests]:
@@ -102,7 +159,7 @@ def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
         known = tuple(pair for pair in ranges if pair is not None)
         if len(known) < len(ranges):
             continue
-        request.ranges = known
+        request.ranges, request.rows = known, plan.estimated_rows
         rows = plan.estimated_rows * request.share
         # The filter may let more rows pass than it should, so it adds nothing to what is known of the columns.
         plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join)
