@@ -15,10 +15,12 @@ A file holds records, separated by blank lines; a line that starts with `#` is a
     query I                             an object for $name
     ...
 
-    statement error                     the pattern is searched for in `ErrorClass: message`
-    SELECT 1 / 'x'
+    statement error                     the pattern is searched for in `ErrorClass: message`; DuckDB refuses it too
+    SELECT CAST('x' AS INTEGER)
     ----
     <REGEX>:ExecutionError: .*'x'
+
+    statement unsupported               DuckDB can do this, tqp says that it cannot
 
 `python -m tests.complete_slt FILE ...` writes the types and rows, as DuckDB gives them, into the files.
 """
@@ -56,7 +58,7 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """`query`, or `statement ok`, or `statement error`."""
+        """`query`, or `statement ok`, `statement error` or `statement unsupported`."""
         return "query" if self.head[0] == "query" else " ".join(self.head[:2])
 
     @property

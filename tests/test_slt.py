@@ -55,11 +55,13 @@ def test_query(path: Path, index: int, setting: str) -> None:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize(("path", "index"), _cases("statement error"))
+@pytest.mark.parametrize(("path", "index"), [*_cases("statement error"), *_cases("statement unsupported")])
 def test_error(path: Path, index: int, setting: str) -> None:
     record = _records(path)[index]
     with pytest.raises(tqp.Error) as caught:
         _connection(path, setting).sql(record.sql, params=record.params).to_arrow()
+    if record.kind == "statement unsupported":
+        assert isinstance(caught.value, tqp.UnsupportedError)
     pattern = "\n".join(record.expected).removeprefix("<REGEX>:")
     assert re.search(pattern, f"{type(caught.value).__name__}: {caught.value}", re.IGNORECASE)
 
