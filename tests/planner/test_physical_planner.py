@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 import pytest
 
 from tests.planner.physical_reference import PhysicalReference
 from tests.planner.plan_generator import PlanGenerator
+from tests.planner.test_cardinality import FakeTable, call, column, number
 from tests.reference_plan import sorted_rows
+from tqp.core.datatypes import BIGINT, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.schema import ColumnStatistics, Field
+from tqp.planner import physical_plan as physical
 from tqp.planner import runtime_filters
-from tqp.planner.logical_plan import walk_plan
+from tqp.planner.expressions import AggregateCall, ColumnRef
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    Project,
+    Scan,
+    Sort,
+    SortKey,
+    walk_plan,
+)
 from tqp.planner.optimizer import optimize
+from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
 from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
+
+Node = TypeVar("Node", bound=PhysicalPlan)
 
 #: The interpreter of logical plans takes seconds for larger plans; those are checked against themselves.
 MOST_NODES = 40
@@ -61,3 +83,144 @@ def test_cuda_plans(eager_filters: None) -> None:
     off = frozenset({"lookup_join", "directory_join"})
     for seed in range(3000, 3020):
         check(seed, PhysicalOptions("cuda", off))
+
+
+def table(name: str, first_id: int, rows: int, **columns: tuple[int, bool]) -> Scan:
+    """`columns`: name -> (number of values from 0, is it unique)."""
+    fields = tuple(
+        Field(first_id + i, column, BIGINT, False, ColumnStatistics(0, values - 1, float(values), unique))
+        for i, (column, (values, unique)) in enumerate(columns.items())
+    )
+    return Scan(FakeTable(name, rows), name, tuple(columns), fields)
+
+
+def nodes(plan: PhysicalPlan, kind: type[Node]) -> list[Node]:
+    found = [plan] if isinstance(plan, kind) else []
+    return found + [node for child in plan.inputs for node in nodes(child, kind)]
+
+
+def sum_by_part(lines: Scan) -> Aggregate:
+    total = (Field(50, "total", HUGEINT),)
+    return Aggregate(
+        lines,
+        lines.fields[:1],
+        (column(lines, 0),),
+        total,
+        (AggregateCall("sum", (column(lines, 1),), HUGEINT),),
+    )
+
+
+def test_a_runtime_filter_goes_below_the_aggregate() -> None:
+    grouped = sum_by_part(table("lines", 0, 1_000_000, part=(20_000, False), quantity=(50, False)))
+    parts = table("parts", 10, 20_000, key=(20_000, True), brand=(100, False))
+    few = Filter(parts, call("equal", column(parts, 1), number(7)))
+    plan = plan_physical(
+        Join(grouped, few, JoinType.INNER, call("equal", column(grouped, 0), column(few, 0)))
+    )
+    (join,) = nodes(plan, physical.Join)
+    (aggregate,) = nodes(plan, physical.Aggregate)
+    assert isinstance(aggregate.input, physical.RuntimeFilter)
+    assert aggregate.input.join == join.identifier
+    assert join.algorithm is JoinAlgorithm.LOOKUP
+    off = PhysicalOptions(disabled_rules=frozenset({"runtime_filters"}))
+    assert not nodes(
+        plan_physical(
+            Join(grouped, few, JoinType.SEMI, call("equal", column(grouped, 0), column(few, 0))), off
+        ),
+        physical.RuntimeFilter,
+    )
+
+
+def test_no_runtime_filter_right_below_its_join() -> None:
+    lines = table("lines", 0, 1_000_000, part=(20_000, False))
+    few = table("parts", 10, 100, key=(20_000, True))
+    plan = plan_physical(Join(lines, few, JoinType.INNER, call("equal", column(lines, 0), column(few, 0))))
+    assert not nodes(plan, physical.RuntimeFilter)
+
+
+def test_the_unique_side_is_built() -> None:
+    parts = table("parts", 10, 200_000, key=(200_000, True))
+    lines = table("lines", 0, 70_000, part=(200_000, False))
+    plan = plan_physical(
+        Join(parts, lines, JoinType.INNER, call("equal", column(parts, 0), column(lines, 0)))
+    )
+    (join,) = nodes(plan, physical.Join)
+    assert join.algorithm is JoinAlgorithm.LOOKUP
+    assert isinstance(join.build, physical.TableScan)
+    assert join.build.table_name == "parts"
+    assert [field.id for field in plan.fields] == [10, 0]
+
+
+def test_two_sparse_keys_become_one_dense_key() -> None:
+    lines = table("lines", 0, 6_000_000, part=(200_000, False), supplier=(10_000, False))
+    offers = table("offers", 10, 800_000, part=(200_000, False), supplier=(10_000, False))
+    both = call("and", *(call("equal", column(lines, i), column(offers, i)) for i in range(2)))
+    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both)), physical.Join)
+    assert join.algorithm is JoinAlgorithm.DIRECTORY
+    assert (len(join.probe_keys), len(join.residual)) == (1, 1)
+    off = PhysicalOptions(disabled_rules=frozenset({"reduce_keys"}))
+    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), off), physical.Join)
+    assert join.algorithm is JoinAlgorithm.BUCKET
+    assert join.packing is not None and join.packing.size == 2_000_000_000
+    cuda = PhysicalOptions("cuda", frozenset({"reduce_keys"}))
+    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), cuda), physical.Join)
+    assert join.algorithm is JoinAlgorithm.SORT
+
+
+def test_group_algorithms() -> None:
+    few = table("few", 0, 1_000_000, key=(100, False), value=(10, False))
+    many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))
+    sparse = table("sparse", 0, 1_000, key=(10**9, False), value=(10, False))
+    key = replace(many.fields[0], statistics=replace(many.fields[0].statistics, is_sorted=True))
+    in_order = replace(many, fields=(key, many.fields[1]))
+    expected = {
+        few: GroupAlgorithm.DIRECT,
+        many: GroupAlgorithm.DIRECT,
+        sparse: GroupAlgorithm.SORT,
+        in_order: GroupAlgorithm.CLUSTERED,
+    }
+    for scan, algorithm in expected.items():
+        (aggregate,) = nodes(plan_physical(sum_by_part(scan)), physical.Aggregate)
+        assert aggregate.algorithm is algorithm
+
+
+def test_columns_are_pruned() -> None:
+    lines = table("lines", 0, 1000, part=(100, False), quantity=(10, False), unused=(5, False))
+    parts = table("parts", 10, 100, key=(100, True), label=(100, False), unused=(5, False))
+    join = Join(lines, parts, JoinType.INNER, call("equal", column(lines, 0), column(parts, 0)))
+    wanted = (join.schema[1], join.schema[4])
+    plan = plan_physical(Project(join, wanted, tuple(ColumnRef(f.id, BIGINT, f.name) for f in wanted)))
+    (planned,) = nodes(plan, physical.Join)
+    assert [field.id for field in planned.fields] == [1, 11]
+    assert [scan.columns for scan in nodes(plan, physical.TableScan)] == [
+        ("part", "quantity"),
+        ("key", "name"),
+    ]
+
+
+def test_top_k_passes_a_projection() -> None:
+    lines = table("lines", 0, 1000, part=(100, False), quantity=(10, False))
+    kept = (lines.fields[0],)
+    project = Project(Sort(lines, (SortKey(column(lines, 1)),)), kept, (column(lines, 0),))
+    (sort,) = nodes(plan_physical(Limit(project, 5, 2)), physical.Sort)
+    assert (sort.limit, sort.offset) == (5, 2)
+    off = PhysicalOptions(disabled_rules=frozenset({"topk"}))
+    assert nodes(plan_physical(Limit(project, 5, 2), off), physical.Limit)
+
+
+def test_not_in_without_nulls_is_an_anti_join() -> None:
+    lines = table("lines", 0, 1000, part=(100, False))
+    parts = table("parts", 10, 100, key=(100, True))
+    condition = call("equal", column(lines, 0), column(parts, 0))
+    (join,) = nodes(plan_physical(Join(lines, parts, JoinType.NULL_AWARE_ANTI, condition)), physical.Join)
+    assert join.join_type is JoinType.ANTI
+    open_parts = replace(parts, fields=(replace(parts.fields[0], nullable=True),))
+    (join,) = nodes(
+        plan_physical(Join(lines, open_parts, JoinType.NULL_AWARE_ANTI, condition)), physical.Join
+    )
+    assert join.join_type is JoinType.NULL_AWARE_ANTI
+    with_more = call("and", condition, call("less", column(lines, 0), number(5)))
+    (join,) = nodes(
+        plan_physical(Join(lines, open_parts, JoinType.NULL_AWARE_ANTI, with_more)), physical.Join
+    )
+    assert join.algorithm is JoinAlgorithm.NESTED_LOOP

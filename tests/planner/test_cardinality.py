@@ -1,0 +1,132 @@
+"""Estimates follow the statistics."""
+
+from __future__ import annotations
+
+import pytest
+
+from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
+from tqp.core.schema import ColumnStatistics, Field
+from tqp.planner.cardinality import Estimator, estimate, selectivity
+from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Scan, UnionAll
+
+
+class FakeTable:
+    """A table of which only the number of rows is known."""
+
+    def __init__(self, name: str, num_rows: int) -> None:
+        self.name = name
+        self.num_rows = num_rows
+        self.column_names: tuple[str, ...] = ()
+
+    def column_type(self, name: str) -> DataType:
+        return BIGINT
+
+    def column_nullable(self, name: str) -> bool:
+        return True
+
+    def column_statistics(self, name: str) -> ColumnStatistics:
+        return ColumnStatistics()
+
+
+def orders() -> Scan:
+    key = Field(0, "o_orderkey", BIGINT, False, ColumnStatistics(1, 6000, 1500.0, is_unique=True))
+    date = Field(1, "o_orderdate", BIGINT, False, ColumnStatistics(0, 999))
+    text = Field(2, "o_comment", VARCHAR, True, ColumnStatistics(distinct_count=50.0))
+    return Scan(
+        FakeTable("orders", 1500), "orders", ("o_orderkey", "o_orderdate", "o_comment"), (key, date, text)
+    )
+
+
+def lines() -> Scan:
+    key = Field(10, "l_orderkey", BIGINT, False, ColumnStatistics(1, 6000, 1500.0))
+    part = Field(11, "l_partkey", BIGINT, False, ColumnStatistics(1, 200, 200.0))
+    return Scan(FakeTable("lineitem", 6000), "lineitem", ("l_orderkey", "l_partkey"), (key, part))
+
+
+def column(plan: LogicalPlan, position: int) -> ColumnRef:
+    field = plan.schema[position]
+    return ColumnRef(field.id, field.data_type, field.name)
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    return Call(function, arguments, BOOLEAN)
+
+
+def number(value: int) -> Literal:
+    return Literal(value, BIGINT)
+
+
+FIELDS = {field.id: field for field in orders().fields}
+DATE, TEXT, KEY = column(orders(), 1), column(orders(), 2), column(orders(), 0)
+
+
+@pytest.mark.parametrize(
+    "condition, share",
+    [
+        (call("less", DATE, number(250)), 0.25),
+        (call("less_equal", DATE, number(249)), 0.25),
+        (call("greater", number(250), DATE), 0.25),
+        (call("greater_equal", DATE, number(900)), 0.1),
+        (call("and", call("greater_equal", DATE, number(200)), call("less", DATE, number(300))), 0.1),
+        (call("less", DATE, number(-5)), 0.0),
+        (call("less", DATE, number(5000)), 1.0),
+        (call("equal", KEY, number(5)), 1 / 1500),
+        (call("not_equal", TEXT, Literal("x", VARCHAR)), 0.98),
+        (InList(TEXT, (Literal("a", VARCHAR), Literal("b", VARCHAR))), 0.04),
+        (call("is_null", KEY), 0.0),
+        (call("or", call("less", DATE, number(500)), call("less", DATE, number(500))), 0.75),
+        (call("not", call("less", DATE, number(250))), 0.75),
+        (Literal(True, BOOLEAN), 1.0),
+        (Literal(None, BOOLEAN), 0.0),
+    ],
+)
+def test_selectivity(condition: Expression, share: float) -> None:
+    assert selectivity(condition, FIELDS) == pytest.approx(share)
+
+
+def test_unknown_conditions_are_neither_all_nor_nothing() -> None:
+    unknown = call("some_function", TEXT)
+    matched = call("like", TEXT, Literal("%x%", VARCHAR))
+    for condition in (unknown, matched, call("less", TEXT, Literal("x", VARCHAR)), call("equal", DATE, KEY)):
+        assert 0.0 < selectivity(condition, FIELDS) < 0.5
+
+
+def test_joins() -> None:
+    left, right = lines(), orders()
+    condition = call("equal", column(left, 0), column(right, 0))
+    join = Join(left, right, JoinType.INNER, condition)
+    assert estimate(join) == pytest.approx(6000)
+    few = Filter(right, call("less", column(right, 1), number(100)))
+    assert estimate(Join(left, few, JoinType.INNER, condition)) == pytest.approx(600)
+    assert estimate(Join(left, few, JoinType.SEMI, condition)) == pytest.approx(600)
+    assert estimate(Join(left, few, JoinType.ANTI, condition)) == pytest.approx(5400)
+    assert estimate(Join(left, few, JoinType.LEFT, condition)) == pytest.approx(6000)
+    assert estimate(Join(left, right, JoinType.INNER)) == pytest.approx(9_000_000)
+
+
+def test_groups_and_the_rest() -> None:
+    left = lines()
+    count = (Field(20, "count", BIGINT),)
+    calls = (AggregateCall("count_star", (), BIGINT),)
+    grouped = Aggregate(left, (left.fields[1],), (column(left, 1),), count, calls)
+    assert estimate(grouped) == pytest.approx(200)
+    assert estimate(Aggregate(left, (), (), count, calls)) == 1.0
+    assert estimate(Limit(left, 10)) == 10.0
+    assert estimate(Limit(left, None, 5990)) == 10.0
+    assert estimate(UnionAll((left, left), (Field(30, "a", BIGINT), Field(31, "b", BIGINT)))) == 12_000
+
+
+def test_thresholds_on_aggregates_are_selective() -> None:
+    left = lines()
+    total = Field(20, "total", BIGINT)
+    grouped = Aggregate(
+        left,
+        (left.fields[0],),
+        (column(left, 0),),
+        (total,),
+        (AggregateCall("sum", (column(left, 1),), BIGINT),),
+    )
+    having = Filter(grouped, call("greater", ColumnRef(20, BIGINT, "total"), number(300)))
+    estimator = Estimator()
+    assert estimator.rows(having) <= 0.2 * estimator.rows(grouped)
