@@ -109,10 +109,23 @@ def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> R
             elif cost == best_cost:
                 best.append(overload)
     if not best:
-        raise NoOverloadError([describe(each) for each in overloads])
+        raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
     if len(best) > 1 and any(argument.data_type.kind is not TypeKind.NULL for argument in arguments):
         raise NoOverloadError([describe(each) for each in best], ambiguous=True)
     return _finish(best[0], arguments)
+
+
+def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Sequence[Overload]:
+    """The overloads that have one of the argument types in its place, or all if none has."""
+    close = [
+        overload
+        for overload in overloads
+        if len(overload.parameters) == len(arguments)
+        and any(
+            argument.data_type == parameter for argument, parameter in zip(arguments, overload.parameters)
+        )
+    ]
+    return close or overloads
 
 
 def describe(overload: Overload) -> str:

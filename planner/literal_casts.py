@@ -238,7 +238,7 @@ _ZONE = re.compile(r"\s*(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)")
 def _parse_date(text: str) -> Any:
     match = _DATE.match(text)
     if match is None:
-        return NotImplemented if re.match(r"[+-]?\d{5,}-|.*(?i:bc)|-\d|(?i:epoch|-?inf)", text) else None
+        return NotImplemented if re.match(r"[+-]?\d{5,}-|.*\((?i:bc)\)|-\d|(?i:epoch|-?inf)", text) else None
     rest = text[match.end() :]
     if rest and not re.fullmatch(r"[ T]\s*[\d:.]*\s*(Z|[+-]\d\d(:?\d\d)?)?", rest):
         return NotImplemented if "(" in rest.lower() or "bc" in rest.lower() else None

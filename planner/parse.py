@@ -48,6 +48,15 @@ def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
     return exp.Placeholder().update_positions(parser._prev)
 
 
+def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
+    """`$1` and `$name`, with the position."""
+    dollar = parser._prev
+    node = DuckDBParser.PLACEHOLDER_PARSERS[TokenType.PARAMETER](parser)
+    if isinstance(node, exp.Placeholder):
+        node.update_positions(line=dollar.line, col=dollar.col, start=dollar.start, end=parser._prev.end)
+    return node
+
+
 class _Parser(DuckDBParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -56,6 +65,7 @@ class _Parser(DuckDBParser):
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: _parse_placeholder,
+        TokenType.PARAMETER: _parse_named_placeholder,
     }
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
@@ -67,6 +77,13 @@ class _Parser(DuckDBParser):
         if self._match_text_seq("TO"):
             unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
         return self.expression(exp.Interval(this=this, unit=unit))
+
+
+class _Tokenizer(DuckDB.Tokenizer):
+    """DuckDB's, with x'00ff' and without $tag$ texts: `$1+$2` is two parameters."""
+
+    HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
+    HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
 
 _DIALECT = DuckDB()
@@ -97,15 +114,13 @@ def parse(query: str) -> ParsedStatement:
     try:
         trees = [
             tree
-            for tree in _Parser(dialect=_DIALECT).parse(_DIALECT.tokenize(text), text)
+            for tree in _Parser(dialect=_DIALECT).parse(_Tokenizer(dialect=_DIALECT).tokenize(text), text)
             if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
     except errors.ParseError as error:
         raise _parse_error(text, error) from None
     except errors.TokenError as error:
-        raise ParseError(
-            f"the SQL ends inside a quoted text or has a character that means nothing: {error}"
-        ) from None
+        raise _token_error(text, error) from None
     if not trees:
         raise ParseError("there is no statement in the SQL text")
     if len(trees) > 1:
@@ -143,6 +158,17 @@ def head_span(node: object) -> Span | None:
         if meta and "start" in meta:
             return meta["start"], meta["end"] + 1
     return None
+
+
+def _token_error(text: str, error: errors.TokenError) -> ParseError:
+    where = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__))
+    if where is None:
+        return ParseError("the SQL ends inside a comment or a quoted text")
+    start = 0
+    for _ in range(int(where[2]) - 1):
+        start = text.find("\n", start) + 1
+    start += int(where[3])
+    return ParseError(f"the text that starts here is never closed: {where[1]} is missing", (start, start + 1))
 
 
 def _parse_error(text: str, error: errors.ParseError) -> ParseError:

@@ -45,6 +45,12 @@ def apply(
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
     overload = resolution.overload
+    if (
+        overload.canonical in ("round", "trunc")
+        and len(arguments) > 1
+        and not isinstance(arguments[1], Literal)
+    ):
+        raise BindError(f"the number of digits of {shown} must be a constant", span)
     values = tuple(
         cast_to(context, argument, target, span)
         for argument, target in zip(arguments, resolution.argument_types)
@@ -60,7 +66,7 @@ def _no_overload(
     error: functions.NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
     types = ", ".join(_type_shown(argument) for argument in arguments)
-    candidates = ", ".join(error.candidates[:6]) + (", ..." if len(error.candidates) > 6 else "")
+    candidates = ", ".join(error.candidates[:4]) + (", ..." if len(error.candidates) > 4 else "")
     if error.ambiguous:
         return BindError(f"{shown} on ({types}) may mean {candidates}; cast the text explicitly", span)
     return BindError(
@@ -90,6 +96,10 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         return special(binder, nodes, span)
     overloads = functions.scalar_overloads(name)
     if overloads is None:
+        if name.startswith(_UNSUPPORTED_PREFIXES):
+            raise UnsupportedError(
+                f"functions on nested values and JSON ({name}) are not supported", head_span(node)
+            )
         if name in _UNSUPPORTED_FUNCTIONS:
             raise UnsupportedError(
                 f"{_UNSUPPORTED_FUNCTIONS[name]} ({name}) is not supported", head_span(node)
@@ -100,7 +110,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     return apply(binder.context, overloads, arguments, span, f"{name}()")
 
 
+_UNSUPPORTED_PREFIXES = ("list_", "array_", "struct_", "map_", "json", "union_")
 _UNSUPPORTED_FUNCTIONS = {
+    "try": "TRY",
     **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
     **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),

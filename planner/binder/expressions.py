@@ -95,11 +95,6 @@ class ExpressionBinder:
             found = self.scope.parent.resolve(name, qualifier, span)
         if found is not None:
             return found
-        word = (
-            None if qualifier is not None or identifier.args.get("quoted") else _BARE_WORDS.get(name.lower())
-        )
-        if word is not None:
-            raise UnsupportedError(f"{word} is not supported; pass the value as a parameter", span)
         raise self.scope.unknown_column(name, qualifier, span)
 
     def _alias_wins(self, column: Expression | None) -> bool:
@@ -142,14 +137,13 @@ class ExpressionBinder:
         return Literal(None, NULL)
 
     def _hex(self, node: exp.HexString) -> Expression:
-        text = str(node.args["this"])
-        written = head_span(node)
-        if written and self.context.query[written[0] : written[0] + 2].lower() == "0x":
-            return bind_number("0x" + text, written)
+        text, span = str(node.args["this"]), head_span(node)
+        if span is not None and self.context.query[span[0] : span[0] + 2].lower() == "0x":
+            raise UnsupportedError("hexadecimal numbers are not supported; write them in decimal", span)
         try:
             return Literal(bytes.fromhex(text), BLOB)
         except ValueError:
-            raise BindError(f"x'{text}' is not hexadecimal", written) from None
+            raise BindError(f"x'{text}' is not hexadecimal", span) from None
 
     def _placeholder(self, node: exp.Placeholder) -> Expression:
         return bind_placeholder(self.context, node)
@@ -187,9 +181,10 @@ class ExpressionBinder:
 
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
-        sides = tuple(
-            as_text(self.context, self.bind_flexible(side), span) for side in (node.left, node.right)
-        )
+        bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
+        if any(side.data_type == NULL for side in bound):
+            return Literal(None, NULL)
+        sides = tuple(as_text(self.context, side, span) for side in bound)
         return folded(self.context, Call("concat_operator", sides, VARCHAR, span))
 
     def _connective(self, node: exp.Connector) -> Expression:
@@ -369,8 +364,8 @@ class ExpressionBinder:
     def _other(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Alias):
             return self.bind_flexible(node.this)
-        feature = _FEATURES.get(type(node), f"{type(node).__name__.upper()} expressions")
-        raise UnsupportedError(f"{feature} are not supported", span_of(node))
+        message = _FEATURES.get(type(node), f"{node.key.upper()} expressions are not supported")
+        raise UnsupportedError(message, span_of(node))
 
 
 _ARITHMETIC: dict[type, tuple[str, str]] = {
@@ -402,34 +397,32 @@ _COMPARISONS: dict[type, str] = {
 }
 _LIKES: dict[type, str] = {exp.Like: "like", exp.ILike: "ilike"}
 
-#: What SQL lets stand without parentheses and tqp has no value for.
-_BARE_WORDS = {
-    "current_date": "CURRENT_DATE",
-    "current_timestamp": "CURRENT_TIMESTAMP",
-    "localtime": "LOCALTIME",
-}
-
+_CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
 _FEATURES: dict[type, str] = {
-    exp.Window: "window functions (OVER)",
-    exp.Array: "lists",
-    exp.Bracket: "subscripts and slices",
-    exp.Struct: "structs",
-    exp.Map: "maps",
-    exp.Lambda: "lambda functions",
-    exp.Tuple: "row values outside comparisons",
-    exp.Dot: "structs (a.b.c)",
-    exp.Glob: "GLOB patterns",
-    exp.Collate: "collations",
-    exp.AtTimeZone: "AT TIME ZONE expressions",
-    exp.CurrentDate: "CURRENT_DATE and its kin (pass the value as a parameter): they",
-    exp.CurrentTimestamp: "CURRENT_TIMESTAMP and its kin (pass the value as a parameter): they",
-    exp.CurrentTime: "CURRENT_TIME and its kin (pass the value as a parameter): they",
-    exp.Star: "stars (*) here: they",
-    exp.WithinGroup: "ordered-set aggregates (WITHIN GROUP)",
-    exp.Kwarg: "named arguments",
-    exp.PropertyEQ: "named arguments",
-    exp.JSONExtract: "JSON operators",
-    exp.JSONExtractScalar: "JSON operators",
+    exp.Window: "window functions (OVER) are not supported",
+    exp.Array: "lists are not supported",
+    exp.Bracket: "subscripts and slices are not supported",
+    exp.Struct: "structs are not supported",
+    exp.Map: "maps are not supported",
+    exp.Lambda: "lambda functions are not supported",
+    exp.Tuple: "row values are supported in comparisons and IN only",
+    exp.Dot: "structs (a.b.c) are not supported",
+    exp.Glob: "GLOB patterns are not supported; use LIKE",
+    exp.Collate: "collations are not supported",
+    exp.AtTimeZone: "AT TIME ZONE is not supported",
+    exp.CurrentDate: _CLOCK.format("CURRENT_DATE"),
+    exp.CurrentTimestamp: _CLOCK.format("CURRENT_TIMESTAMP"),
+    exp.CurrentTime: _CLOCK.format("CURRENT_TIME"),
+    exp.Localtime: _CLOCK.format("LOCALTIME"),
+    exp.Localtimestamp: _CLOCK.format("LOCALTIMESTAMP"),
+    exp.Star: "* in this place is not supported",
+    exp.WithinGroup: "ordered-set aggregates (WITHIN GROUP) are not supported",
+    exp.Kwarg: "named arguments are not supported",
+    exp.PropertyEQ: "named arguments are not supported",
+    exp.JSONExtract: "JSON operators are not supported",
+    exp.JSONExtractScalar: "JSON operators are not supported",
+    exp.IgnoreNulls: "IGNORE NULLS is not supported",
+    exp.Abs: "the operator @ is not supported; use abs()",
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under

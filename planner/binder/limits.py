@@ -49,6 +49,8 @@ def _count(
         raise UnsupportedError(
             f"{clause} with a subquery is not supported; pass the number as a parameter", span
         )
+    if node.find(exp.Column) is not None:
+        raise BindError(f"{clause} needs a constant or a parameter, not a column", span)
     empty = Scope(parent=None, ctes=scope.ctes)
     bound = cast_to(context, ExpressionBinder(context, empty, clause).bind(node), BIGINT, span)
     if not isinstance(bound, Literal):

@@ -41,6 +41,8 @@ _NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?
 def bind_number(text: str, span: Span | None, negative: bool = False) -> Expression:
     """Whole numbers are INTEGER, BIGINT or HUGEINT; with a point DECIMAL; with an exponent DOUBLE."""
     sign = -1 if negative else 1
+    if span is None and text.startswith("0."):
+        text = text[1:]  # .5, which sqlglot makes 0.5, has one digit
     match = _NUMBER.fullmatch(text)
     if match is None:
         try:

@@ -44,10 +44,11 @@ class ScopeColumn:
 class Relation:
     """A table, derived table or CTE in FROM, under the name it has there."""
 
-    __slots__ = ("alias", "by_name", "columns")
+    __slots__ = ("alias", "by_name", "columns", "span")
 
-    def __init__(self, alias: str, columns: Sequence[ScopeColumn]) -> None:
+    def __init__(self, alias: str, columns: Sequence[ScopeColumn], span: Span | None = None) -> None:
         self.alias = alias
+        self.span = span
         self.columns = tuple(columns)
         self.by_name: dict[str, list[ScopeColumn]] = {}
         for column in self.columns:

@@ -28,6 +28,8 @@ from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, So
 from tqp.planner.parse import head_span, span_of
 from tqp.planner.type_rules import settle
 
+_GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
+
 
 @dataclass(slots=True)
 class SelectBlock:
@@ -151,8 +153,8 @@ class SelectBlock:
         binder = self.binder("GROUP BY", None, aliases)
         keys: list[Expression] = []
         for node in group.expressions:
-            if isinstance(node, (exp.GroupingSets, exp.Rollup, exp.Cube)):
-                raise UnsupportedError(f"{type(node).__name__.upper()} is not supported", span_of(node))
+            if type(node) in _GROUPINGS:
+                raise UnsupportedError(f"{_GROUPINGS[type(node)]} is not supported", span_of(node))
             parts = node.expressions if isinstance(node, exp.Tuple) else [node]
             for part in parts:
                 keys.append(self._group_key(part, nodes, binder))

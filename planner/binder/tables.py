@@ -12,6 +12,7 @@ from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
+from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
@@ -64,7 +65,9 @@ def _check_aliases(left: FromTree, right: FromTree) -> None:
     taken = {relation.alias.lower() for relation in left.relations}
     for relation in right.relations:
         if relation.alias and relation.alias.lower() in taken:
-            raise BindError(f'the name "{relation.alias}" stands twice in FROM; give one of them an alias')
+            raise BindError(
+                f'the name "{relation.alias}" stands twice in FROM; give one of them an alias', relation.span
+            )
 
 
 def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
@@ -206,7 +209,12 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> Fr
         )
     name = identifier.name
     alias, names = _alias_of(node)
-    definition = None if node.args.get("db") else outer.ctes.get(name.lower())
+    schema = node.args.get("db")
+    if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
+        raise BindError(
+            f'there is no schema "{schema.name}": tables are named without one', head_span(schema)
+        )
+    definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         tree = definition.tree
         assert isinstance(tree, exp.Expr)
@@ -258,8 +266,15 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
         tree = _bind_table(context, inner, outer)
         if not alias:
             return tree
-        columns = [column for relation in tree.relations for column in relation.columns]
-        return FromTree(tree.plan, [_relation(alias, columns, names, head_span(node))])
+        parts = list(Scope(tree.relations, merged=tree.merged).star(None))
+        joined = lazy_project(
+            context,
+            tree.plan,
+            [Item(None, name, name, column) for name, column in parts],
+            [name for name, _ in parts],
+            [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
+        )
+        return FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
     bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
     tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
     for join in node.args.get("joins") or ():
@@ -316,4 +331,4 @@ def _relation(
     if len(names) > len(columns):
         raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
     renamed = [column.renamed(name) for column, name in zip(columns, names)]
-    return Relation(alias, [*renamed, *columns[len(names) :]])
+    return Relation(alias, [*renamed, *columns[len(names) :]], span)

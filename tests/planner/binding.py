@@ -1,0 +1,129 @@
+"""A table with a column of every type, for tests of the binder, and DuckDB over the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from tqp.core.datatypes import (
+    BIGINT,
+    BLOB,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    SMALLINT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NS,
+    TIMESTAMP_S,
+    TIMESTAMP_TZ,
+    TINYINT,
+    UBIGINT,
+    UINTEGER,
+    USMALLINT,
+    UTINYINT,
+    VARCHAR,
+    DataType,
+    decimal,
+)
+from tqp.core.schema import UNKNOWN, ColumnStatistics
+from tqp.planner.bind import BoundStatement, bind
+
+T_COLUMNS: dict[str, DataType] = {
+    "ti": TINYINT,
+    "si": SMALLINT,
+    "i": INTEGER,
+    "bi": BIGINT,
+    "hi": HUGEINT,
+    "ut": UTINYINT,
+    "us": USMALLINT,
+    "ui": UINTEGER,
+    "ub": UBIGINT,
+    "d152": decimal(15, 2),
+    "d93": decimal(9, 3),
+    "d182": decimal(18, 2),
+    "d180": decimal(18, 0),
+    "d380": decimal(38, 0),
+    "f": FLOAT,
+    "d": DOUBLE,
+    "s": VARCHAR,
+    "dt": DATE,
+    "ts": TIMESTAMP,
+    "tm": TIME,
+    "b": BOOLEAN,
+    "iv": INTERVAL,
+    "bl": BLOB,
+    "tz": TIMESTAMP_TZ,
+    "tss": TIMESTAMP_S,
+    "tns": TIMESTAMP_NS,
+}
+TABLES: dict[str, dict[str, DataType]] = {
+    "t": T_COLUMNS,
+    "u": {"i": INTEGER, "j": BIGINT, "Name": VARCHAR},
+}
+
+
+class FakeTable:
+    """A table without rows that remembers which columns were asked for statistics."""
+
+    num_rows = 0
+
+    def __init__(self, name: str, columns: Mapping[str, DataType]) -> None:
+        self.name = name
+        self.columns = columns
+        self.touched: list[str] = []
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return list(self.columns)
+
+    def column_type(self, name: str) -> DataType:
+        return self.columns[name]
+
+    def column_nullable(self, name: str) -> bool:
+        self.touched.append(name)
+        return True
+
+    def column_statistics(self, name: str) -> ColumnStatistics:
+        return UNKNOWN
+
+
+class FakeCatalog:
+    def __init__(self) -> None:
+        self.tables = {name: FakeTable(name, columns) for name, columns in TABLES.items()}
+
+    def lookup(self, name: str) -> FakeTable | None:
+        return self.tables.get(name.lower())
+
+    def table_names(self) -> Sequence[str]:
+        return list(self.tables)
+
+
+def bound(query: str, parameters: Any = None, catalog: FakeCatalog | None = None) -> BoundStatement:
+    return bind(query, catalog or FakeCatalog(), parameters)
+
+
+def described(query: str, parameters: Any = None) -> list[tuple[str, str]]:
+    """(name, type) of each output column, as we see it."""
+    statement = bound(query, parameters)
+    return [(name, str(made.data_type)) for name, made in zip(statement.names, statement.plan.schema)]
+
+
+def duckdb_with_tables() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    for name, columns in TABLES.items():
+        definitions = ", ".join(f'"{column}" {data_type}' for column, data_type in columns.items())
+        connection.execute(f"CREATE TABLE {name} ({definitions})")
+    return connection
+
+
+def duckdb_described(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
+    """(name, type) of each output column, as DuckDB sees it."""
+    description = connection.execute(query).description
+    return [(name, str(kind).replace('"NULL"', "NULL")) for name, kind, *_ in description]

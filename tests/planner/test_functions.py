@@ -1,0 +1,131 @@
+"""The function table: overloads against DuckDB's choice, and each canonical function against the kernels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
+from tqp.planner import functions
+from tqp.planner.expressions import ColumnRef, Expression, Literal
+from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.type_rules import (
+    SourceLiteral,
+    can_cast,
+    common_type,
+    product_of_decimals,
+    sum_of_decimals,
+)
+
+
+def column(data_type: DataType) -> Expression:
+    return ColumnRef(1, data_type)
+
+
+@pytest.mark.parametrize("name", [*SCALARS, *AGGREGATES])
+def test_every_line_of_the_table_parses(name: str) -> None:
+    overloads = functions.scalar_overloads(name) if name in SCALARS else functions.aggregate_overloads(name)
+    assert overloads
+    for overload in overloads:
+        for parameter in overload.parameters:
+            assert isinstance(parameter, DataType) or parameter == functions.ANY, (name, parameter)
+        assert isinstance(overload.result, DataType) or overload.result in functions._RESULT_RULES, (
+            overload.result
+        )
+        assert functions.describe(overload)
+
+
+def test_aliases_lead_to_functions_and_names_are_not_taken_twice() -> None:
+    for spelling, name in ALIASES.items():
+        assert name in SCALARS or name in AGGREGATES or name in VARIADIC, spelling
+        assert spelling not in SCALARS and spelling not in AGGREGATES, spelling
+    assert not set(SCALARS) & set(AGGREGATES)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "canonical", "types", "result"),
+    [
+        ("add", [column(INTEGER), SourceLiteral(1, INTEGER)], "add", [INTEGER, INTEGER], INTEGER),
+        ("add", [column(TINYINT), SourceLiteral(1, INTEGER)], "add", [TINYINT, TINYINT], TINYINT),
+        ("add", [column(TINYINT), SourceLiteral(1000, INTEGER)], "add", [INTEGER, INTEGER], INTEGER),
+        ("add", [SourceLiteral(1, INTEGER), SourceLiteral(2, INTEGER)], "add", [INTEGER, INTEGER], INTEGER),
+        ("add", [column(DATE), SourceLiteral(1, INTEGER)], "add_days", [DATE, INTEGER], DATE),
+        ("add", [SourceLiteral(1, INTEGER), column(DATE)], "add_days", [INTEGER, DATE], DATE),
+        ("add", [Literal(None, NULL), Literal(None, NULL)], "add", [BIGINT, BIGINT], BIGINT),
+        ("/", [column(INTEGER), column(decimal(5, 2))], "divide", [DOUBLE, DOUBLE], DOUBLE),
+        ("substr", [column(VARCHAR), SourceLiteral(1, INTEGER)], "substring", [VARCHAR, BIGINT], VARCHAR),
+        ("sqrt", [column(decimal(5, 2))], "sqrt", [DOUBLE], DOUBLE),
+        ("year", [column(DATE)], "date_part", [DATE], BIGINT),
+    ],
+)
+def test_resolution(
+    name: str, arguments: list[Expression], canonical: str, types: list[DataType], result: DataType
+) -> None:
+    overloads = functions.scalar_overloads(name)
+    assert overloads is not None
+    resolution = functions.resolve(overloads, arguments)
+    assert resolution.overload.canonical == canonical
+    assert list(resolution.argument_types) == types
+    assert resolution.result == result
+
+
+def test_no_overload_and_ambiguity_are_told_apart() -> None:
+    upper, add = functions.scalar_overloads("upper"), functions.scalar_overloads("add")
+    assert upper is not None and add is not None
+    with pytest.raises(functions.NoOverloadError) as caught:
+        functions.resolve(upper, [column(INTEGER)])
+    assert not caught.value.ambiguous and caught.value.candidates == ["(VARCHAR) -> VARCHAR"]
+    with pytest.raises(functions.NoOverloadError) as caught:
+        functions.resolve(add, [column(DATE), SourceLiteral("1", VARCHAR)])
+    assert caught.value.ambiguous
+
+
+def test_decimal_arithmetic() -> None:
+    assert sum_of_decimals([decimal(15, 2), INTEGER]) == (decimal(15, 2), decimal(16, 2))
+    assert sum_of_decimals([decimal(38, 0), decimal(15, 2)]) == (decimal(38, 2), decimal(38, 2))
+    assert product_of_decimals(decimal(15, 2), decimal(15, 2)) == decimal(18, 4)
+    assert product_of_decimals(decimal(20, 2), decimal(15, 2)) == decimal(35, 4)
+    assert product_of_decimals(decimal(38, 20), decimal(38, 20)) is None
+
+
+def test_common_types() -> None:
+    assert common_type(column(TINYINT), SourceLiteral(1, INTEGER)) == TINYINT
+    assert common_type(column(DATE), SourceLiteral("2020-01-01", VARCHAR)) == DATE
+    assert common_type(column(INTEGER), column(VARCHAR)) is None
+    assert common_type(column(INTEGER), column(decimal(15, 2))) == decimal(15, 2)
+    assert not can_cast(INTEGER, DATE)
+
+
+def test_every_canonical_function_is_known_to_the_kernels_or_the_runtime() -> None:
+    """A function that binds and then has no kernel for any of its overloads would be a false promise."""
+    kernels = pytest.importorskip("tqp.operators.scalar_kernels")
+    lowered = {"add", "subtract", "multiply", "negate", "coalesce"}
+    overloads = [overload for name in SCALARS for overload in functions.scalar_overloads(name) or ()]
+    missing = {
+        f"{overload.canonical}{functions.describe(overload)}"
+        for overload in overloads
+        if overload.canonical not in lowered and not _has_kernel(kernels, overload)
+    }
+    refused = {  # such shifts raise UnsupportedError
+        f"{function}({wide}, {wide}) -> {wide}"
+        for function in ("shift_left", "shift_right")
+        for wide in ("HUGEINT", "UBIGINT")
+    }
+    assert missing <= refused, missing - refused
+
+
+def _has_kernel(kernels: object, overload: functions.Overload) -> bool:
+    from tqp.core.errors import UnsupportedError
+
+    def concrete(data_type: DataType | str) -> DataType:
+        assert isinstance(data_type, DataType)
+        return decimal(9, 2) if data_type.is_decimal else data_type
+
+    types = tuple(concrete(each) for each in overload.parameters)
+    types = types[::-1] if overload.swapped else types
+    types = (VARCHAR, *types) if overload.constant else types
+    result = concrete(overload.result) if isinstance(overload.result, DataType) else types[0]
+    try:
+        kernels.resolve(overload.canonical, types, result)  # type: ignore[attr-defined]
+    except UnsupportedError:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""The eight tables of TPC-H: columns and types."""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import BIGINT, DATE, INTEGER, VARCHAR, DataType, decimal
+
+TPCH_TABLES: dict[str, dict[str, DataType]] = {
+    "customer": {
+        "c_custkey": BIGINT,
+        "c_name": VARCHAR,
+        "c_address": VARCHAR,
+        "c_nationkey": BIGINT,
+        "c_phone": VARCHAR,
+        "c_acctbal": decimal(15, 2),
+        "c_mktsegment": VARCHAR,
+        "c_comment": VARCHAR,
+    },
+    "lineitem": {
+        "l_orderkey": BIGINT,
+        "l_partkey": BIGINT,
+        "l_suppkey": BIGINT,
+        "l_linenumber": INTEGER,
+        "l_quantity": decimal(15, 2),
+        "l_extendedprice": decimal(15, 2),
+        "l_discount": decimal(15, 2),
+        "l_tax": decimal(15, 2),
+        "l_returnflag": VARCHAR,
+        "l_linestatus": VARCHAR,
+        "l_shipdate": DATE,
+        "l_commitdate": DATE,
+        "l_receiptdate": DATE,
+        "l_shipinstruct": VARCHAR,
+        "l_shipmode": VARCHAR,
+        "l_comment": VARCHAR,
+    },
+    "nation": {
+        "n_nationkey": BIGINT,
+        "n_name": VARCHAR,
+        "n_regionkey": BIGINT,
+        "n_comment": VARCHAR,
+    },
+    "orders": {
+        "o_orderkey": BIGINT,
+        "o_custkey": BIGINT,
+        "o_orderstatus": VARCHAR,
+        "o_totalprice": decimal(15, 2),
+        "o_orderdate": DATE,
+        "o_orderpriority": VARCHAR,
+        "o_clerk": VARCHAR,
+        "o_shippriority": INTEGER,
+        "o_comment": VARCHAR,
+    },
+    "part": {
+        "p_partkey": BIGINT,
+        "p_name": VARCHAR,
+        "p_mfgr": VARCHAR,
+        "p_brand": VARCHAR,
+        "p_type": VARCHAR,
+        "p_size": INTEGER,
+        "p_container": VARCHAR,
+        "p_retailprice": decimal(15, 2),
+        "p_comment": VARCHAR,
+    },
+    "partsupp": {
+        "ps_partkey": BIGINT,
+        "ps_suppkey": BIGINT,
+        "ps_availqty": INTEGER,
+        "ps_supplycost": decimal(15, 2),
+        "ps_comment": VARCHAR,
+    },
+    "region": {
+        "r_regionkey": BIGINT,
+        "r_name": VARCHAR,
+        "r_comment": VARCHAR,
+    },
+    "supplier": {
+        "s_suppkey": BIGINT,
+        "s_name": VARCHAR,
+        "s_address": VARCHAR,
+        "s_nationkey": BIGINT,
+        "s_phone": VARCHAR,
+        "s_acctbal": decimal(15, 2),
+        "s_comment": VARCHAR,
+    },
+}
