@@ -194,7 +194,7 @@ def test_columns_are_pruned() -> None:
     assert [field.id for field in planned.fields] == [1, 11]
     assert [scan.columns for scan in nodes(plan, physical.TableScan)] == [
         ("part", "quantity"),
-        ("key", "name"),
+        ("key", "label"),
     ]
 
 
