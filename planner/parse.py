@@ -7,6 +7,7 @@ almost no function, so that a call arrives as it was written and `planner/functi
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from typing import Literal as OneOf
@@ -51,7 +52,10 @@ def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
 def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
     """`$1` and `$name`, with the position."""
     dollar = parser._prev
-    node = DuckDBParser.PLACEHOLDER_PARSERS[TokenType.PARAMETER](parser)
+    parse_rest: Callable[[DuckDBParser], exp.Expr | None] = DuckDBParser.PLACEHOLDER_PARSERS[
+        TokenType.PARAMETER
+    ]
+    node = parse_rest(parser)
     if isinstance(node, exp.Placeholder):
         node.update_positions(line=dollar.line, col=dollar.col, start=dollar.start, end=parser._prev.end)
     return node
@@ -135,18 +139,25 @@ def parse(query: str) -> ParsedStatement:
 
 
 def span_of(node: object) -> Span | None:
-    """The characters that a node covers: from the first to the last position known in it."""
+    """The characters that a node covers: from the first to the last position known in it. Remembered in the node."""
     if not isinstance(node, exp.Expr):
         return None
-    start: int | None = None
-    stop = 0
-    for part in node.walk():
-        meta = part._meta
-        if meta and "start" in meta:
-            first, last = meta["start"], meta["end"] + 1
-            start = first if start is None else min(start, first)
-            stop = max(stop, last)
-    return None if start is None else (start, stop)
+    meta = node.meta
+    if _COVERED in meta:
+        covered: Span | None = meta[_COVERED]
+        return covered
+    start, stop = (meta["start"], meta["end"] + 1) if "start" in meta else (None, 0)
+    for value in node.args.values():
+        for part in value if isinstance(value, list) else (value,):
+            inner = span_of(part)
+            if inner is not None:
+                start = inner[0] if start is None else min(start, inner[0])
+                stop = max(stop, inner[1])
+    covered = meta[_COVERED] = None if start is None else (start, stop)
+    return covered
+
+
+_COVERED = "covered"  # key in a node's meta
 
 
 def head_span(node: object) -> Span | None:
