@@ -20,6 +20,7 @@ from tqp.planner.type_rules import SourceLiteral, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder
+    from tqp.planner.binder.scope import Scope
 
 
 def bind_operator(
@@ -89,7 +90,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     span = span_of(node)
     aggregate = functions.aggregate_overloads(name)
     if aggregate is not None or name == "count_if" or name == "countif":
-        return binder_aggregate(binder, node, name, None)
+        return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
     special = _SPECIAL.get(functions.main_name(name))
     if special is not None:
@@ -127,10 +128,14 @@ _UNSUPPORTED_FUNCTIONS = {
 }
 
 
-def binder_aggregate(
+def bind_aggregate(
     binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
 ) -> Expression:
-    """Hand an aggregate call to the collector of the clause, or say that it may not stand here."""
+    """Hand an aggregate call to the collector of the block it belongs to, or say that it may not stand here."""
+    outer = _block_of(binder.scope, node)
+    if outer is not None:
+        assert outer.open_aggregates is not None
+        return outer.open_aggregates.bind(binder.for_scope(outer), node, name, condition)
     if binder.aggregates is None:
         raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
     if binder.inside_aggregate:
@@ -138,6 +143,25 @@ def binder_aggregate(
             f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
         )
     return binder.aggregates.bind(binder, node, name, condition)
+
+
+def _block_of(scope: Scope, node: exp.Anonymous) -> Scope | None:
+    """An enclosing block that the aggregate belongs to: SQL has it where its columns come from, if all are outer."""
+    if scope.parent is None:
+        return None
+    columns = [
+        (column.name, column.args["table"].name if column.args.get("table") is not None else None)
+        for column in node.find_all(exp.Column)
+        if isinstance(column.this, exp.Identifier)
+    ]
+    if not columns or any(scope.has_column(*column) for column in columns):
+        return None
+    around: Scope | None = scope.parent
+    while around is not None:
+        if any(around.has_column(*column) for column in columns):
+            return around if around.open_aggregates is not None else None
+        around = around.parent
+    return None
 
 
 def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
@@ -148,7 +172,7 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
     name = str(call.this).lower()
     if functions.aggregate_overloads(name) is None:
         raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
-    return binder_aggregate(binder, call, name, node.expression.this)
+    return bind_aggregate(binder, call, name, node.expression.this)
 
 
 # ---- special forms ----

@@ -63,6 +63,12 @@ class ExpressionBinder:
         )
         self._open_aliases: list[str] = []
 
+    def for_scope(self, scope: Scope) -> ExpressionBinder:
+        """A binder for an aggregate that belongs to an enclosing block."""
+        return ExpressionBinder(
+            self.context, scope, "an aggregate of an enclosing query", scope.open_aggregates
+        )
+
     def bind(self, node: exp.Expr) -> Expression:
         """The expression with its settled type; raises BindError, UnsupportedError, ExecutionError."""
         return settle(self.bind_flexible(node))

@@ -155,7 +155,8 @@ class _Names:
         clauses = {name for name, value in node.args.items() if value}
         if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
             span = span_of(node)
-            return self.query[span[0] : span[1]] if span else "SELECT"
+            start = self.query.upper().rfind("SELECT", 0, span[0] + 6) if span else -1
+            return self.query[start : span[1]] if span and start >= 0 else "SELECT"
         text = f"SELECT {', '.join(self._selected(item) for item in node.expressions)}"
         source = node.args.get("from_")
         if source is not None:

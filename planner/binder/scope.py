@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import Field
 from tqp.planner.expressions import ColumnRef, Expression
 from tqp.planner.parse import Span
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.aggregates import AggregateCollector
 
 
 class ScopeColumn:
@@ -84,6 +88,7 @@ class Scope:
     ctes: Mapping[str, CteDefinition] = field(default_factory=dict)
     merged: dict[str, MergedColumn] = field(default_factory=dict)
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
+    open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
 
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         """The column, here or in an enclosing query (nearest first); None if there is no such column."""
@@ -139,6 +144,15 @@ class Scope:
             self.used[expression.id] = (name, span)
         for part in expression.inputs:
             self._note(part, name, span)
+
+    def has_column(self, name: str, qualifier: str | None) -> bool:
+        """Whether the name is a column here, without referring to it."""
+        lowered = name.lower()
+        return any(
+            lowered in relation.by_name
+            for relation in self.relations
+            if qualifier is None or relation.alias.lower() == qualifier.lower()
+        )
 
     def has_relation(self, alias: str) -> bool:
         here = any(relation.alias.lower() == alias.lower() for relation in self.relations)

@@ -71,6 +71,9 @@ class SelectBlock:
         group = select.args.get("group")
         collector = AggregateCollector(self.context)
         keys = self._group_keys(group, nodes, aliases) if group is not None else []
+        self.scope.open_aggregates = (
+            collector  # subqueries of the clauses below may hold aggregates of this block
+        )
         binder = self.binder("SELECT", collector, aliases)
         distinct_clause = select.args.get("distinct")
         order = select.args.get("order")
