@@ -5,13 +5,13 @@ A failure is a bug in the stage that made the plan, never a user's: it raises As
 
 from __future__ import annotations
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Schema
 from tqp.planner.expressions import (
     AggregateCall,
     Call,
     ColumnRef,
     Expression,
-    Literal,
     QuantifiedComparison,
     walk,
 )
@@ -76,7 +76,7 @@ class PlanVerifier:
             self._check_expression(expression, available, isinstance(plan, Aggregate))
         match plan:
             case Filter():
-                _require(str(plan.condition.data_type) == "BOOLEAN", "a filter's condition is not BOOLEAN")
+                _require(plan.condition.data_type == BOOLEAN, "a filter's condition is not BOOLEAN")
                 return inputs[0]
             case Project():
                 _pair_up(plan.fields, plan.outputs)
@@ -111,7 +111,7 @@ class PlanVerifier:
         left = self._check(plan.left, outer)
         right = self._check(plan.right, outer | left if self.allow_subqueries else outer)
         both = left | right
-        _require(str(plan.condition.data_type) == "BOOLEAN", "a join's condition is not BOOLEAN")
+        _require(plan.condition.data_type == BOOLEAN, "a join's condition is not BOOLEAN")
         self._check_expression(plan.condition, both | outer, False)
         _require((plan.mark is not None) == (plan.join_type is JoinType.MARK), "only a mark join has a mark")
         if plan.join_type in TWO_SIDED:
@@ -123,13 +123,15 @@ class PlanVerifier:
         for node in walk(expression):
             match node:
                 case ColumnRef():
-                    _require(node.id in available, f"column {node.name}#{node.id} is not available")
+                    if node.id not in available:
+                        raise _IllFormedError(f"column {node.name}#{node.id} is not available")
                 case Call(function=function) if function in _SAME_TYPED:
                     types = {argument.data_type for argument in node.arguments}
-                    _require(len(types) == 1, f"{function} of {', '.join(sorted(map(str, types)))}")
-                case Call(function="and" | "or" | "not"):
-                    types = {argument.data_type for argument in node.arguments}
-                    _require({str(t) for t in types} == {"BOOLEAN"}, f"{node.function} of {types}")
+                    if len(types) != 1:
+                        raise _IllFormedError(f"{function} of {', '.join(sorted(map(str, types)))}")
+                case Call(function="and" | "or" | "not" as function):
+                    if any(argument.data_type != BOOLEAN for argument in node.arguments):
+                        raise _IllFormedError(f"{function} of something that is not BOOLEAN")
                 case AggregateCall():
                     _require(aggregates and node is expression, "an aggregate call outside an Aggregate")
                 case _:
@@ -152,21 +154,22 @@ def _require(holds: bool, message: str) -> None:
 
 def _unique(fields: Schema) -> frozenset[int]:
     ids = frozenset([field.id for field in fields])
-    _require(len(ids) == len(fields), f"ids are not unique in {[(field.id, field.name) for field in fields]}")
+    if len(ids) != len(fields):
+        raise _IllFormedError(f"ids are not unique in {[(field.id, field.name) for field in fields]}")
     return ids
 
 
 def _pair_up(fields: Schema, expressions: tuple[Expression, ...]) -> None:
     _require(len(fields) == len(expressions), f"{len(fields)} fields for {len(expressions)} expressions")
     for field, expression in zip(fields, expressions, strict=True):
-        null = isinstance(expression, Literal) and expression.value is None
-        _require(
-            null or field.data_type == expression.data_type,
-            f"field {field.name}#{field.id} is {field.data_type}, its expression {expression.data_type}",
-        )
+        if field.data_type != expression.data_type:
+            raise _IllFormedError(
+                f"field {field.name}#{field.id} is {field.data_type}, its expression {expression.data_type}"
+            )
 
 
 def _same_types(fields: Schema, others: Schema | tuple[Expression, ...], what: str) -> None:
-    types = [str(field.data_type) for field in fields]
-    made = [str(other.data_type) for other in others]
-    _require(types == made, f"{what} has the types {made}, not {types}")
+    types = [field.data_type for field in fields]
+    made = [other.data_type for other in others]
+    if types != made:
+        raise _IllFormedError(f"{what} has the types {[*map(str, made)]}, not {[*map(str, types)]}")

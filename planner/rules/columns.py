@@ -234,14 +234,15 @@ def fresh_copy(plan: LogicalPlan, context: OptimizerContext) -> tuple[LogicalPla
         if not isinstance(node, Shared):
             stack.extend(node.inputs)
         for expression in node.expressions:
-            stack.extend(_subquery_plans(expression))
+            stack.extend(subquery_plans(expression))
     return renumber(plan, ids), ids
 
 
-def _subquery_plans(expression: Expression) -> list[LogicalPlan]:
+def subquery_plans(expression: Expression) -> list[LogicalPlan]:
+    """The plans of the subqueries in an expression, not those inside them."""
     plans = [expression.plan] if isinstance(expression, Subquery) else []
     for child in expression.inputs:
-        plans += _subquery_plans(child)
+        plans += subquery_plans(child)
     return plans
 
 
@@ -254,7 +255,7 @@ def largest_id(plan: LogicalPlan) -> int:
         for field in created_fields(node):
             largest = max(largest, field.id)
         for expression in node.expressions:
-            stack.extend(_subquery_plans(expression))
+            stack.extend(subquery_plans(expression))
         stack.extend(node.inputs)
     return largest
 

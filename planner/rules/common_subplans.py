@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tqp.core.schema import Field
 from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.logical_plan import (
     Aggregate,
@@ -31,13 +32,58 @@ def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
 
     Only the largest equal ones: what is inside them is computed once anyway.
     """
-    shapes = _Shapes()
-    shapes.of(plan)
-    places: dict[int, int] = {}
-    _count_places(plan, shapes, places, set())
-    if all(count < 2 for count in places.values()):
+    scans = _repeated_scans(plan)
+    if not scans:
         return plan
-    return _Sharing(shapes, {shape for shape, count in places.items() if count > 1}, context).share(plan)
+    # Scans that differ only in the columns they read are made alike; what is not read is pruned again.
+    widened = _widened(plan, scans, context)
+    shapes = _Shapes()
+    places: dict[int, int] = {}
+    _count_places(widened, shapes, places, set())
+    repeated = {shape for shape, count in places.items() if count > 1}
+    return _Sharing(shapes, repeated, context).share(widened) if repeated else plan
+
+
+def _repeated_scans(plan: LogicalPlan) -> dict[str, list[Scan]]:
+    """Scans by table, of the tables that are read more than once."""
+    scans: dict[str, list[Scan]] = {}
+    shared: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Scan):
+            scans.setdefault(node.table_name, []).append(node)
+        if isinstance(node, Shared):
+            if node.identifier in shared:
+                continue
+            shared.add(node.identifier)
+        stack.extend(node.inputs)
+    return {table: found for table, found in scans.items() if len(found) > 1}
+
+
+def _widened(plan: LogicalPlan, scans: dict[str, list[Scan]], context: OptimizerContext) -> LogicalPlan:
+    """The plan with every scan of a table reading the columns that any of them reads, in one order."""
+    columns: dict[str, dict[str, Field]] = {}
+    for table, found in scans.items():
+        all_fields = (pair for scan in found for pair in zip(scan.columns, scan.fields, strict=True))
+        columns[table] = dict(sorted(dict(all_fields).items()))
+
+    def widen(node: LogicalPlan) -> LogicalPlan:
+        if not isinstance(node, Scan):
+            return context.rewrite_inputs(node, widen)
+        wanted = columns.get(node.table_name)
+        if wanted is None or tuple(wanted) == node.columns:
+            return node
+        own = dict(zip(node.columns, node.fields, strict=True))
+        fields = tuple(
+            own[name] if name in own else replace(field, id=context.new_id())
+            for name, field in wanted.items()
+        )
+        return replace(node, columns=tuple(wanted), fields=fields)
+
+    result = widen(plan)
+    context.rewritten.clear()
+    return result
 
 
 class _Shapes:
@@ -108,19 +154,19 @@ def _described(expression: Expression, positions: dict[int, tuple[int, int]]) ->
     return stripped, tuple(_described(child, positions) for child in inputs)
 
 
-def _count_places(plan: LogicalPlan, shapes: _Shapes, places: dict[int, int], shared: set[int]) -> bool:
-    """Count how often each shape with a join or aggregate in it occurs; returns whether the plan has one."""
+def _count_places(plan: LogicalPlan, shapes: _Shapes, places: dict[int, int], shared: set[int]) -> None:
+    """Count how often each shape that may be shared occurs, what is inside of repeated ones only once."""
     if isinstance(plan, Shared):
-        if plan.identifier not in shared:
-            shared.add(plan.identifier)
-            _count_places(plan.input, shapes, places, shared)
-        return False
-    heavy = [_count_places(child, shapes, places, shared) for child in plan.inputs]
-    is_heavy = isinstance(plan, Join | Aggregate) or any(heavy)
-    if is_heavy:
+        if plan.identifier in shared:
+            return
+        shared.add(plan.identifier)
+    if _is_worthwhile(plan):
         shape = shapes.of(plan)
         places[shape] = places.get(shape, 0) + 1
-    return is_heavy
+        if places[shape] > 1:
+            return
+    for child in plan.inputs:
+        _count_places(child, shapes, places, shared)
 
 
 class _Sharing:
@@ -134,7 +180,7 @@ class _Sharing:
         if isinstance(plan, Shared):
             return self.context.rewrite_inputs(plan, self.share)
         shape = self.shapes.of(plan)
-        if shape not in self.repeated or not _is_worthwhile(plan):
+        if shape not in self.repeated:
             return with_mapped_inputs(plan, self.share)
         fields = plan.schema
         if shape not in self.made:
@@ -146,7 +192,7 @@ class _Sharing:
 
 
 def _is_worthwhile(plan: LogicalPlan) -> bool:
-    """Share joins and aggregates and filters of them; a project or an order is cheaper done again."""
+    """True for joins, aggregates and filters of them; a project or an order is cheaper done again than kept."""
     while isinstance(plan, Filter):
         plan = plan.input
     return isinstance(plan, Join | Aggregate)

@@ -110,6 +110,9 @@ class _PushDown:
 
     def inner(self, plan: Join, parts: Parts) -> LogicalPlan:
         region = flatten(plan, parts)
+        unpadded = tuple(_without_padding(relation, region.parts) for relation in region.relations)
+        if any(new is not old for new, old in zip(unpadded, region.relations, strict=True)):
+            return self.push(connected_order(unpadded, region.parts), ())
         all_parts = _merge(region.parts, _transitive(region.parts))
         ids = [output_ids(relation) for relation in region.relations]
         own: list[list[Expression]] = [[] for _ in ids]
@@ -221,6 +224,15 @@ class _PushDown:
         left, right = self.push(plan.left, to_left), self.push(plan.right, to_right)
         plan = with_condition(plan, condition)
         return plan if left is plan.left and right is plan.right else replace(plan, left=left, right=right)
+
+
+def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:
+    """A left join as an inner one, if the region around it drops the padded rows."""
+    if isinstance(relation, Join) and relation.join_type is JoinType.LEFT:
+        padded = output_ids(relation.right)
+        if any(rejects_null(part, padded) for part in parts):
+            return replace(relation, join_type=JoinType.INNER)
+    return relation
 
 
 def _became_inner(new: LogicalPlan, old: LogicalPlan) -> bool:

@@ -62,6 +62,8 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     """
 
     def unnest(node: LogicalPlan) -> LogicalPlan:
+        if isinstance(node, Limit) and node.limit == 0:
+            return Values((), node.schema)
         # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):

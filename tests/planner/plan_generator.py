@@ -40,12 +40,20 @@ from tqp.planner.logical_plan import (
     SortKey,
     UnionAll,
 )
-from tqp.planner.rules.columns import reference
+from tqp.planner.rules.columns import reference, subquery_plans
 
 COMPARISONS = ("equal", "equal", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
+def plan_size(plan: LogicalPlan) -> int:
+    """The number of nodes, those of subqueries too: the reference needs time exponential in their nesting."""
+    inner = [below for expression in plan.expressions for below in subquery_plans(expression)]
+    return 1 + sum(map(plan_size, (*plan.inputs, *inner)))
+
+
 class PlanGenerator:
+    """One random query after another, from a seed."""
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.ids = count()

@@ -1,0 +1,209 @@
+"""What each switchable rule does to a plan, and that the rows stay the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
+from tests.reference_plan import MemoryTable, rows_of, sorted_rows
+from tqp.core.datatypes import VARCHAR
+from tqp.core.schema import Field
+from tqp.planner.explain import explain_logical, format_expression
+from tqp.planner.expressions import TRUE, ColumnRef, Literal
+from tqp.planner.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Sort,
+    Values,
+    walk_plan,
+)
+from tqp.planner.optimizer import REQUIRED, RULES, OptimizerContext, optimize
+from tqp.planner.verify import PlanVerifier
+
+SWITCHABLE = [name for name, _ in RULES if name not in REQUIRED]
+TABLES = example_tables(1)
+
+
+def plan_of(query: str, *disabled: str) -> LogicalPlan:
+    """The optimized plan, after a check that it has the rows of the plan as bound, whichever rule is off."""
+    before = sorted_rows(bound(query, Catalog(TABLES)))
+    for rule in SWITCHABLE:
+        assert sorted_rows(optimized(query, TABLES, rule)) == before, rule
+    plan = optimized(query, TABLES, *disabled)
+    assert sorted_rows(plan) == before
+    return plan
+
+
+def filters_on_scans(plan: LogicalPlan) -> dict[str, str]:
+    """The condition right above each scan, by table."""
+    found = {}
+    for node in walk_plan(plan):
+        if isinstance(node, Filter) and isinstance(node.input, Scan):
+            names = {field.id: field.name for field in node.input.schema}
+            found[node.input.table_name] = format_expression(node.condition, names)
+    return found
+
+
+def join_types(plan: LogicalPlan) -> list[JoinType]:
+    return [node.join_type for node in walk_plan(plan) if isinstance(node, Join)]
+
+
+def test_predicates_reach_the_scans() -> None:
+    plan = plan_of("SELECT t.k FROM t, u WHERE t.k = u.k AND t.a > 1 AND u.b < 3 AND t.b <> u.b")
+    assert filters_on_scans(plan) == {"t": "a > 1", "u": "b < 3"}
+
+
+def test_constants_cross_join_equalities() -> None:
+    plan = plan_of("SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.b = v.b AND t.a = 1")
+    assert filters_on_scans(plan) == {"t": "a = 1", "u": "a = 1"}
+
+
+def test_each_side_of_an_or_is_filtered() -> None:
+    plan = plan_of("SELECT t.k FROM t, u WHERE t.k = u.k AND (t.a = 1 AND u.a = 2 OR t.a = 2 AND u.a = 1)")
+    assert filters_on_scans(plan) == {"t": "a IN (1, 2)", "u": "a IN (2, 1)"}
+
+
+def test_common_conjuncts_leave_an_or() -> None:
+    plan = plan_of("SELECT t.k FROM t, u WHERE (t.k = u.k AND t.a = 1) OR (t.k = u.k AND u.a = 2)")
+    (join,) = (node for node in walk_plan(plan) if isinstance(node, Join))
+    assert "k" in explain_logical(join).split(" AND ")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE u.a > 0", [JoinType.INNER]),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE u.a > 0 OR u.b = 1", [JoinType.INNER]),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE u.a IS NULL", [JoinType.LEFT]),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE coalesce(u.a, 1) = 1", [JoinType.LEFT]),
+        ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE t.a > 0", [JoinType.LEFT]),
+        ("SELECT u.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a > 0", [JoinType.LEFT]),
+        ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a > t.a", [JoinType.INNER]),
+        ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a IS NULL OR t.b IS NULL", [JoinType.FULL]),
+        (
+            "SELECT t.k FROM t LEFT JOIN u ON t.k = u.k LEFT JOIN v ON u.a = v.a WHERE v.b = 1",
+            [JoinType.INNER] * 2,
+        ),
+    ],
+)
+def test_outer_joins_whose_padding_is_rejected(query: str, expected: list[JoinType]) -> None:
+    assert join_types(plan_of(query)) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.k, u.k FROM t LEFT JOIN u ON t.k = u.k AND t.a = 1 WHERE t.b = 1",
+        "SELECT t.k, u.k FROM t LEFT JOIN u ON t.a = u.a AND u.b = 1 AND t.b = 2 WHERE t.a = 1",
+        "SELECT a, count(*) FROM t GROUP BY a HAVING a > 1 AND count(*) > 1",
+        "SELECT count(*) FROM t HAVING false",
+        "SELECT count(*) FROM t HAVING count(*) > 100",
+        "SELECT * FROM (SELECT k, a FROM t UNION ALL SELECT a, b FROM u) AS s WHERE k > 1",
+        "SELECT * FROM (SELECT k, a + b AS c FROM t) AS s WHERE c > 2",
+        "SELECT * FROM (SELECT * FROM t ORDER BY k LIMIT 3) AS s WHERE a = 1",
+        "SELECT DISTINCT k, a FROM t WHERE NOT (a > 1 OR b IS NULL)",
+        "SELECT t.k FROM t, u, v WHERE t.a = u.a AND u.a = v.a AND t.b + u.b = v.b",
+        "SELECT t.k FROM t, e WHERE t.a = e.a",
+        "SELECT x.k FROM t AS x, t AS y, t AS z WHERE x.k = y.k AND y.k = z.k AND x.a = x.b",
+        "SELECT k FROM t WHERE a = NULL OR k IN (1, 2, NULL)",
+        "SELECT t.k FROM t JOIN u USING (k) WHERE EXISTS (SELECT 1 FROM v WHERE v.a = t.a) AND u.b IS NOT NULL",
+        "SELECT t.k FROM t, u WHERE t.k = u.k AND NOT EXISTS (SELECT 1 FROM v WHERE v.a = u.a AND v.b <> t.b)",
+    ],
+)
+def test_rows_stay_with_each_rule_off(query: str) -> None:
+    plan_of(query)
+
+
+def test_dependent_group_keys_become_any_value() -> None:
+    plan = plan_of("SELECT t.k, t.a, u.b, count(*) FROM t, u WHERE t.k = u.k GROUP BY t.k, t.a, u.b")
+    (grouped,) = (node for node in walk_plan(plan) if isinstance(node, Aggregate))
+    assert len(grouped.keys) == 1
+    assert [call.function for call in grouped.aggregates] == ["count_star", "any_value", "any_value"]
+
+
+def test_keys_of_the_padded_side_are_kept() -> None:
+    plan = plan_of("SELECT u.a, t.b, count(*) FROM t LEFT JOIN u ON t.k = u.k GROUP BY u.a, t.b")
+    (grouped,) = (node for node in walk_plan(plan) if isinstance(node, Aggregate))
+    assert len(grouped.keys) == 2
+
+
+def test_equal_subplans_are_shared() -> None:
+    view = "(SELECT a, sum(k) AS s FROM t WHERE b > 0 GROUP BY a)"
+    query = f"SELECT x.a FROM {view} AS x WHERE x.s = (SELECT max(y.s) FROM {view} AS y)"
+    plan = plan_of(query)
+    shared = [node for node in walk_plan(plan) if isinstance(node, Shared)]
+    assert len(shared) == 2 and shared[0].input is shared[1].input
+    assert kinds(plan_of(query, "common_subplans"))[Shared] == 0
+
+
+def test_exists_with_another_value_compares_least_and_greatest() -> None:
+    query = "SELECT k FROM t WHERE {} EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND u.b <> t.b)"
+    assert join_types(plan_of(query.format(""))) == [JoinType.INNER]
+    assert join_types(plan_of(query.format("NOT"))) == [JoinType.LEFT]
+    assert join_types(plan_of(query.format(""), "exists_not_equal_to_min_max")) == [JoinType.SEMI]
+
+
+def test_a_semi_join_goes_to_the_relation_it_reduces() -> None:
+    rows = 400
+    big = MemoryTable("big", {"k": list(range(rows)), "a": [i % 20 for i in range(rows)]})
+    small = MemoryTable("small", {"a": list(range(20)), "c": [i % 5 for i in range(20)]})
+    few = MemoryTable("few", {"k": [3, 4]})
+    query = "SELECT big.k FROM big, small WHERE big.a = small.a AND big.k IN (SELECT k FROM few)"
+    plan = optimized(query, [big, small, few])
+    assert join_types(plan) == [JoinType.INNER, JoinType.SEMI]
+    assert sorted_rows(plan) == [(3,), (4,)]
+
+
+def test_the_larger_side_is_probed() -> None:
+    big = MemoryTable("big", {"k": list(range(50))})
+    small = MemoryTable("small", {"k": list(range(5))})
+    for tables in ("big, small", "small, big"):
+        plan = optimized(f"SELECT big.k FROM {tables} WHERE big.k = small.k", [big, small])
+        (join,) = (node for node in walk_plan(plan) if isinstance(node, Join))
+        assert isinstance(join.left, Scan) and join.left.table_name == "big"
+
+
+def test_connected_relations_are_joined_before_a_cross_product() -> None:
+    query = "SELECT t.k FROM t, v, u WHERE t.a = u.a AND u.b = v.b"
+    for disabled in ((), ("reorder_joins",), ("push_down_predicates",)):
+        joins = [node for node in walk_plan(optimized(query, TABLES, *disabled)) if isinstance(node, Join)]
+        assert all(join.condition != TRUE for join in joins)
+
+
+def test_only_columns_that_are_read_are_scanned() -> None:
+    plan = plan_of("SELECT count(*) FROM t WHERE a > 1")
+    (scan,) = (node for node in walk_plan(plan) if isinstance(node, Scan))
+    assert scan.columns == ("a",)
+
+
+def test_nodes_without_effect_go() -> None:
+    assert kinds(plan_of("SELECT k, a, b FROM (SELECT * FROM t ORDER BY k) AS s WHERE true"))[Filter] == 0
+    assert kinds(plan_of("SELECT max(k) FROM (SELECT * FROM t ORDER BY k) AS s"))[Sort] == 0
+    assert kinds(plan_of("SELECT DISTINCT k, a FROM t"))[Aggregate] == 0
+    assert kinds(plan_of("SELECT k FROM t WHERE 1 = 2"))[Values] == 1
+    assert kinds(plan_of("SELECT k FROM t WHERE a > 1 AND a < 100 AND a > -5"))[Filter] == 1
+
+
+def test_the_order_that_shows_is_kept() -> None:
+    plan = optimized("SELECT k + 1 FROM (SELECT k FROM t ORDER BY k DESC LIMIT 3) AS s", TABLES)
+    assert kinds(plan)[Limit] == 1
+    assert rows_of(plan) == sorted(rows_of(plan), reverse=True)
+
+
+def test_a_broken_plan_names_the_rule() -> None:
+    field = Field(1, "x", VARCHAR)
+    broken = Project(Values(((),), ()), (field,), (ColumnRef(7, VARCHAR, "y"),))
+    with pytest.raises(
+        AssertionError, match=r"some_rule made an ill-formed plan: column y#7 is not available"
+    ):
+        PlanVerifier().verify(broken, "some_rule")
+    wrong_type = Project(Values(((),), ()), (field,), (Literal(1, example_tables(0)[0].column_type("k")),))
+    with pytest.raises(AssertionError, match="its expression BIGINT"):
+        optimize(wrong_type, OptimizerContext())
