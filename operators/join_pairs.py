@@ -15,6 +15,26 @@ from tqp.core.errors import ExecutionError
 from tqp.operators.rows import row_indices, take
 
 
+#: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
+MAX_PAIRS = {"cpu": 1 << 23}
+_MAX_PAIRS_ELSEWHERE = 1 << 28
+
+
+class TooManyPairs(Exception):
+    """A batch of several probe rows would form too many pairs. Whoever runs it is to cut it into `pieces` and go on."""
+
+    def __init__(self, pairs: int, limit: int) -> None:
+        super().__init__(f"{pairs} pairs")
+        self.pieces = -(-pairs // limit)
+
+
+def check_pairs(num_probe: int, num_pairs: int, device: torch.device) -> None:
+    """Raises TooManyPairs where a smaller batch would form fewer pairs than the limit."""
+    limit = MAX_PAIRS.get(device.type, _MAX_PAIRS_ELSEWHERE)
+    if num_pairs > limit and num_probe > 1:
+        raise TooManyPairs(num_pairs, limit)
+
+
 class BuildNulls(NamedTuple):
     """What IN has to know of its set besides the values."""
 
@@ -63,6 +83,7 @@ def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
     ends = counts.cumsum(0)
     total = int(ends[-1])
+    check_pairs(num_rows, total, counts.device)
     # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
     ended = torch.zeros(total + 1, dtype=torch.int32, device=counts.device)
     ended.scatter_add_(0, ends, torch.ones(num_rows, dtype=torch.int32, device=counts.device))
@@ -92,7 +113,8 @@ def cross_pairs(
 
 
 def all_pairs(num_probe: int, num_build: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Every pair (probe_rows, build_rows); the caller keeps the batch small enough."""
+    """Every pair (probe_rows, build_rows). Raises TooManyPairs."""
+    check_pairs(num_probe, num_probe * num_build, device)
     return cross_pairs(num_probe, num_build, 0, num_probe * num_build, device)
 
 

@@ -26,10 +26,10 @@ class QueryReport:
 
     @property
     def ratio(self) -> float | None:
-        """tqp's warm median over DuckDB's: below 1, tqp is faster."""
+        """DuckDB's warm median over tqp's: how many times as fast tqp is."""
         if self.median_milliseconds is None or self.duckdb_milliseconds is None:
             return None
-        return self.median_milliseconds / self.duckdb_milliseconds
+        return self.duckdb_milliseconds / self.median_milliseconds
 
 
 @dataclass(frozen=True, slots=True)

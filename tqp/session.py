@@ -26,7 +26,8 @@ def connect(
     """A connection: tables can be registered on it and queried.
 
     `device`: "cpu" (the default), "cuda", "cuda:1", "mps", ...; `threads`: worker threads on the CPU, by default all
-    processors; `memory_limit`: bytes, or a size such as "4GiB", that intermediate results may take; `batch_rows`: rows
+    processors; `memory_limit`: bytes, or a size such as "4GiB", that intermediate results may take, by default four fifths
+    of the memory; `batch_rows`: rows
     per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same).
     Raises BindError for a device that torch does not have.
     """

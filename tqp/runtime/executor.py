@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import torch
 
 from tqp.core.errors import ExecutionError, ResourceError
+from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.frame import object_bytes
 from tqp.runtime.pipeline import Pipeline, State
 
@@ -22,8 +23,14 @@ Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: several columns of it stay in a core's cache (see docs/performance.md).
 CPU_BATCH_ROWS = 131_072
-#: Pairs that a nested-loop join may form at once.
-_MAX_PAIRS = 1 << 21
+_OUT_OF_MEMORY = (
+    "the query needs more memory than {} has; select fewer columns or rows, "
+    "or set tqp.connect(memory_limit=...) to stop such queries earlier"
+)
+_TOO_MANY_MATCHES = (
+    "a single row of a table has more join partners than fit into memory at once; "
+    "add a join condition, or aggregate one side before joining"
+)
 
 
 class Cancelled(Exception):
@@ -41,7 +48,7 @@ class Executor:
             threads = 1  # one thread drives the stream
         self.threads = threads or default_threads()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
-        self.memory_limit = memory_limit
+        self.memory_limit = memory_limit or default_memory_limit(device)
         caller_threads = torch.get_num_threads()
         self._pool = ThreadPoolExecutor(
             self.threads, thread_name_prefix="tqp", initializer=lambda: torch.set_num_threads(1)
@@ -62,6 +69,12 @@ class Executor:
             raise ExecutionError("the connection is closed; open a new one with tqp.connect()") from error
         try:
             return future.result()
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            raise ResourceError(_OUT_OF_MEMORY.format(self.device)) from error
+        except RuntimeError as error:
+            if "can't allocate memory" in str(error):  # what torch's CPU allocator says
+                raise ResourceError(_OUT_OF_MEMORY.format(self.device)) from error
+            raise
         except BaseException:
             cancelled.set()
             raise
@@ -69,86 +82,80 @@ class Executor:
     def run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> None:
         """Run one pipeline on the calling worker, with help from idle ones, and put its results into `state`."""
         num_rows = state[pipeline.source_slot].num_rows
-        batch_rows = self._batch_rows(pipeline, state)
+        batch_rows = self.batch_rows
         arguments = pipeline.arguments(state)
         breaker, graph = pipeline.breaker, pipeline.graph
-        num_batches = max(1, -(-num_rows // batch_rows))
-        numbers = iter(range(num_batches))
+        starts = iter(range(0, max(1, num_rows), batch_rows))
         account = _Account(self.memory_limit)
+
+        def run_rows(start: int, stop: int) -> Iterator[tuple[int, Any]]:
+            """The graph's outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
+            if cancelled.is_set():
+                raise Cancelled
+            try:
+                outputs = graph(*arguments(start, stop))
+            except TooManyPairs as error:
+                if stop - start <= 1:
+                    raise ResourceError(_TOO_MANY_MATCHES) from None
+                pieces = error.pieces
+            else:
+                yield start, outputs
+                return
+            step = max(1, (stop - start) // pieces)
+            for at in range(start, stop, step):
+                yield from run_rows(at, min(at + step, stop))
 
         def work() -> list[tuple[int, Any]]:
             states: list[tuple[int, Any]] = []
             folded: Any = None
             with torch.no_grad():
-                for (
-                    number
-                ) in numbers:  # a range iterator is one step under the GIL: no batch is given out twice
-                    if cancelled.is_set():
-                        raise Cancelled
-                    start = number * batch_rows
-                    outputs = graph(*arguments(start, min(start + batch_rows, num_rows)))
-                    if breaker.ordered:
-                        partial = breaker.partial(outputs, None)
-                        account.add(partial)
-                        states.append((number, partial))
-                    else:
-                        folded = breaker.partial(outputs, folded)
-            if not breaker.ordered and folded is not None:
+                for start in starts:  # a range iterator is one step under the GIL: no batch is given out twice
+                    for row, outputs in run_rows(start, min(start + batch_rows, num_rows)):
+                        if breaker.ordered:
+                            partial = breaker.partial(outputs, None)
+                            account.add(partial)
+                            states.append((row, partial))
+                        else:
+                            folded = breaker.partial(outputs, folded)
+            if folded is not None:
                 states.append((0, folded))
             return states
 
+        def until(wanted: int) -> list[tuple[int, Any]]:
+            """Batch by batch, until the pipeline has put out as many rows as anybody wants."""
+            states, rows = [], 0
+            step = min(batch_rows, max(2048, wanted))
+            with torch.no_grad():
+                for start in range(0, max(1, num_rows), step):
+                    for row, outputs in run_rows(start, min(start + step, num_rows)):
+                        states.append((row, breaker.partial(outputs, None)))
+                        rows += outputs[0]
+                    if rows >= wanted:
+                        break
+            return states
+
         if pipeline.row_limit is not None:
-            states = self._until(pipeline, arguments, num_rows, batch_rows, cancelled)
+            states = until(pipeline.row_limit)
         else:
-            helpers = [self._pool.submit(work) for _ in range(min(self.threads, num_batches) - 1)]
-            states = _gather(work, helpers, numbers)
+            num_helpers = min(self.threads, -(-num_rows // batch_rows)) - 1
+            states = _gather(work, [self._pool.submit(work) for _ in range(num_helpers)], starts)
         states.sort(key=lambda pair: pair[0])
         with torch.no_grad():
             merged = breaker.merge([partial for _, partial in states])
             state.update(breaker.finish(merged, state))
-
-    def _until(
-        self,
-        pipeline: Pipeline,
-        arguments: Callable[[int, int], list[Any]],
-        num_rows: int,
-        batch_rows: int,
-        cancelled: threading.Event,
-    ) -> list[tuple[int, Any]]:
-        """Batch by batch, until the pipeline has put out as many rows as anybody wants."""
-        states: list[tuple[int, Any]] = []
-        wanted, rows = pipeline.row_limit or 0, 0
-        batch_rows = min(batch_rows, max(2048, wanted))
-        with torch.no_grad():
-            for number in range(max(1, -(-num_rows // batch_rows))):
-                if cancelled.is_set():
-                    raise Cancelled
-                start = number * batch_rows
-                outputs = pipeline.graph(*arguments(start, min(start + batch_rows, num_rows)))
-                states.append((number, pipeline.breaker.partial(outputs, None)))
-                rows += outputs[0]
-                if rows >= wanted:
-                    break
-        return states
-
-    def _batch_rows(self, pipeline: Pipeline, state: State) -> int:
-        rows = self.batch_rows
-        for slot in pipeline.pairs_with:
-            rows = min(rows, max(1, _MAX_PAIRS // max(1, state[slot].num_rows)))
-        return rows
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _gather(
-    work: Callable[[], list[tuple[int, Any]]], helpers: list[Future[list[tuple[int, Any]]]], numbers: Any
+    work: Callable[[], list[tuple[int, Any]]], helpers: list[Future[list[tuple[int, Any]]]], starts: Any
 ) -> list[tuple[int, Any]]:
     """The states of this worker and of its helpers. Helpers that have not started when the batches run out never do."""
     try:
         states = work()
     except BaseException:
-        for _ in numbers:  # leave nothing for the others to start on
+        for _ in starts:  # leave nothing for the others to start on
             pass
         for helper in helpers:
             helper.cancel()
@@ -182,6 +189,16 @@ def check_memory(used: int, limit: int | None) -> None:
             f"the query needs more than {used / 2**20:.0f} MiB for intermediate results and the limit is "
             f"{limit / 2**20:.0f} MiB; raise it with tqp.connect(memory_limit=...)"
         )
+
+
+def default_memory_limit(device: torch.device) -> int | None:
+    """Four fifths of the memory that the device has; None where it does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory) * 4 // 5
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
+    except (AttributeError, ValueError, OSError):  # not on every platform
+        return None
 
 
 def default_threads() -> int:

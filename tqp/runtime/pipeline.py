@@ -50,7 +50,6 @@ class Pipeline(nn.Module):
         source_slot: str,
         breaker: Breaker,
         *,
-        pairs_with: Sequence[str] = (),
         row_limit: int | None = None,
         marks: Sequence[tuple[int, fx.Node | None]] = (),
         operator: int | None = None,
@@ -62,7 +61,6 @@ class Pipeline(nn.Module):
         self.input_names = tuple(inputs)
         self.source_slot = source_slot
         self.breaker = breaker
-        self.pairs_with = tuple(pairs_with)
         self.row_limit = row_limit
         self.marks = tuple(marks)  # see Stream.mark
         self.operator = operator  # id of the physical node that the breaker belongs to

@@ -82,11 +82,7 @@ class _ProfiledPipeline:
 
     def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
         self._pipeline, self._recorder = pipeline, recorder
-        self.source_slot, self.pairs_with, self.row_limit = (
-            pipeline.source_slot,
-            pipeline.pairs_with,
-            pipeline.row_limit,
-        )
+        self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
         self.arguments = pipeline.arguments
         self.breaker = _ProfiledBreaker(pipeline, recorder)
         nodes = set(pipeline.graph.graph.nodes)

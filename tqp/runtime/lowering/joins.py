@@ -228,7 +228,6 @@ class _Probe:
 
     def _pairs(self) -> tuple[Node, Node]:
         if self.node.algorithm is JoinAlgorithm.NESTED_LOOP:
-            self.stream.pairs_with.append(self.slot.payload)
             pairs = self.build.call(
                 join_pairs.all_pairs,
                 self.stream.num_rows(),

@@ -200,7 +200,6 @@ class ProgramBuilder:
                 stream.inputs,
                 stream.source_slot,
                 breaker,
-                pairs_with=stream.pairs_with,
                 row_limit=stream.row_limit,
                 marks=stream.marks,
                 operator=self.operator,

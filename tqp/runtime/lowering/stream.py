@@ -95,7 +95,6 @@ class Stream:
         self.fields: dict[int, Field] = {}
         self.root = Space()
         self.space = self.root
-        self.pairs_with: list[str] = []  # frames that batches are paired with in full: nested-loop joins
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         self.is_domain = False  # the rows are the values of a column's domain
         self.marks: list[
