@@ -1,11 +1,11 @@
-"""The order in which the conjuncts of a filter are evaluated: cheap and selective ones first."""
+"""The order in which the conjuncts of a filter are evaluated: cheap and selective ones first, and what may fail last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from tqp.planner.cardinality import Estimator
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
 from tqp.planner.value_ranges import FieldsById
 
 # Nanoseconds a row, rounded.
@@ -18,6 +18,9 @@ _UNKNOWN_FUNCTION = 200.0  # a model, or what nothing is known of
 _SEARCHES = frozenset(
     ("like", "ilike", "contains", "regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace")
 )
+_MAY_RAISE = frozenset(
+    ("integer_divide", "modulo", "strptime", "make_date", "make_timestamp", "chr", "shift_left", "power")
+)
 _SIMPLE = frozenset(
     """add subtract multiply negate divide integer_divide modulo abs and or not is_null coalesce equal not_equal less
     less_equal greater greater_equal is_distinct_from is_not_distinct_from date_part date_trunc add_days
@@ -28,14 +31,29 @@ _SIMPLE = frozenset(
 def order_conjuncts(
     parts: Sequence[Expression], fields: FieldsById, estimator: Estimator
 ) -> tuple[Expression, ...]:
-    """The parts by cost for each share of rows they drop; equal ranks stay in the order written."""
+    """The parts by cost for each share of rows they drop; equal ranks stay in the order written.
+
+    A part that may raise comes last: the others keep rows from it that would make it raise for nothing.
+    """
     if len(parts) < 2:
         return tuple(parts)
 
-    def rank(part: Expression) -> float:
-        return cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
+    def rank(part: Expression) -> tuple[bool, float]:
+        return may_raise(part), cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
 
     return tuple(sorted(parts, key=rank))
+
+
+def may_raise(expression: Expression) -> bool:
+    """Can a value make the expression fail? Overflow of plain arithmetic, which is rare, is left out."""
+    for node in walk(expression):
+        if isinstance(node, Cast) and not node.is_try:
+            source, target = node.input.data_type, node.data_type
+            if source.is_string and not target.is_string or source.is_float and target.is_integer_like:
+                return True
+        if isinstance(node, Call) and node.function in _MAY_RAISE:
+            return True
+    return False
 
 
 def cost(expression: Expression, fields: FieldsById) -> float:
