@@ -1,0 +1,150 @@
+"""Worker threads, batches, limits and cancellation."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import tqp
+from tqp.operators import join_pairs
+
+
+def _numbers(count: int) -> pa.Table:
+    random = np.random.default_rng(7)
+    return pa.table(
+        {
+            "k": random.integers(0, 50, count),
+            "x": random.normal(size=count) * 10.0 ** random.integers(-8, 8, count),
+            "s": pa.array([f"name {i % 97}" for i in range(count)]),
+        }
+    )
+
+
+_QUERIES = (
+    "SELECT k, sum(x), avg(x), min(x), count(*) FROM t GROUP BY k",
+    "SELECT sum(x), avg(x), stddev_samp(x) FROM t",
+    "SELECT k % 7 AS g, s, sum(x) FROM t GROUP BY g, s",
+    "SELECT t.k, t.x FROM t JOIN u ON t.k = u.k WHERE t.x > u.x",
+    "SELECT x, s FROM t ORDER BY k, s LIMIT 100",
+    "SELECT k, x FROM t WHERE x > 0 LIMIT 10",
+    "SELECT DISTINCT s FROM t",
+)
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+@pytest.mark.parametrize("batch_rows", [None, 100])
+def test_results_are_bit_identical_for_any_number_of_threads(query: str, batch_rows: int | None) -> None:
+    answers = []
+    for threads in (1, 2, 3, 8):
+        with tqp.connect(threads=threads, batch_rows=batch_rows) as connection:
+            connection.register("t", _numbers(5000))
+            connection.register("u", _numbers(60))
+            answers.append(connection.sql(query).to_arrow())
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_workers_leave_the_callers_torch_threads_alone() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with tqp.connect(threads=3) as connection:
+            connection.register("t", _numbers(1000))
+            connection.sql("SELECT sum(x) FROM t")
+            assert torch.get_num_threads() == 2
+            seen: list[int] = []
+            thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+            thread.start()
+            thread.join()
+            assert seen == [2]
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_connection_serves_several_threads_at_once() -> None:
+    table = _numbers(20_000)
+    with tqp.connect(threads=2, batch_rows=500) as connection:
+        connection.register("t", table)
+        connection.register("u", _numbers(60))
+        expected = {query: connection.sql(query).to_arrow() for query in _QUERIES}
+
+        def ask(number: int) -> bool:
+            query = _QUERIES[number % len(_QUERIES)]
+            if number % 5 == 0:  # somebody else's table comes and goes meanwhile
+                connection.register(f"v{number}", {"y": np.arange(number + 1)})
+                assert connection.sql(f"SELECT count(*) FROM v{number}").fetchall() == [(number + 1,)]
+                connection.unregister(f"v{number}")
+            return connection.sql(query).to_arrow() == expected[query]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(ask, range(64)))
+
+
+def test_a_table_registered_again_is_read_again() -> None:
+    with tqp.connect() as connection:
+        for count in (3, 5, 4):
+            connection.register("t", {"x": np.arange(count)})
+            assert connection.sql("SELECT count(*), max(x) FROM t").fetchall() == [(count, count - 1)]
+
+
+def test_an_error_in_one_batch_stops_the_query_and_leaves_the_connection_usable() -> None:
+    with tqp.connect(threads=4, batch_rows=10) as connection:
+        connection.register("t", pa.table({"s": ["1"] * 995 + ["one"] + ["2"] * 4}))
+        for _ in range(20):
+            with pytest.raises(tqp.ExecutionError, match="'one'"):
+                connection.sql("SELECT sum(CAST(s || '' AS INTEGER)) FROM t")
+        assert connection.sql("SELECT count(*) FROM t").fetchall() == [(1000,)]
+
+
+def test_memory_limit_names_itself() -> None:
+    with tqp.connect(memory_limit="1MB") as connection:
+        connection.register("a", {"x": np.arange(2000)})
+        with pytest.raises(tqp.ResourceError, match="memory_limit"):
+            connection.sql("SELECT p.x, q.x AS y FROM a AS p, a AS q")
+        assert connection.sql("SELECT count(*) FROM a AS p, a AS q").fetchall() == [(4_000_000,)]
+
+
+@pytest.mark.parametrize("size", ["lots", "12 parsecs", 0, -5])
+def test_memory_limits_that_make_no_sense(size: int | str) -> None:
+    with pytest.raises(tqp.BindError, match="memory_limit"):
+        tqp.connect(memory_limit=size)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*), sum(p.x * q.x) FROM a AS p, a AS q WHERE p.x < q.x",
+        "SELECT count(*), sum(p.x) FROM a AS p JOIN a AS q ON p.x % 3 = q.x % 3",
+        "SELECT count(*), sum(p.x) FROM a AS p LEFT JOIN a AS q ON p.x % 3 = q.x % 3 AND q.x < 5",
+        "SELECT count(*) FROM a AS p WHERE NOT EXISTS (SELECT 1 FROM a AS q WHERE q.x > p.x + 290)",
+    ],
+)
+def test_batches_are_cut_where_a_join_forms_many_pairs(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = []
+    for limit in (1 << 23, 1000, 10):
+        monkeypatch.setitem(join_pairs.MAX_PAIRS, "cpu", limit)
+        with tqp.connect(threads=2) as connection:
+            connection.register("a", {"x": np.arange(300)})
+            answers.append(connection.sql(query).fetchall())
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_closing_twice_is_fine_and_using_it_afterwards_is_an_error() -> None:
+    connection = tqp.connect()
+    connection.close()
+    connection.close()
+    with pytest.raises(tqp.BindError, match="closed"):
+        connection.sql("SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"threads": 0}, {"batch_rows": 0}, {"disabled_rules": ("topq",)}, {"device": "abacus"}]
+)
+def test_settings_that_make_no_sense(arguments: dict[str, object]) -> None:
+    with pytest.raises(tqp.BindError):
+        tqp.connect(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Compiled programs: their code, their buffers, and that they are never stale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import tqp
+from tqp.runtime.program import TensorProgram
+
+
+@pytest.fixture
+def connection() -> tqp.Connection:
+    connection = tqp.connect(threads=1)
+    connection.register(
+        "t", pa.table({"x": [1, 2, None, 4], "s": ["a", "b", "a", None], "d": [1.5, 2.5, float("nan"), -0.0]})
+    )
+    return connection
+
+
+def test_a_program_is_a_module_that_runs(connection: tqp.Connection) -> None:
+    program = connection.compile("SELECT sum(x) AS total, max(s) AS last FROM t WHERE s IN ('a', 'b')")
+    assert isinstance(program, TensorProgram) and isinstance(program, torch.nn.Module)
+    table = program()
+    assert table.names == ("total", "last") and table.num_rows == 1
+    assert connection.sql(
+        "SELECT sum(x) AS total, max(s) AS last FROM t WHERE s IN ('a', 'b')"
+    ).fetchall() == [(3, "b")]
+
+
+def test_code_shows_the_sql_beside_the_tensor_calls(connection: tqp.Connection) -> None:
+    code = connection.compile("SELECT s, sum(x + 1) AS total FROM t WHERE x < 4 GROUP BY s").code
+    assert "# WHERE x < 4" in code and "row_indices(" in code and "torch.index_select(" in code
+    assert "# sum(x + 1)" in code and "tqp_" not in code
+    compile(code, "program", "exec")  # it is Python
+
+
+def test_equal_subexpressions_are_computed_once(connection: tqp.Connection) -> None:
+    code = connection.compile("SELECT x * 2 + 1 AS a, (x * 2 + 1) * (x * 2 + 1) AS b FROM t").code
+    assert code.count("= x * 2") == 1
+
+
+def test_constants_are_buffers(connection: tqp.Connection) -> None:
+    program = connection.compile("SELECT coalesce(x, 7) AS y, s || 'suffix' AS z FROM t")
+    assert dict(program.named_buffers())
+    moved = program.to("cpu")
+    assert moved is program and program().num_rows == 4
+
+
+def test_a_compiled_query_is_kept_but_never_its_result(connection: tqp.Connection) -> None:
+    query = "SELECT count(*) FROM u"
+    values = np.zeros(3, dtype=np.int64)
+    connection.register("u", {"x": values})
+    program = connection.compile(query)
+    assert connection.compile(query) is program
+    connection.register("u", {"x": np.zeros(5, dtype=np.int64)})
+    assert connection.compile(query) is not program
+    assert connection.sql(query).fetchall() == [(5,)]
+
+
+def test_parameters_of_one_text_are_different_programs(connection: tqp.Connection) -> None:
+    query = "SELECT ? + 1 AS y"
+    assert [connection.sql(query, [value]).fetchall() for value in (1, 2, 1.5, None)] == [
+        [(2,)],
+        [(3,)],
+        [(2.5,)],
+        [(None,)],
+    ]
+
+
+def test_explain_analyze_says_rows_time_and_bytes(connection: tqp.Connection) -> None:
+    text = connection.explain("SELECT s, count(*) FROM t WHERE x > 1 GROUP BY s", analyze=True)
+    line = next(line for line in text.splitlines() if "Filter" in line and "rows," in line)
+    assert "2 rows" in line and " ms" in line and "B" in line
+    assert "Total" in text
+    answer = connection.sql("EXPLAIN SELECT x FROM t").fetchall()
+    assert "TableScan t" in answer[0][1]
+    with pytest.raises(tqp.BindError, match="EXPLAIN"):
+        connection.compile("EXPLAIN SELECT x FROM t")
+
+
+def test_sql_finds_frames_in_the_callers_variables() -> None:
+    sales = pa.table({"amount": [1, 2, 3]})
+    assert tqp.sql("SELECT sum(amount) FROM sales").fetchall() == [(6,)]
+    assert len(sales) == 3
+    with pytest.raises(tqp.BindError, match="sails"):
+        tqp.sql("SELECT sum(amount) FROM sails")
+
+
+def test_tensors_come_back_without_a_copy() -> None:
+    values = torch.arange(10, dtype=torch.int32)
+    result = tqp.sql("SELECT x FROM t", {"t": {"x": values}}).to_torch()
+    assert torch.equal(result["x"], values)
