@@ -78,10 +78,17 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     """The comparison's bool tensor; what stands under a NULL is unspecified."""
     build = lowering.stream.builder
     data_type = left.layout.data_type
-    forms = {value.layout.form for value in (left, right) if not value.is_constant}
+    forms = {
+        value.layout.form for value in (left, right) if not (value.is_constant and value.constant is None)
+    }
     if data_type.is_string:
         pool = left.layout.pool
-        if left.layout.form is Form.CODES and pool is not None and pool.is_dictionary and right.layout.pool == pool:
+        if (
+            left.layout.form is Form.CODES
+            and pool is not None
+            and pool.is_dictionary
+            and right.layout.pool == pool
+        ):
             return build.call(COMPARISONS[function], left.node, right.node)
         kernel = getattr(string_compare, function)
         node: Node = build.call(kernel, lowering.strings(left), lowering.strings(right))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +10,16 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import batches, logic, scalar_kernels, string_compare, string_layout, wide
+from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
 from tqp.operators.casts import resolve_cast
-from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
-from tqp.planner.value_ranges import value_range
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
+from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
 from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
-from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.kernel_calls import call_kernel
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -37,10 +36,11 @@ class ExpressionLowering:
     def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
         self.stream = stream
         self.program = program
-        #: Rows whose values count, while lowering a branch of a CASE: what is wrong elsewhere must not raise.
-        self._guard: Callable[[], Node] | None = None
+        #: Rows whose values count, where something before has decided the others: these must not raise.
+        self.guard: Guard | None = None
 
     def lower(self, expression: Expression) -> Value:
+        """The expression over the rows of the current space, in whatever form is cheapest."""
         match expression:
             case Literal(value, data_type):
                 return _literal_value(value, data_type)
@@ -59,7 +59,7 @@ class ExpressionLowering:
             case Cast():
                 return self._lower_cast(expression)
             case Case():
-                return self._lower_case(expression)
+                return lower_case(self, expression)
             case InList():
                 return self._lower_in_list(expression)
             case Call():
@@ -176,9 +176,9 @@ class ExpressionLowering:
 
     def active(self, validity: Node | None) -> Node | None:
         """The rows for which a checking kernel may raise."""
-        if self._guard is None:
+        if self.guard is None:
             return validity
-        guard = self._guard()
+        guard = self.guard()
         return guard if validity is None else self.stream.builder.call(operator.and_, guard, validity)
 
     # expressions
@@ -186,10 +186,14 @@ class ExpressionLowering:
     def _lower_call(self, call: Call) -> Value:
         function = call.function
         if function in ("and", "or"):
-            return self._lower_connective(call)
+            return lower_connective(self, call)
+        if function == "coalesce":
+            return lower_coalesce(self, call)
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
-        if function in NULL_PROPAGATING and any(value.is_constant and value.constant is None for value in arguments):
+        if function in NULL_PROPAGATING and any(
+            value.is_constant and value.constant is None for value in arguments
+        ):
             return _literal_value(None, call.data_type)
         if function in COMPARISONS:
             return lower_comparison(self, function, arguments[0], arguments[1])
@@ -210,103 +214,9 @@ class ExpressionLowering:
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
             case "is_distinct_from" | "is_not_distinct_from":
                 return lower_distinct_from(self, call, arguments[0], arguments[1])
-            case "coalesce":
-                return self._lower_coalesce(call, arguments)
         types = tuple(argument.data_type for argument in call.arguments)
         kernel = scalar_kernels.resolve(function, types, call.data_type)
-        return self._call_kernel(kernel, call, arguments)
-
-    def _lower_connective(self, call: Call) -> Value:
-        build = self.stream.builder
-        plain, kleene = (
-            (operator.and_, logic.kleene_and) if call.function == "and" else (operator.or_, logic.kleene_or)
-        )
-        result: Value | None = None
-        for argument in call.arguments:
-            value = self.lower(argument)
-            value = Value(value.layout, self.tensor(value), self.combine_validity(value))
-            if result is None:
-                result = value
-            elif result.validity is None and value.validity is None:
-                result = Value(value.layout, build.call(plain, result.node, value.node))
-            else:
-                pair = build.call(kleene, result.node, result.validity, value.node, value.validity)
-                layout = value.layout.with_nullable(True)
-                result = Value(
-                    layout, build.call(operator.getitem, pair, 0), build.call(operator.getitem, pair, 1)
-                )
-        assert result is not None
-        return result
-
-    def _call_kernel(self, kernel: Kernel, expression: Call | Cast, arguments: list[Value]) -> Value:
-        build = self.stream.builder
-        lowered: list[Any] = []
-        for position, value in enumerate(arguments):
-            if position in kernel.constant_arguments:
-                if not value.is_constant:
-                    raise UnsupportedError(
-                        f"{format_expression(expression)} needs a constant as argument {position + 1}",
-                        expression.span,
-                    )
-                lowered.append(value.constant)
-                continue
-            node = self._kernel_argument(kernel, expression, value)
-            if kernel.nulls is NullRule.CUSTOM:
-                lowered.append((node, self.combine_validity(value)))
-            else:
-                lowered.append(node)
-        if kernel.nulls is not NullRule.CUSTOM and all(value.is_constant for value in arguments):
-            # nothing to broadcast against: compute over rows
-            lowered = [
-                item if position in kernel.constant_arguments else self._rows_of(value)
-                for position, (item, value) in enumerate(zip(lowered, arguments, strict=True))
-            ]
-        validity = None if kernel.nulls is NullRule.CUSTOM else self.combine_validity(*arguments)
-        keywords = {"validity": self.active(validity)} if kernel.checks else {}
-        name = expression.function if isinstance(expression, Call) else "cast"
-        target = NamedKernel(kernel.function, name, expression.span)
-        column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
-        node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
-        nullable = any(value.layout.nullable for value in arguments)
-        if kernel.nulls is NullRule.CUSTOM or kernel.returns_validity:
-            nullable = True
-            produced = build.call(operator.getitem, node, 1)
-            node = build.call(operator.getitem, node, 0)
-            if kernel.nulls is NullRule.CUSTOM or validity is None:
-                validity = build.call(
-                    batches.validity_or_true, produced, self.stream.num_rows(), self.stream.object("device")
-                )
-            else:
-                validity = build.call(logic.combine_validity, validity, produced)
-        if not expression.data_type.is_integer_like:
-            return Value(canonical_layout(expression.data_type, nullable), node, validity)
-        known = value_range(expression, self.stream.fields)
-        layout = canonical_layout(expression.data_type, nullable, known)
-        if known is not None and layout.form is Form.NUMBER:
-            dtype = narrowest(known) or torch.int64
-            if dtype is not torch.int64:
-                node = build.method("to", node, dtype)
-                layout = replace(layout, dtype=dtype)
-        return Value(layout, node, validity)
-
-    def _kernel_argument(self, kernel: Kernel, expression: Call | Cast, value: Value) -> Any:
-        if value.layout.data_type.is_string:
-            return self.strings(value)
-        if value.is_constant:
-            return self.constant(value)
-        if value.layout.form is Form.WIDE and not kernel.accepts_wide:
-            raise UnsupportedError(
-                f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more than "
-                "64 bits; cast to DOUBLE or to a narrower type first",
-                expression.span,
-            )
-        assert value.node is not None
-        return value.node
-
-    def _rows_of(self, value: Value) -> Node:
-        node = self.materialise(value).node
-        assert node is not None
-        return node
+        return call_kernel(self, kernel, call, arguments)
 
     def _lower_cast(self, cast: Cast) -> Value:
         value = self.lower(cast.input)
@@ -326,99 +236,7 @@ class ExpressionLowering:
                 return converted
         if value.is_constant and value.layout.nullable:
             return _literal_value(None, target)
-        return self._call_kernel(resolve_cast(source, target, cast.is_try), cast, [value])
-
-    def _lower_case(self, case: Case) -> Value:
-        conditions: list[Node] = []
-        values: list[Value] = []
-        build = self.stream.builder
-        outer = self._guard
-        for condition, result in case.branches:
-            self._guard = self._narrowed(outer, tuple(conditions), None)
-            node = self.condition(condition)
-            self._guard = self._narrowed(outer, tuple(conditions), node)
-            values.append(self.lower(result))
-            conditions.append(node)
-        self._guard = self._narrowed(outer, tuple(conditions), None)
-        values.append(self.lower(case.default))
-        self._guard = outer
-        layout = self.common_layout(values, case)
-        if (
-            layout.form is Form.NUMBER
-            and len(values) == 2
-            and layout.dtype not in (torch.float32, torch.float64)
-        ):
-            kept, other = values
-            if (
-                other.is_constant
-                and other.constant == 0
-                and not layout.nullable
-                and layout.dtype is not torch.bool
-            ):
-                # multiplying by the mask is cheaper than torch.where
-                product = build.call(
-                    operator.mul, self.in_layout(kept, layout).node, conditions[0], name="case"
-                )
-                return Value(layout, product)
-        stored = [self.in_layout(value, layout) for value in values]
-        choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
-        node = build.call(
-            choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="case"
-        )
-        validity = None
-        if layout.nullable:
-            validity = build.call(
-                logic.choose,
-                conditions,
-                [self.validity_node(value) for value in values[:-1]],
-                self.validity_node(values[-1]),
-                name="case_valid",
-            )
-        return Value(layout, node, validity)
-
-    def _narrowed(
-        self, outer: Callable[[], Node] | None, earlier: tuple[Node, ...], own: Node | None
-    ) -> Callable[[], Node] | None:
-        """The guard of a CASE branch: its own condition true, none of the earlier ones."""
-        if not earlier and own is None:
-            return outer
-
-        def guard() -> Node:
-            build = self.stream.builder
-            nodes = [build.call(operator.invert, node) for node in earlier]
-            nodes += [own] if own is not None else []
-            nodes += [outer()] if outer is not None else []
-            result = nodes[0]
-            for node in nodes[1:]:
-                result = build.call(operator.and_, result, node)
-            return result
-
-        return guard
-
-    def _lower_coalesce(self, call: Call, arguments: list[Value]) -> Value:
-        values: list[Value] = []
-        for value in arguments:
-            values.append(value)
-            if not value.layout.nullable:
-                break
-        if len(values) == 1:
-            return values[0]
-        build = self.stream.builder
-        layout = self.common_layout(values, call).with_nullable(
-            all(value.layout.nullable for value in values)
-        )
-        stored = [self.in_layout(value, layout) for value in values]
-        conditions = [self.validity_node(value) for value in values[:-1]]
-        choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
-        node = build.call(
-            choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="coalesce"
-        )
-        validity = None
-        if layout.nullable:
-            validity = self.validity_node(values[0])
-            for value in values[1:]:
-                validity = build.call(operator.or_, validity, self.validity_node(value))
-        return Value(layout, node, validity)
+        return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])
 
     def common_layout(self, values: list[Value], expression: Expression) -> Layout:
         """A layout that holds all the values of one type."""
@@ -459,7 +277,7 @@ class ExpressionLowering:
             encoded = [literal.encode() if isinstance(literal, str) else literal for literal in literals]
             node = build.call(
                 string_compare.in_list,
-                self._rows_of(value) if value.is_constant else self.strings(value),
+                self.materialise(value).node if value.is_constant else self.strings(value),
                 encoded,
             )
             return Value(layout, node, self.combine_validity(value))

@@ -63,7 +63,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     proven = bounds[0] <= result[0] and result[1] <= bounds[1]
     layout = integer_layout(call.data_type, result, nullable)
     if layout.form is Form.WIDE:
-        arguments: list[Any] = [wide_node(lowering, left), wide_node(lowering, right)]
+        convert = multiplicand if call.function == "multiply" else wide_node
+        arguments: list[Any] = [convert(lowering, left), convert(lowering, right)]
         node = build.call(NamedKernel(on_wide, call.function, call.span), *arguments, name=call.function)
         if not proven:
             message = _overflow(call)
@@ -118,11 +119,20 @@ def range_of(value: Value) -> Range:
 def wide_node(lowering: ExpressionLowering, value: Value) -> Node:
     """The value as int64 [n, 2]; a literal as [1, 2]."""
     if value.is_constant:
-        return lowering.constant(replace(value, layout=replace(value.layout, form=Form.WIDE, dtype=torch.int64)))
+        return lowering.constant(
+            replace(value, layout=replace(value.layout, form=Form.WIDE, dtype=torch.int64))
+        )
     assert value.node is not None
     if value.layout.form is Form.WIDE:
         return value.node
     return lowering.stream.builder.call(wide.from_narrow, value.node)
+
+
+def multiplicand(lowering: ExpressionLowering, value: Value) -> Node:
+    """The value as `wide.multiply` takes it: wide only if it has to be, since products of narrow ones are cheaper."""
+    if value.layout.form is Form.WIDE:
+        return wide_node(lowering, value)
+    return lowering.constant(value) if value.is_constant else lowering.tensor(value)
 
 
 def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
@@ -169,11 +179,18 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         node = wide_node(lowering, value)
         if shift:
             node = build.call(
-                NamedKernel(wide_divide.rescale, "rescale", cast.span), node, scale_of(source), scale_of(target)
+                NamedKernel(wide_divide.rescale, "rescale", cast.span),
+                node,
+                scale_of(source),
+                scale_of(target),
             )
         if not proven:
             node = build.call(
-                NamedKernel(wide.check_bounds, "check_bounds", cast.span), node, *bounds, message, validity=active
+                NamedKernel(wide.check_bounds, "check_bounds", cast.span),
+                node,
+                *bounds,
+                message,
+                validity=active,
             )
         if layout.form is Form.WIDE:
             return Value(layout, node, value.validity)
@@ -192,7 +209,11 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
     if not proven:
         dtype = torch.int64
         node = build.call(
-            NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span), node, bounds, message, validity=active
+            NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span),
+            node,
+            bounds,
+            message,
+            validity=active,
         )
     return Value(replace(layout, dtype=dtype), node, value.validity)
 
@@ -207,16 +228,24 @@ def _rescale(storage: int, shift: int) -> int:
     return quotient if storage >= 0 else -quotient
 
 
+#: Integers up to this magnitude, and powers of ten up to the second, are doubles themselves.
+_EXACT_DOUBLE = 2**53
+_EXACT_POWER = 22
+
+
 def _to_float(lowering: ExpressionLowering, value: Value, target: DataType) -> Value:
+    """The nearest float of the type, as DuckDB converts."""
     build = lowering.stream.builder
-    if value.layout.form is Form.WIDE:
-        node = build.call(wide.to_float64, value.node)
-    else:
-        node = lowering.to_dtype(value, torch.float64)
+    layout = canonical_layout(target, value.layout.nullable)
     scale = scale_of(value.layout.data_type)
+    low, high = range_of(value)
+    is_exact = low >= -_EXACT_DOUBLE and high <= _EXACT_DOUBLE and scale <= _EXACT_POWER
+    if value.layout.form is Form.WIDE or not is_exact:
+        node = build.call(arithmetic.scaled_to_float, lowering.tensor(value), scale, layout.dtype)
+        return Value(layout, node, value.validity)
+    node = lowering.to_dtype(value, torch.float64)
     if scale:
         node = build.call(operator.truediv, node, float(10**scale))
-    layout = canonical_layout(target, value.layout.nullable)
     if layout.dtype is torch.float32:
         node = build.method("to", node, torch.float32)
     return Value(layout, node, value.validity)

@@ -1,0 +1,169 @@
+"""Lowering of what decides between values: AND, OR, CASE and COALESCE, and what guards an expression against raising.
+
+Every part is computed for every row. Where a part may raise, a guard says which rows ask for it: those for which
+nothing earlier has decided.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+from tqp.operators import logic, string_layout
+from tqp.planner.expressions import Call, Case, Expression
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+#: Makes the bool tensor of the rows that count, once a checking kernel asks for it.
+Guard = Callable[[], Node]
+
+
+def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
+    """and / or of any number of conditions, three-valued; what decides a row protects it from the later conditions."""
+    build = lowering.stream.builder
+    is_and = call.function == "and"
+    plain, kleene = (operator.and_, logic.kleene_and) if is_and else (operator.or_, logic.kleene_or)
+    outer = lowering.guard
+    result: Value | None = None
+    for argument in call.arguments:
+        if result is not None:
+            lowering.guard = _undecided(lowering, outer, result, is_and)
+        value = lowering.lower(argument)
+        lowering.guard = outer
+        value = Value(value.layout, lowering.tensor(value), lowering.combine_validity(value))
+        if result is None:
+            result = value
+        elif result.validity is None and value.validity is None:
+            result = Value(value.layout, build.call(plain, result.node, value.node))
+        else:
+            pair = build.call(kleene, result.node, result.validity, value.node, value.validity)
+            values, validity = (build.call(operator.getitem, pair, i) for i in (0, 1))
+            result = Value(value.layout.with_nullable(True), values, validity)
+    assert result is not None
+    return result
+
+
+def _undecided(lowering: ExpressionLowering, outer: Guard | None, earlier: Value, is_and: bool) -> Guard:
+    """The rows where the earlier conditions are NULL, or true of AND and false of OR."""
+
+    def guard() -> Node:
+        build = lowering.stream.builder
+        node = earlier.node if is_and else build.call(operator.invert, earlier.node)
+        if earlier.validity is not None:
+            # `a >= b` of bools is `a OR NOT b`
+            node = build.call(operator.ge, node, earlier.validity)
+        assert node is not None
+        return node if outer is None else build.call(operator.and_, outer(), node)
+
+    return guard
+
+
+def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
+    """Per row the value of the first branch whose condition is true."""
+    conditions: list[Node] = []
+    values: list[Value] = []
+    build = lowering.stream.builder
+    outer = lowering.guard
+    for condition, result in case.branches:
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+        node = lowering.condition(condition)
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), node)
+        values.append(lowering.lower(result))
+        conditions.append(node)
+    lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+    values.append(lowering.lower(case.default))
+    lowering.guard = outer
+    layout = lowering.common_layout(values, case)
+    product = _as_product(lowering, conditions, values, layout)
+    if product is not None:
+        return product
+    stored = [lowering.in_layout(value, layout) for value in values]
+    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+    node = build.call(choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="case")
+    validity = None
+    if layout.nullable:
+        validity = build.call(
+            logic.choose,
+            conditions,
+            [lowering.validity_node(value) for value in values[:-1]],
+            lowering.validity_node(values[-1]),
+            name="case_valid",
+        )
+    return Value(layout, node, validity)
+
+
+def _as_product(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout
+) -> Value | None:
+    """CASE WHEN c THEN x ELSE 0 END as x * c, which is cheaper than torch.where; None if it is not of that kind."""
+    kept, other = values[0], values[-1]
+    if layout.form is not Form.NUMBER or len(values) != 2 or layout.nullable:
+        return None
+    if layout.dtype is torch.bool or layout.dtype.is_floating_point:
+        return None
+    if not other.is_constant or other.constant != 0:
+        return None
+    node = lowering.in_layout(kept, layout).node
+    return Value(layout, lowering.stream.builder.call(operator.mul, node, conditions[0], name="case"))
+
+
+def _in_branch(
+    lowering: ExpressionLowering, outer: Guard | None, earlier: tuple[Node, ...], own: Node | None
+) -> Guard | None:
+    """The rows of a CASE branch: its own condition true, none of the earlier ones."""
+    if not earlier and own is None:
+        return outer
+
+    def guard() -> Node:
+        build = lowering.stream.builder
+        nodes = [build.call(operator.invert, node) for node in earlier]
+        nodes += [own] if own is not None else []
+        nodes += [outer()] if outer is not None else []
+        result = nodes[0]
+        for node in nodes[1:]:
+            result = build.call(operator.and_, result, node)
+        return result
+
+    return guard
+
+
+def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
+    """Per row the first argument that is not NULL; what it protects the later ones from, they do not raise."""
+    values: list[Value] = []
+    conditions: list[Node] = []
+    outer = lowering.guard
+    for argument in call.arguments:
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+        values.append(lowering.lower(argument))
+        if not values[-1].layout.nullable:
+            break
+        conditions.append(lowering.validity_node(values[-1]))
+    lowering.guard = outer
+    if len(values) == 1:
+        return values[0]
+    return _first_valid(lowering, call, values)
+
+
+def _first_valid(lowering: ExpressionLowering, call: Expression, values: list[Value]) -> Value:
+    build = lowering.stream.builder
+    nullable = all(value.layout.nullable for value in values)
+    layout = lowering.common_layout(values, call).with_nullable(nullable)
+    stored = [lowering.in_layout(value, layout) for value in values]
+    conditions = [lowering.validity_node(value) for value in values[:-1]]
+    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+    node = build.call(
+        choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="coalesce"
+    )
+    validity = None
+    if layout.nullable:
+        validity = lowering.validity_node(values[0])
+        for value in values[1:]:
+            validity = build.call(operator.or_, validity, lowering.validity_node(value))
+    return Value(layout, node, validity)

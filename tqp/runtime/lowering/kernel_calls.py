@@ -1,0 +1,111 @@
+"""Lowering of a call to a scalar kernel: the form of its arguments, its validity, the layout of what it returns."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.errors import UnsupportedError
+from tqp.operators import batches, logic, wide
+from tqp.operators.kernel import Kernel, NullRule
+from tqp.planner.explain import format_expression
+from tqp.planner.expressions import Call, Cast, ColumnRef, walk
+from tqp.planner.value_ranges import value_range
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
+from tqp.runtime.lowering.layouts import Form, canonical_layout, narrowest
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+
+def call_kernel(
+    lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, arguments: list[Value]
+) -> Value:
+    """The kernel applied to lowered arguments; `expression` is the call, for its type, name and place."""
+    build = lowering.stream.builder
+    lowered = _arguments(lowering, kernel, expression, arguments)
+    validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
+    keywords = {"validity": lowering.active(validity)} if kernel.checks else {}
+    name = expression.function if isinstance(expression, Call) else "cast"
+    target = NamedKernel(kernel.function, name, expression.span)
+    column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
+    node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
+    nullable = any(value.layout.nullable for value in arguments)
+    if kernel.nulls is NullRule.CUSTOM or kernel.returns_validity:
+        nullable = True
+        produced = build.call(operator.getitem, node, 1)
+        node = build.call(operator.getitem, node, 0)
+        if kernel.nulls is NullRule.CUSTOM or validity is None:
+            validity = build.call(
+                batches.validity_or_true,
+                produced,
+                lowering.stream.num_rows(),
+                lowering.stream.object("device"),
+            )
+        else:
+            validity = build.call(logic.combine_validity, validity, produced)
+    return _result(lowering, expression, node, validity, nullable)
+
+
+def _arguments(
+    lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, arguments: list[Value]
+) -> list[Any]:
+    given = [value for i, value in enumerate(arguments) if i not in kernel.constant_arguments]
+    if all(value.is_constant for value in given):  # literals broadcast against rows: there must be some
+        arguments = [
+            value if i in kernel.constant_arguments else lowering.materialise(value)
+            for i, value in enumerate(arguments)
+        ]
+    lowered: list[Any] = []
+    for position, value in enumerate(arguments):
+        if position not in kernel.constant_arguments:
+            node = _argument(lowering, kernel, expression, value)
+            custom = kernel.nulls is NullRule.CUSTOM
+            lowered.append((node, lowering.combine_validity(value)) if custom else node)
+        elif value.is_constant:
+            lowered.append(value.constant)
+        else:
+            raise UnsupportedError(
+                f"{format_expression(expression)} needs a constant as argument {position + 1}",
+                expression.span,
+            )
+    return lowered
+
+
+def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, value: Value) -> Node:
+    if value.layout.data_type.is_string:
+        return lowering.strings(value)
+    if value.is_constant:
+        return lowering.constant(value)
+    if value.layout.form is Form.WIDE and not kernel.accepts_wide:
+        raise UnsupportedError(
+            f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more "
+            "than 64 bits; cast to DOUBLE or to a narrower type first",
+            expression.span,
+        )
+    return lowering.tensor(value)
+
+
+def _result(
+    lowering: ExpressionLowering, expression: Call | Cast, node: Node, validity: Node | None, nullable: bool
+) -> Value:
+    """Kernels put out 64 bits, or 128 for types that may need them; a known range may allow less."""
+    data_type = expression.data_type
+    if not data_type.is_integer_like:
+        return Value(canonical_layout(data_type, nullable), node, validity)
+    build = lowering.stream.builder
+    known = value_range(expression, lowering.stream.fields)
+    layout = canonical_layout(data_type, nullable, known)
+    if layout.form is Form.WIDE:
+        return Value(layout, node, validity)
+    if narrowest(data_type.bounds) is None:
+        message = f"{format_expression(expression)} is out of the range of 64 bits"
+        node = build.call(wide.to_narrow, node, message, lowering.active(validity))
+    dtype = (narrowest(known) if known is not None else None) or torch.int64
+    if dtype is not torch.int64:
+        node = build.method("to", node, dtype)
+    return Value(replace(layout, dtype=dtype), node, validity)
