@@ -80,7 +80,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
         "integer_divide: FLOAT FLOAT -> FLOAT",
         "integer_divide: DOUBLE DOUBLE -> DOUBLE",
     ),
-    "%": tuple(f"modulo: {line}" for line in _numeric_pair("common")),
+    "%": tuple(f"modulo: {line}" for line in _numeric_pair("remainder")),
     "&": ("bit_and: INTEGERS INTEGERS -> same",),
     "|": ("bit_or: INTEGERS INTEGERS -> same",),
     "xor": ("bit_xor: INTEGERS INTEGERS -> same",),
@@ -220,6 +220,7 @@ VARIADIC: dict[str, str] = {
     "concat_ws": "concat_ws",
     "count_if": "",
     "typeof": "",
+    "bit_length": "",
     "date_add": "",
     "pi": "",
 }

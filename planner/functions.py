@@ -16,6 +16,7 @@ from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
     ANY_DECIMAL,
     common_decimal,
+    exact_decimal,
     implicit_cast_cost,
     product_of_decimals,
     sum_of_decimals,
@@ -169,8 +170,11 @@ def _product(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, result
 
 
-def _common(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _remainder(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """%: decimals that do not fit one decimal without rounding become DOUBLE."""
     operand = common_decimal(types)
+    if operand != exact_decimal(types):
+        operand = DataType(TypeKind.DOUBLE)
     return (operand, operand), operand
 
 
@@ -203,7 +207,7 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
 _RESULT_RULES: dict[str, _Rule] = {
     "sum": _sum,
     "product": _product,
-    "common": _common,
+    "remainder": _remainder,
     "same": _same,
     "whole": _whole,
     "rounded": _rounded,

@@ -142,16 +142,30 @@ def decimal_for(data_type: DataType) -> DataType:
 
 
 def common_decimal(types: Sequence[DataType]) -> DataType:
-    """The decimal with room for the integer digits and the scale of each of `types` (integers, decimals)."""
-    decimals = [decimal_for(data_type) for data_type in types]
-    scale = max(each.scale for each in decimals)
-    digits = max(each.precision - each.scale for each in decimals)
+    """The decimal with room for the integer digits and the scale of each of `types` (integers, decimals).
+
+    Where these are more than 38, the scale gives way: values are rounded rather than refused.
+    """
+    digits, scale = _digits_and_scale(types)
+    scale = min(scale, MAX_DECIMAL_PRECISION - digits)
+    return decimal(digits + scale, scale)
+
+
+def exact_decimal(types: Sequence[DataType]) -> DataType:
+    """Like `common_decimal`, but where the digits are more than 38 the scale stays: for + and - and comparisons."""
+    digits, scale = _digits_and_scale(types)
     return decimal(min(digits + scale, MAX_DECIMAL_PRECISION), scale)
+
+
+def _digits_and_scale(types: Sequence[DataType]) -> tuple[int, int]:
+    """The most digits before and after the point."""
+    decimals = [decimal_for(data_type) for data_type in types]
+    return max(each.precision - each.scale for each in decimals), max(each.scale for each in decimals)
 
 
 def sum_of_decimals(types: Sequence[DataType]) -> tuple[DataType, DataType]:
     """(operand type, result type) of + and -: one more digit."""
-    operand = common_decimal(types)
+    operand = exact_decimal(types)
     widest = max(decimal_for(each).precision for each in types)
     precision = min(max(operand.precision, widest) + 1, MAX_DECIMAL_PRECISION)
     result = decimal(precision, operand.scale)
@@ -219,8 +233,10 @@ def _common_number(left: DataType, right: DataType) -> DataType:
     for kind in (TypeKind.DOUBLE, TypeKind.FLOAT):
         if kind in (left.kind, right.kind):
             return left if left.kind is kind else right
-    if left.is_decimal or right.is_decimal:
+    if left.is_decimal and right.is_decimal:
         return common_decimal((left, right))
+    if left.is_decimal or right.is_decimal:
+        return exact_decimal((left, right))  # a HUGEINT never costs the decimal its scale
     if left.kind in _UNSIGNED and right.kind in _UNSIGNED:
         return max(left, right, key=lambda each: _UNSIGNED.index(each.kind))
     if left.kind in _SIGNED and right.kind in _SIGNED:
@@ -253,9 +269,10 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
 def comparison_type(left: Expression, right: Expression) -> DataType | None:
     """The type both sides of a comparison are cast to; a string takes the type it is compared with."""
     found = common_type(left, right)
-    if found is not None:
-        return found
     left_type, right_type = left.data_type, right.data_type
+    if found is not None:
+        exact = found.is_decimal and left_type.is_numeric and right_type.is_numeric
+        return exact_decimal((left_type, right_type)) if exact else found
     if left_type.kind is TypeKind.VARCHAR:
         return right_type
     if right_type.kind is TypeKind.VARCHAR:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError
@@ -58,11 +58,17 @@ def compare(
     return folded(context, Call(function, (left, right), BOOLEAN, span))
 
 
-def common_type_of(values: Sequence[Expression], what: str, span: Span | None) -> DataType:
+#: The type that two values are cast to, or None.
+Pairing = Callable[[Expression, Expression], DataType | None]
+
+
+def common_type_of(
+    values: Sequence[Expression], what: str, span: Span | None, pairing: Pairing = common_type
+) -> DataType:
     """The type all `values` are to be cast to; raises BindError where they have none."""
     result = values[0]
     for value in values[1:]:
-        found = common_type(result, value)
+        found = pairing(result, value)
         if found is None:
             raise BindError(
                 f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
@@ -74,10 +80,14 @@ def common_type_of(values: Sequence[Expression], what: str, span: Span | None) -
 
 
 def unify(
-    context: BindContext, values: Sequence[Expression], what: str, span: Span | None
+    context: BindContext,
+    values: Sequence[Expression],
+    what: str,
+    span: Span | None,
+    pairing: Pairing = common_type,
 ) -> tuple[tuple[Expression, ...], DataType]:
     """All values cast to their common type, and that type."""
-    common = common_type_of(values, what, span)
+    common = common_type_of(values, what, span, pairing)
     return tuple(cast_to(context, value, common, span) for value in values), common
 
 

@@ -6,6 +6,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import FALSE, TRUE, Call, Expression, InList, Literal
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import SourceLiteral, settle
+from tqp.planner.type_rules import SourceLiteral, comparison_type, settle
 
 #: SELECT aliases that a clause may use: name -> the aliased node.
 Aliases = dict[str, exp.Expr]
@@ -151,6 +152,13 @@ class ExpressionBinder:
         except ValueError:
             raise BindError(f"x'{text}' is not hexadecimal", span) from None
 
+    def _escape_string(self, node: exp.ByteString) -> Expression:
+        """E'a\\tb': the tokenizer has read the escapes."""
+        text = str(node.args["this"])
+        if "\0" in text:
+            raise BindError("an E'...' text may not hold the character 0", head_span(node))
+        return SourceLiteral(text, VARCHAR)
+
     def _placeholder(self, node: exp.Placeholder) -> Expression:
         return bind_placeholder(self.context, node)
 
@@ -176,7 +184,7 @@ class ExpressionBinder:
         operand = node.this
         if isinstance(operand, exp.Literal) and not operand.args.get("is_string"):
             return bind_number(operand.args["this"], head_span(operand), negative=True)
-        return calls.bind_operator(self, "negate", (node.this,), span_of(node), "-")
+        return calls.bind_negation(self, operand, span_of(node))
 
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
@@ -267,8 +275,11 @@ class ExpressionBinder:
         return folded(self.context, Call("and", parts, BOOLEAN, span))
 
     def _in(self, node: exp.In) -> Expression:
-        if node.args.get("query") is not None:
-            return subqueries.bind_in(self, node)
+        query = node.args.get("query")
+        if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+            query = node.expressions[0]
+        if query is not None:
+            return subqueries.bind_in(self, node.this, query, span_of(node))
         if node.args.get("unnest") is not None or node.args.get("field") is not None:
             raise UnsupportedError(
                 "IN over a list value is not supported; write IN (a, b, ...)", span_of(node)
@@ -309,9 +320,9 @@ class ExpressionBinder:
         others = [operand, *choices]
         typed = [each for each in others if each.data_type.kind is not VARCHAR.kind]
         if typed and len(typed) < len(others):
-            _, common = unify(self.context, typed, "an IN list", span)
+            _, common = unify(self.context, typed, "an IN list", span, comparison_type)
             return tuple(cast_to(self.context, each, common, span) for each in others), common
-        return unify(self.context, others, "an IN list", span)
+        return unify(self.context, others, "an IN list", span, comparison_type)
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
         function = _LIKES[type(node)]
@@ -370,7 +381,8 @@ class ExpressionBinder:
     def _other(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Alias):
             return self.bind_flexible(node.this)
-        message = _FEATURES.get(type(node), f"{node.key.upper()} expressions are not supported")
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()  # CurrentUser: current user
+        message = _FEATURES.get(type(node), f"this kind of expression ({words}) is not supported")
         raise UnsupportedError(message, span_of(node))
 
 
@@ -428,6 +440,8 @@ _FEATURES: dict[type, str] = {
     exp.JSONExtract: "JSON operators are not supported",
     exp.JSONExtractScalar: "JSON operators are not supported",
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
+    exp.Concat: "texts in a row are not supported; join them with ||",
+    exp.ToMap: "maps are not supported",
     exp.Abs: "the operator @ is not supported; use abs()",
 }
 
@@ -439,6 +453,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Boolean: ExpressionBinder._boolean,
     exp.Null: ExpressionBinder._null,
     exp.HexString: ExpressionBinder._hex,
+    exp.ByteString: ExpressionBinder._escape_string,
     exp.Placeholder: ExpressionBinder._placeholder,
     exp.Interval: ExpressionBinder._interval,
     exp.Paren: ExpressionBinder._parenthesis,

@@ -15,7 +15,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.expressions import Call, ColumnRef, Exists, Expression, QuantifiedComparison, ScalarSubquery
 from tqp.planner.logical_plan import LogicalPlan, Project
 from tqp.planner.parse import Span, span_of
-from tqp.planner.type_rules import comparison_type, settle
+from tqp.planner.type_rules import common_type, comparison_type, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder
@@ -39,11 +39,10 @@ def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
     return Exists(binder.context.bind_query.bind_any_columns(query, binder.scope))
 
 
-def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
-    """operand IN (SELECT ...), also for rows."""
-    operand = node.this
+def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: Span | None) -> Expression:
+    """operand IN (SELECT ...) or IN (VALUES ...), also for rows."""
     nodes = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
-    return _quantified(binder, "equal", False, nodes, node.args["query"], span_of(node))
+    return _quantified(binder, "equal", False, nodes, query, span)
 
 
 def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
@@ -53,7 +52,7 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
         return None
     query = right.this
     inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
-    if not isinstance(inner, exp.Query):
+    if not isinstance(inner, (exp.Query, exp.Values)):
         raise UnsupportedError("ANY and ALL over a list are not supported; use a subquery", span_of(node))
     if function not in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
         raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
@@ -80,7 +79,8 @@ def _quantified(
         )
     types: list[DataType] = []
     for operand, column in zip(operands, columns):
-        common = comparison_type(operand, ColumnRef(column.id, column.data_type, column.name))
+        reference = ColumnRef(column.id, column.data_type, column.name)
+        common = common_type(operand, reference) or comparison_type(operand, reference)
         if common is None:
             raise BindError(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
