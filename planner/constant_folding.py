@@ -150,6 +150,8 @@ def _integer_divide(call: Call, left: Any, right: Any) -> Any:
 def _modulo(call: Call, left: Any, right: Any) -> Any:
     if not isinstance(left, int) or not isinstance(right, int) or right == 0:
         return NotImplemented
+    if right == -1:
+        _checked(call, -left, "%")  # DuckDB divides, and the quotient of the smallest value does not fit
     rest = abs(left) % abs(right)
     return rest if left >= 0 else -rest
 

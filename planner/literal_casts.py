@@ -173,7 +173,7 @@ def _parse(text: str, target: DataType) -> Any:
     elif target.is_float:
         result = _parse_float(stripped, target)
     elif target.kind is TypeKind.BOOLEAN:
-        result = _BOOLEANS.get(stripped.lower())
+        result = _BOOLEANS.get(text.lower())  # spaces are not ignored here
     elif target.kind is TypeKind.DATE:
         result = _parse_date(stripped)
     elif target.is_timestamp:

@@ -61,6 +61,9 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
     return node
 
 
+_TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
+
+
 class _Parser(DuckDBParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
@@ -71,6 +74,32 @@ class _Parser(DuckDBParser):
         TokenType.PLACEHOLDER: _parse_placeholder,
         TokenType.PARAMETER: _parse_named_placeholder,
     }
+
+    def _parse_type(
+        self, parse_interval: bool = True, fallback_to_identifier: bool = False
+    ) -> exp.Expr | None:
+        """`DATE '2024-01-01'::VARCHAR` casts the date to text; sqlglot alone would apply `::` to the text before it."""
+        if not fallback_to_identifier:
+            literal = self._typed_literal()
+            if literal is not None:
+                return self._parse_column_ops(literal)
+        return super()._parse_type(parse_interval, fallback_to_identifier)
+
+    def _typed_literal(self) -> exp.Expr | None:
+        """A type name with a text after it; None, and nothing consumed, where something else stands."""
+        if self._curr.token_type not in self.TYPE_TOKENS or self._curr.token_type is TokenType.INTERVAL:
+            return None
+        start = self._index
+        data_type = self._parse_types(check_func=True, allow_identifiers=False)
+        if isinstance(data_type, exp.DataType) and self._curr.token_type in _TEXT_TOKENS:
+            text = self._parse_primary()
+            if (
+                isinstance(text, (exp.Literal, exp.ByteString))
+                and data_type.this not in self.TYPE_LITERAL_PARSERS
+            ):
+                return self.expression(exp.Cast(this=text, to=data_type))
+        self._retreat(start)
+        return None
 
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """INTERVAL amount [unit]; a text with a unit inside is kept whole (sqlglot would drop what it cannot read)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, INTERVAL, NULL, VARCHAR
+from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner import functions
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
@@ -31,6 +31,21 @@ def bind_operator(
     assert overloads is not None
     arguments = [binder.bind_flexible(node) for node in nodes]
     return apply(binder.context, overloads, arguments, span, shown)
+
+
+def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
+    """-x; the negation of a constant that is its type's smallest value has the next wider type."""
+    operand = binder.bind_flexible(node)
+    overloads = functions.scalar_overloads("negate")
+    assert overloads is not None
+    if isinstance(operand, Literal) and operand.data_type in _WIDER:
+        value = operand.value
+        if value == operand.data_type.bounds[0] and isinstance(value, int):
+            return Literal(-value, _WIDER[operand.data_type])
+    return apply(binder.context, overloads, [operand], span, "-")
+
+
+_WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}
 
 
 def apply(
@@ -264,6 +279,13 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
+def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """Eight times the number of bytes."""
+    _need(nodes, 1, "bit_length()", span, exactly=True)
+    octets = bind_operator(binder, "strlen", nodes, span, "bit_length()")
+    return folded(binder.context, Call("multiply", (octets, Literal(8, BIGINT)), BIGINT, span))
+
+
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_add()", span, exactly=True)
     return bind_operator(binder, "add", nodes, span, "date_add()")
@@ -391,6 +413,7 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
+    "bit_length": _bit_length,
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

@@ -114,7 +114,8 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
         return decimal_type(precision, scale)
     found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
     if found is None:
-        raise UnsupportedError(f"the type {node.sql('duckdb')} is not supported", span_of(node) or span)
+        name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
+        raise UnsupportedError(f"the type {name} is not supported", span_of(node) or span)
     return DataType(found)
 
 

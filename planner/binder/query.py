@@ -12,7 +12,7 @@ from tqp.planner.binder.limits import bind_limit
 from tqp.planner.binder.output import BoundQuery
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select_block import SelectBlock
-from tqp.planner.binder.set_operations import bind_set_operation
+from tqp.planner.binder.set_operations import bind_result_order, bind_set_operation
 from tqp.planner.binder.tables import bind_values
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.logical_plan import LogicalPlan
@@ -71,10 +71,10 @@ class QueryBinder:
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
         assert self.context is not None
-        plan = bind_values(self.context, node, scope)
-        return BoundQuery.exact(
-            bind_limit(self.context, node, plan, scope), [made.name for made in plan.fields], plan.fields
-        )
+        values = bind_values(self.context, node, scope)
+        names = [made.name for made in values.fields]
+        plan = bind_result_order(self.context, node, values, names, scope)
+        return BoundQuery.exact(bind_limit(self.context, node, plan, scope), names, values.fields)
 
 
 def _define_ctes(node: exp.Expr, scope: Scope) -> None:

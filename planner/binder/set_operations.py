@@ -26,9 +26,7 @@ def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scop
     """The operation with its ORDER BY and LIMIT."""
     plan, names = _combine(context, node, scope)
     fields = plan.schema
-    order = node.args.get("order")
-    if order is not None:
-        plan = _sorted(context, order, plan, names, scope)
+    plan = bind_result_order(context, node, plan, names, scope)
     return BoundQuery.exact(bind_limit(context, node, plan, scope), names, fields)
 
 
@@ -142,17 +140,20 @@ def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
     raise AssertionError(key)
 
 
-def _sorted(
-    context: BindContext, order: exp.Order, plan: LogicalPlan, names: Sequence[str], scope: Scope
+def bind_result_order(
+    context: BindContext, node: exp.Expr, plan: LogicalPlan, names: Sequence[str], scope: Scope
 ) -> LogicalPlan:
-    """ORDER BY over the columns of the result: by position, by name, or an expression over them."""
+    """ORDER BY of a set operation or VALUES, if it has one: by position, by name, or an expression over the columns."""
+    order = node.args.get("order")
+    if order is None:
+        return plan
     fields = plan.schema
     columns = [
         ScopeColumn(name, made.data_type, lambda made=made: made)  # type: ignore[misc]
         for name, made in zip(names, fields)
     ]
     binder = ExpressionBinder(
-        context, Scope([Relation("", columns)], scope.parent, scope.ctes), "ORDER BY of a set operation"
+        context, Scope([Relation("", columns)], scope.parent, scope.ctes), "this ORDER BY"
     )
     keys: list[SortKey] = []
     check_understood(order)

@@ -52,7 +52,7 @@ _UNDERSTOOD: dict[type, frozenset[str]] = {
         exp.Union: "with_ this expression distinct by_name order limit offset",
         exp.Intersect: "with_ this expression distinct order limit offset",
         exp.Except: "with_ this expression distinct order limit offset",
-        exp.Values: "expressions alias limit offset",
+        exp.Values: "expressions alias order limit offset",
         exp.CTE: "this alias materialized",
         exp.With: "expressions recursive",
         exp.TableAlias: "this columns",
