@@ -226,3 +226,29 @@ def test_float_sums_do_not_depend_on_the_threads() -> None:
     finally:
         torch.set_num_threads(before)
     assert sums[0] == sums[1] == sums[2]
+
+
+@pytest.mark.parametrize(("halves", "expected"), [("down", -2), ("to_zero", -1), ("away", -2)])
+def test_halves_of_medians_below_zero(halves: moments.Halves, expected: int) -> None:
+    values, group_ids = torch.tensor([-1, -2]), torch.tensor([0, 0])
+    assert moments.median_integers_by_group(values, group_ids, 1, None, halves)[0].tolist() == [expected]
+    assert moments.median_integers_by_group(-values, group_ids, 1, None, halves)[0].tolist() == [
+        {"down": 1, "to_zero": 1, "away": 2}[halves]
+    ]
+
+
+def test_median_of_wide_integers_rounds_down() -> None:
+    numbers = [-(10**38) + 1, -(10**38) + 4, 3, 10**38 - 1, 10**38 - 4, 5, -3, 0]
+    group_ids = torch.tensor([0, 0, 1, 2, 2, 3, 4, 4])
+    medians, validity = moments.median_integers_by_group(wide.from_ints(numbers), group_ids, 6)
+    assert wide.to_ints(medians)[:5] == [-(10**38) + 2, 3, 10**38 - 3, 5, -2]
+    assert validity.tolist() == [True] * 5 + [False]
+
+
+def test_extreme_rows_of_intervals_are_the_first_of_equal_ones() -> None:
+    intervals = torch.tensor([[0, 30, 0], [1, 0, 0], [0, 29, 86_400_000_000], [0, 1, 0], [0, 0, 5]])
+    group_ids = torch.tensor([1, 1, 1, 2, 2])
+    assert moments.extreme_rows(intervals, group_ids, 3).tolist() == [-1, 0, 4]
+    assert moments.extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 0, 3]
+    valid = torch.tensor([False, True, True, False, True])
+    assert moments.extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]

@@ -1,0 +1,50 @@
+"""avg of integers and decimals rounds as DuckDB's does, to the last bit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from random import Random
+
+import duckdb
+import pyarrow as pa
+import pytest
+import torch
+
+from tqp.operators import averages, wide
+
+
+@pytest.mark.parametrize("scale", [0, 2, 6, 7, 30])
+@pytest.mark.parametrize("digits", [3, 15, 18, 30, 37])
+def test_averages_are_those_of_duckdb(scale: int, digits: int) -> None:
+    random = Random(f"{scale} {digits}")
+    groups = [
+        [random.randint(-(10**digits), 10**digits) for _ in range(random.randint(1, 5))] for _ in range(400)
+    ]
+    totals = [sum(group) for group in groups]
+    counts = torch.tensor([len(group) for group in groups])
+    table = pa.table(
+        {
+            "g": [number for number, group in enumerate(groups) for _ in group],
+            "v": pa.array(
+                [
+                    Decimal((int(v < 0), tuple(map(int, str(abs(v)))), -scale))
+                    for group in groups
+                    for v in group
+                ],
+                pa.decimal128(38, scale),
+            ),
+        }
+    )
+    with duckdb.connect() as connection:
+        connection.register("t", table)
+        expected = [row[0] for row in connection.sql("SELECT avg(v) FROM t GROUP BY g ORDER BY g").fetchall()]
+    assert averages.average(wide.from_ints(totals), counts, scale).tolist() == expected
+    if digits < 18:
+        assert averages.average(torch.tensor(totals), counts, scale).tolist() == expected
+
+
+def test_the_average_of_nothing_is_no_number() -> None:
+    assert averages.average(torch.tensor([0]), torch.tensor([0]), 2).isnan().all()
+    assert averages.average(
+        torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 2
+    ).shape == (0,)
