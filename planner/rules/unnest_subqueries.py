@@ -163,6 +163,8 @@ class _Unnesting:
         match expression:
             case ScalarSubquery():
                 field = expression.plan.schema[0]
+                if field.id in output_ids(plan):  # computed already: BETWEEN has its operand twice
+                    return plan, reference(field)
                 inner = self.unnest(expression.plan)
                 return join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context), reference(
                     field
