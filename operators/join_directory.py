@@ -27,7 +27,12 @@ class DirectoryBuild:
         if self.unique:
             probe_rows = row_indices(counts > 0)
             return probe_rows, take(self.rows, take(starts, probe_rows))
-        probe_rows, positions = expand_ranges(starts, counts)
+        found = row_indices(counts > 0)
+        if found.shape[0] * 2 > counts.shape[0]:
+            probe_rows, positions = expand_ranges(starts, counts)
+        else:  # expanding costs several times what leaving out the others does
+            probe_rows, positions = expand_ranges(take(starts, found), take(counts, found))
+            probe_rows = take(found, probe_rows)
         return probe_rows, take(self.rows, positions)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:

@@ -82,6 +82,14 @@ def mark_positions(table: Tensor, keys: Tensor, first_row: int, validity: Tensor
     table.scatter_(0, keys.to(torch.int64), rows)
 
 
+def scatter_positions(table: Tensor, keys: Tensor, rows: Tensor, validity: Tensor | None = None) -> None:
+    """Enters build rows (integers [n], any numbers below 2^31) under their keys into a position table, in place."""
+    if validity is not None:
+        valid = row_indices(validity)
+        keys, rows = take(keys, valid), take(rows, valid)
+    table.scatter_(0, keys.to(torch.int64), rows.to(torch.int32))
+
+
 def positions_are_unique(table: Tensor, keys: Tensor, first_row: int, validity: Tensor | None = None) -> bool:
     """True if no row of the batch was displaced by another with its key; ask when all batches are entered."""
     keys, rows = _keyed_rows(keys, first_row, validity)

@@ -63,6 +63,7 @@ from tqp.planner.runtime_filters import (
     columns_of,
     pass_operator,
     place,
+    filter_from_probe,
     request_filter,
     saved_work,
     split,
@@ -301,9 +302,6 @@ class _Planner:
         into_probe, others = split(requests, probe_ids)
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
         needed = required | columns_of(here) | _columns(keys.residual)
-        built = self.plan(
-            build, (needed & build_ids.keys()) | _columns(keys.right), pass_operator(into_build)
-        )
         own = (
             request_filter(identifier, plan.join_type, keys, probe, build, self.estimator)
             if self.is_on("runtime_filters")
@@ -311,6 +309,13 @@ class _Planner:
         )
         downward: Requests = pass_operator(into_probe) + ((own,) if own is not None else ())
         probed = self.plan(probe, (needed & probe_ids.keys()) | _columns(keys.left), downward)
+        other = (
+            filter_from_probe(plan.join_type, keys, probed, build, self.estimator)
+            if self.is_on("runtime_filters")
+            else None
+        )
+        into_build = pass_operator(into_build) + ((other,) if other is not None else ())
+        built = self.plan(build, (needed & build_ids.keys()) | _columns(keys.right), into_build)
 
         left, right = _by_id(probed.fields), _by_id(built.fields)
         keys = match_plain_nulls(keys, plan.join_type, left, right)

@@ -25,7 +25,10 @@ from tqp.planner.logical_plan import (
     Sort,
     Values,
 )
+from tqp.planner.physical_plan import Filter as PhysicalFilter
+from tqp.planner.physical_plan import Join as PhysicalJoin
 from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter
+from tqp.planner.physical_plan import Project as PhysicalProject
 from tqp.planner.rules.columns import output_ids
 from tqp.planner.value_ranges import Range, value_range
 
@@ -75,6 +78,43 @@ def request_filter(
         return None
     share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
     return FilterRequest(identifier, keys.left, share) if share <= _LARGEST_SHARE else None
+
+
+def filter_from_probe(
+    join_type: JoinType, keys: JoinKeys, probed: PhysicalPlan, build: LogicalPlan, estimator: Estimator
+) -> FilterRequest | None:
+    """A filter on the rows of the build side by the keys of an inner join that all probe rows have been through.
+
+    For joins that have none of their own on the probe side: no build row with another key can have a partner.
+    """
+    if join_type not in (JoinType.LEFT, JoinType.SINGLE, JoinType.ANTI) or len(keys.left) != 1:
+        return None
+    probe_key, build_key = keys.left[0], keys.right[0]
+    if keys.null_equal[0] or not isinstance(probe_key, ColumnRef) or not build_key.data_type.is_integer_like:
+        return None
+    if origin(build, columns_of_keys(keys.right)) is None:
+        return None
+    join = _inner_join_on(probed, probe_key.id)
+    if join is None:
+        return None
+    share = join.build.estimated_rows / estimator.distinct(build, keys.right)
+    return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
+
+
+def _inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
+    """The topmost inner or semi join below `plan`, on the way to the column, with the column as its only key."""
+    while True:
+        if isinstance(plan, PhysicalJoin):
+            keys = (*plan.probe_keys, *plan.build_keys)
+            is_key = any(isinstance(key, ColumnRef) and key.id == column for key in keys)
+            if plan.join_type in (JoinType.INNER, JoinType.SEMI) and len(plan.probe_keys) == 1 and is_key:
+                return None if plan.null_equal[0] else plan
+            from_build = plan.join_type is JoinType.INNER and any(f.id == column for f in plan.build.fields)
+            plan = plan.build if from_build else plan.probe
+        elif isinstance(plan, PhysicalFilter | RuntimeFilter | PhysicalProject):
+            plan = plan.input
+        else:
+            return None
 
 
 def columns_of_keys(keys: Sequence[Expression]) -> frozenset[int]:

@@ -87,6 +87,7 @@ class Executor:
         breaker, graph = pipeline.breaker, pipeline.graph
         starts = iter(range(0, max(1, num_rows), batch_rows))
         account = _Account(self.memory_limit)
+        initial = breaker.initial(state)
 
         def run_rows(start: int, stop: int) -> Iterator[tuple[int, Any]]:
             """The graph's outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
@@ -107,9 +108,11 @@ class Executor:
 
         def work() -> list[tuple[int, Any]]:
             states: list[tuple[int, Any]] = []
-            folded: Any = None
+            folded: Any = initial
             with torch.no_grad():
-                for start in starts:  # a range iterator is one step under the GIL: no batch is given out twice
+                for (
+                    start
+                ) in starts:  # a range iterator is one step under the GIL: no batch is given out twice
                     for row, outputs in run_rows(start, min(start + batch_rows, num_rows)):
                         if breaker.ordered:
                             partial = breaker.partial(outputs, None)

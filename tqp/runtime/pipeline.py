@@ -23,8 +23,12 @@ class Breaker(Protocol):
     #: in any order, for folds that do not depend on order.
     ordered: bool
 
+    def initial(self, program_state: State) -> Any:
+        """What each worker starts to fold into, once per run; None, or something that the workers share."""
+        ...
+
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        """Fold one batch's graph outputs into `state` (None at first)."""
+        """Fold one batch's graph outputs into `state`, at first the `initial` one (None where `ordered`)."""
         ...
 
     def merge(self, states: list[Any]) -> Any:

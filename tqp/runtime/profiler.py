@@ -104,6 +104,9 @@ class _ProfiledBreaker:
         self._breaker, self._operator, self._recorder = pipeline.breaker, pipeline.operator, recorder
         self.ordered = pipeline.breaker.ordered
 
+    def initial(self, program_state: State) -> Any:
+        return self._breaker.initial(program_state)
+
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
         begin = time.perf_counter()
         result = self._breaker.partial(outputs, state)

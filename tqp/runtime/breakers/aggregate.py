@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.data.strings import Strings
-from tqp.operators import aggregates, group_ids, moments, rows, string_hash, string_layout, wide
+from tqp.operators import aggregates, group_ids, rows, wide
 from tqp.operators.join_pairs import mark_rows
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.collect import Collect, key_columns
+from tqp.runtime.breakers.collected_reductions import reduce_collected
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State
 
@@ -26,13 +26,18 @@ from tqp.runtime.pipeline import State
 class Reduction:
     """One accumulator. `column` is the frame column it reads, -1 for none (count_star, present)."""
 
-    kind: str  # a key of _MERGES, or of _COLLECTED
+    kind: str  # a key of _MERGES, or one that `reduce_collected` knows
     column: int = -1
     distinct: bool = False
 
     @property
     def folds(self) -> bool:
-        return self.kind in _MERGES and not self.distinct
+        """Can it be computed batch by batch?"""
+        return self.is_mergeable and not self.distinct
+
+    @property
+    def is_mergeable(self) -> bool:
+        return self.kind in _MERGES
 
 
 #: Reductions that fold batch by batch, and what merges two of their states.
@@ -48,8 +53,6 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
-_COLLECTED = frozenset({"first", "min_string", "max_string", "second_moment", "median"})
-
 _Fold = tuple[Tensor | None, list[Tensor]]  # keys of the groups (None: 0, 1, ...) and one state per reduction
 
 
@@ -72,6 +75,9 @@ class FoldGroups:
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
         self.ordered = clustered or any(reduction.kind == "sum_float" for reduction in reductions)
+
+    def initial(self, program_state: State) -> None:
+        return None
 
     def partial(self, outputs: Sequence[Any], state: _Fold | None) -> _Fold:
         frame = frame_of_outputs(outputs)
@@ -182,29 +188,8 @@ class CollectGroups(Collect):
             chosen = aggregates.distinct_rows(ids, word, column.validity)
             ids = rows.take(ids, chosen)
             column = FrameColumn(take_values(column.values, chosen), None)
-        values, validity = column
-        match reduction.kind:
-            case "first":
-                first = aggregates.first_by_group(ids, count, validity)
-                if frame.num_rows == 0:
-                    return FrameColumn(_empty_rows(values, count), None)
-                return FrameColumn(take_values(values, first.clamp(min=0)), None)
-            case "min_string" | "max_string":
-                assert isinstance(values, Strings)
-                codes, uniques = string_hash.factorize(values, validity)
-                reduce = (
-                    aggregates.min_by_group if reduction.kind == "min_string" else aggregates.max_by_group
-                )
-                best = reduce(codes, ids, count, validity).clamp(0, max(0, uniques.num_rows - 1))
-                if uniques.num_rows == 0:
-                    return FrameColumn(_empty_rows(uniques, count), None)
-                return FrameColumn(string_layout.take(uniques, best), None)
-            case "second_moment":
-                assert isinstance(values, Tensor)
-                return FrameColumn(moments.variance_by_group(values, ids, count, validity).m2, None)
-            case "median":
-                assert isinstance(values, Tensor)
-                return FrameColumn(moments.median_by_group(values, ids, count, validity)[0], None)
+        if not reduction.is_mergeable:
+            return FrameColumn(reduce_collected(reduction.kind, column, ids, count), None)
         plain = Frame(ids.shape[0], (column,))
         index = 0 if reduction.column >= 0 else -1
         return FrameColumn(_fold(Reduction(reduction.kind, index), plain, ids, count, None, False), None)
@@ -276,11 +261,3 @@ def _merge(how: str, a: Tensor, b: Tensor) -> Tensor:
             return aggregates.merge_extremes(a, b, "amin")
         case _:
             return aggregates.merge_extremes(a, b, "amax")
-
-
-def _empty_rows(values: Any, count: int) -> Any:
-    """`count` rows of anything: for groups of no rows at all."""
-    if isinstance(values, Strings):
-        zeros = torch.zeros(count, dtype=torch.int64, device=values.starts.device)
-        return Strings(zeros, zeros.to(torch.int32), values.data)
-    return values.new_zeros((count, *values.shape[1:]))

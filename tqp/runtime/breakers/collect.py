@@ -25,6 +25,9 @@ class Collect:
     def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
         self.slot, self.limit, self.offset = slot, limit, offset
 
+    def initial(self, program_state: State) -> None:
+        return None
+
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
         return frame_of_outputs(outputs)
 

@@ -17,6 +17,9 @@ class Concatenate:
     def __init__(self, slot: str, sources: Sequence[str]) -> None:
         self.slot, self.sources = slot, tuple(sources)
 
+    def initial(self, program_state: State) -> None:
+        return None
+
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from tqp.planner.logical_plan import JoinType
 from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
 from tqp.planner.properties import nullable
 from tqp.runtime.breakers.collect import BuildJoin
+from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
@@ -74,9 +75,12 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
 
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     node, original = _comparable(node), node
+    probe_first = _build_needs_probe(node)
+    stream = plan.lower(node.probe) if probe_first else None
     slot, hidden = _lower_build(plan, node)
     plan.joins[node.identifier] = slot
-    stream = plan.lower(node.probe)
+    if stream is None:
+        stream = plan.lower(node.probe)
     lowering = plan.enter(stream, node)
     text = " AND ".join(
         f"{format_expression(p)} = {format_expression(b)}"
@@ -86,6 +90,20 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
         _Probe(plan, lowering, node, slot, hidden).lower()
     stream.builder.operator = id(original)
     return stream
+
+
+def _build_needs_probe(node: physical.Join) -> bool:
+    """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
+    wanted = {below.join for below in _nodes(node.build) if isinstance(below, physical.RuntimeFilter)}
+    return bool(wanted) and any(
+        isinstance(below, physical.Join) and below.identifier in wanted for below in _nodes(node.probe)
+    )
+
+
+def _nodes(node: physical.PhysicalPlan) -> Iterator[physical.PhysicalPlan]:
+    yield node
+    for below in node.inputs:
+        yield from _nodes(below)
 
 
 def _lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list[tuple[int, Expression]]]:
@@ -125,6 +143,22 @@ def _lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, lis
         validity = key_validity(lowering, values, node.null_equal)
         layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
         outputs.append(Value(layout, key, validity))
+    existence_only = node.join_type in _EXISTENCE and not residual
+    sources = {field.id: stream.root_source(field.id) for field in fields}
+    if node.algorithm is JoinAlgorithm.LOOKUP and _scatters(
+        plan, node, stream, existence_only, sources.values()
+    ):
+        assert node.packing is not None
+        for field in () if existence_only else fields:
+            source = sources[field.id]
+            assert source is not None
+            stored[field.id] = (field, source)
+        if not existence_only:
+            row_layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, False)
+            outputs.append(Value(row_layout, stream.root_rows()))
+        scatter = ScatterBuild(build_slot, node.packing.size, existence_only, program.device, algorithm.value)
+        program.close(stream, outputs, scatter, f"build side of the {algorithm.value}")
+        return JoinSlot(build_slot, payload, stored, node.packing, node.null_equal, tuple(residual)), hidden
     shift = len(outputs)
     for field in fields:
         source = stream.stored_source(field.id)
@@ -133,10 +167,24 @@ def _lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, lis
             source = StoredColumn(value.layout, payload, len(outputs) - shift)
             outputs.append(value)
         stored[field.id] = (field, source)
-    existence_only = node.join_type in _EXISTENCE and not residual
     breaker = BuildJoin(build_slot, payload, _build_function(node, existence_only), algorithm.value)
     program.close(stream, outputs, breaker, f"build side of the {algorithm.value}")
     return JoinSlot(build_slot, payload, stored, node.packing, node.null_equal, tuple(residual)), hidden
+
+
+def _scatters(
+    plan: PlanLowering,
+    node: physical.Join,
+    stream: Stream,
+    existence_only: bool,
+    sources: Iterable[StoredColumn | None],
+) -> bool:
+    """Can the build be a table that all workers fill, its columns staying in the source of the build side?"""
+    if existence_only:
+        return node.join_type in (JoinType.SEMI, JoinType.ANTI)
+    table = plan.program.tables.get(stream.source_slot)
+    fits = table is not None and table.source.num_rows < 2**31
+    return fits and all(source is not None for source in sources)
 
 
 def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., Any] | None:
@@ -329,7 +377,9 @@ class _Probe:
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
             validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
             build_side = self.stream.object(slot.build)
-            return self._marks(build.call(join_marks.marks_of_found, build_side, found, validity, name="marks"))
+            return self._marks(
+                build.call(join_marks.marks_of_found, build_side, found, validity, name="marks")
+            )
         self._add_build_columns()
         probe_rows, build_rows = self._pairs()
         self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))

@@ -6,6 +6,8 @@ index vector; a column is gathered into the current space at its first use there
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -177,6 +179,10 @@ class Stream:
             value = column.available[self.space] = self._gather(column)
         return value
 
+    def root_source(self, id: int) -> StoredColumn | None:
+        """Where the column is stored, if it is one of the source's; the current rows may be any of the source's."""
+        return self.columns[id].source
+
     def stored_source(self, id: int) -> StoredColumn | None:
         """Where the column is stored, if it is one of the source's and no row has been dropped or moved since."""
         return self.columns[id].source if self.space is self.root else None
@@ -187,6 +193,16 @@ class Stream:
         while space.links and space.links[0].rows is None:
             space = space.links[0].space
         self.marks.append((operator, space.links[0].rows if space.links else None))
+
+    def root_rows(self) -> Node:
+        """For each row of the current space, the number of the source's row that it comes from."""
+        first = self.input("first_row", InputKind.FIRST_ROW)
+        path = self._path(self.space, (self.root,))
+        assert path is not None and not path[2], "a source row is never padding"
+        if path[1] is None:
+            count = self.input("num_rows", InputKind.NUM_ROWS)
+            return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
+        return self.builder.call(operator.add, path[1], first, name="row")
 
     # spaces
 
@@ -199,7 +215,7 @@ class Stream:
         self.space = Space(links)
 
     def _gather(self, column: StreamColumn) -> Value:
-        path = self._path(self.space, column)
+        path = self._path(self.space, column.available)
         assert path is not None, f"column {column.name} is not in reach"
         source, rows, padded = path
         value = column.available[source]
@@ -227,12 +243,12 @@ class Stream:
         values = self.builder.call(take, value.node, rows, name=column.name)
         return Value(layout, values, validity)
 
-    def _path(self, space: Space, column: StreamColumn) -> tuple[Space, Node | None, bool] | None:
-        """The nearest space that has the column, and the row indices that lead there."""
-        if space in column.available:
+    def _path(self, space: Space, targets: Container[Space]) -> tuple[Space, Node | None, bool] | None:
+        """The nearest of the target spaces, and the row indices that lead there."""
+        if space in targets:
             return space, None, False
         for link in space.links:
-            found = self._path(link.space, column)
+            found = self._path(link.space, targets)
             if found is None:
                 continue
             source, rows, padded = found
