@@ -33,7 +33,7 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     return torch.from_numpy(result)
 
 
-def _long_double(values: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _long_double(values: np.ndarray) -> np.ndarray:
     """128-bit integers [n, 2] as long doubles: each half by itself, except close below zero."""
     high, low = values[:, 0], np.ascontiguousarray(values[:, 1])
     whole = low.view(np.uint64).astype(np.longdouble) + high.astype(np.longdouble) * np.longdouble(2.0**64)

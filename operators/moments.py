@@ -96,12 +96,12 @@ def extreme_rows(
     *,
     greatest: bool = False,
 ) -> Tensor:
-    """int64 [num_groups]: the first of the rows with the least (greatest) value of each group; -1 if it is empty.
+    """int64 [num_groups]: the last of the rows with the least (greatest) value of each group; -1 if it is empty.
 
-    `values`: anything that `sort_rows` orders, or intervals [n, 3].
+    `values`: anything that `sort_rows` orders, or intervals [n, 3]. DuckDB takes the last one as well.
     """
-    ordered = _in_order(_sort_columns(values, greatest), group_ids, num_groups, validity)
-    return ordered.at(torch.zeros_like(ordered.starts))
+    ordered = _in_order(_sort_columns(values, descending=not greatest), group_ids, num_groups, validity)
+    return ordered.at((ordered.counts - 1).clamp(min=0))
 
 
 def median_rows(

@@ -245,10 +245,10 @@ def test_median_of_wide_integers_rounds_down() -> None:
     assert validity.tolist() == [True] * 5 + [False]
 
 
-def test_extreme_rows_of_intervals_are_the_first_of_equal_ones() -> None:
+def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
     intervals = torch.tensor([[0, 30, 0], [1, 0, 0], [0, 29, 86_400_000_000], [0, 1, 0], [0, 0, 5]])
     group_ids = torch.tensor([1, 1, 1, 2, 2])
-    assert moments.extreme_rows(intervals, group_ids, 3).tolist() == [-1, 0, 4]
-    assert moments.extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 0, 3]
-    valid = torch.tensor([False, True, True, False, True])
+    assert moments.extreme_rows(intervals, group_ids, 3).tolist() == [-1, 2, 4]
+    assert moments.extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
+    valid = torch.tensor([True, True, False, False, True])
     assert moments.extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]

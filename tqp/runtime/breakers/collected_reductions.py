@@ -1,0 +1,58 @@
+"""Reductions that need all rows of a group at once: first values, extremes of strings and intervals, medians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators import aggregates, moments, string_hash
+from tqp.operators.batches import pool_rows
+from tqp.operators.rows import take_padded
+from tqp.runtime.breakers.collect import order_values
+from tqp.runtime.frame import FrameColumn
+
+
+def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) -> Any:
+    """One value per group id, a tensor or Strings [count]; what an empty group gets is unspecified.
+
+    `first`: of the rows as they come. `least`, `greatest`: the last of the equal ones. `median_lower`: the lower of
+    the two middle values. `median`: half-way, float64; `median_down`, `median_to_zero`, `median_away`: half-way between
+    integers, halves rounded so; `median_interval`. `second_moment`: squared differences from the mean.
+    """
+    values, validity = column
+    assert values is not None
+    if kind == "first":
+        return _take(values, aggregates.first_by_group(ids, count, validity))
+    if kind in ("least", "greatest"):
+        if isinstance(values, Strings):  # no sort of the rows: their codes order as they do
+            codes, uniques = string_hash.factorize(values, validity)
+            extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
+            best = extreme(codes, ids, count, validity)
+            return pool_rows(uniques, best.clamp(0, max(0, uniques.num_rows - 1)))
+        rows = moments.extreme_rows(values, ids, count, validity, greatest=kind == "greatest")
+        return _take(values, rows)
+    if kind == "median_lower":
+        return _take(values, moments.median_rows(order_values(column), ids, count, validity)[0])
+    assert isinstance(values, Tensor)
+    match kind:
+        case "second_moment":
+            return moments.variance_by_group(values, ids, count, validity).m2
+        case "median_interval":
+            return moments.median_intervals_by_group(values, ids, count, validity)[0]
+        case "median_down":
+            return moments.median_integers_by_group(values, ids, count, validity, "down")[0]
+        case "median_to_zero":
+            return moments.median_integers_by_group(values, ids, count, validity, "to_zero")[0]
+        case "median_away":
+            return moments.median_integers_by_group(values, ids, count, validity, "away")[0]
+    assert kind == "median", kind
+    return moments.median_by_group(values, ids, count, validity)[0]
+
+
+def _take(values: Any, rows: Tensor) -> Any:
+    """The rows of a tensor or Strings; any value where a row is -1."""
+    if isinstance(values, Strings):
+        return pool_rows(values, rows.clamp(min=0))
+    return take_padded(values, rows)

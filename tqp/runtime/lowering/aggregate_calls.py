@@ -1,0 +1,275 @@
+"""Lowering of aggregate functions: which accumulators each needs, and how its result is made of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.operators import averages
+from tqp.planner import physical_plan as physical
+from tqp.planner.expressions import AggregateCall, Cast
+from tqp.runtime.breakers.aggregate import Reduction
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
+from tqp.runtime.lowering.numbers import range_of, scale_of
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
+
+_INT64 = (-(2**63), 2**63 - 1)
+
+#: Makes the layout and values of a result from what its reductions came to.
+Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An aggregate whose accumulators are known: `finish(lowering, reduced values)` makes the result from them."""
+
+    reductions: tuple[int, ...]
+    finish: Callable[[ExpressionLowering, list[Node]], Value]
+
+
+class AggregateCalls:
+    """The aggregates of one GROUP BY. They share accumulators, and columns of `outputs` that these read."""
+
+    def __init__(self, lowering: ExpressionLowering, node: physical.Aggregate, outputs: list[Value]) -> None:
+        self.lowering, self.node, self.outputs = lowering, node, outputs
+        self.reductions: list[Reduction] = []
+
+    def lower(self, call: AggregateCall) -> Pending:
+        """Adds what the call needs to the outputs and reductions."""
+        if call.filter is None:
+            return self._lower(call, None)
+        kept = self.lowering.condition(call.filter)
+        self.lowering.guard = lambda: kept
+        pending = self._lower(call, kept)
+        self.lowering.guard = None
+        return pending
+
+    def _lower(self, call: AggregateCall, kept: Node | None) -> Pending:
+        argument = self._argument(call, kept)
+        match call.function:
+            case "count_star" | "count":
+                return self._count(call, argument)
+        assert argument is not None
+        match call.function:
+            case "sum":
+                return self._sum(call, argument)
+            case "avg":
+                return self._average(call, argument)
+            case "min" | "max":
+                return self._extreme(call, argument)
+            case "any_value":
+                return self._any_value(call, argument)
+            case "bool_and" | "bool_or":
+                return self._plain(argument, call.function, canonical_layout(call.data_type, False))
+            case "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
+                return self._variance(call, argument)
+            case "median":
+                return self._median(call, argument)
+        raise UnsupportedError(f"the aggregate function {call.function} is not supported", call.span)
+
+    def comparable(self, value: Value) -> Value:
+        """Strings without a dictionary as strings: equal ones may have different codes."""
+        if value.layout.form is Form.CODES and not _is_dictionary(value):
+            layout = canonical_layout(value.layout.data_type, value.layout.nullable)
+            return replace(value, node=self.lowering.strings(value), layout=layout)
+        return value
+
+    # accumulators
+
+    def _argument(self, call: AggregateCall, kept: Node | None) -> Value | None:
+        """The argument, its validity telling the rows that count."""
+        lowering = self.lowering
+        if not call.arguments:
+            return None if kept is None else Value(canonical_layout(BOOLEAN, True), kept, kept)
+        argument = lowering.materialise(lowering.lower(call.arguments[0]))
+        if kept is None:
+            return argument
+        validity = argument.validity
+        both = kept if validity is None else lowering.stream.builder.call(operator.and_, kept, validity)
+        return replace(argument, validity=both, layout=argument.layout.with_nullable(True))
+
+    def _column(self, value: Value) -> int:
+        for index, known in enumerate(self.outputs):
+            if known.node is value.node and known.validity is value.validity:
+                return index
+        self.outputs.append(value)
+        return len(self.outputs) - 1
+
+    def _reduce(self, kind: str, value: Value | None, distinct: bool = False) -> int:
+        if kind == "count" and not distinct and (value is None or value.validity is None):
+            kind, value = "count_star", None
+        if distinct and value is not None and value.layout.data_type.kind is TypeKind.ARRAY:
+            raise UnsupportedError(f"DISTINCT of {value.layout.data_type} values is not supported")
+        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct)
+        if reduction not in self.reductions:
+            self.reductions.append(reduction)
+        return self.reductions.index(reduction)
+
+    def _plain(self, argument: Value, kind: str, layout: Layout, distinct: bool = False) -> Pending:
+        """An aggregate that is one reduction, NULL for no values."""
+        reduction = self._reduce(kind, argument, distinct)
+        return self._optional(argument, reduction, lambda _, nodes: (layout.with_nullable(False), nodes[0]))
+
+    def _optional(self, argument: Value, reduction: int, finish: Finish) -> Pending:
+        """A result that is NULL where a group has no values."""
+        if argument.validity is None and self.node.keys:
+            return Pending((reduction,), lambda lowering, nodes: Value(*finish(lowering, nodes)))
+        count = self._reduce("count", argument)
+
+        def with_validity(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+            layout, node = finish(lowering, nodes)
+            validity = lowering.stream.builder.call(operator.ge, nodes[-1], 1)
+            return Value(layout.with_nullable(True), node, validity)
+
+        return Pending((reduction, count), with_validity)
+
+    # functions
+
+    def _count(self, call: AggregateCall, argument: Value | None) -> Pending:
+        if call.distinct and argument is not None:
+            argument = self.comparable(argument)
+        index = self._reduce("count", argument, call.distinct)
+        layout = integer_layout(call.data_type, (0, self.node.input.max_rows), False)
+        return Pending((index,), lambda _, nodes: Value(replace(layout, dtype=torch.int64), nodes[0]))
+
+    def _sum(self, call: AggregateCall, argument: Value) -> Pending:
+        if argument.layout.data_type.kind is TypeKind.INTERVAL:
+            raise UnsupportedError(f"{call.function} of INTERVAL values is not supported", call.span)
+        if argument.layout.data_type.is_float:
+            return self._plain(argument, "sum_float", canonical_layout(call.data_type, False), call.distinct)
+        is_wide, known = self._sum_range(argument)
+        form = Form.WIDE if is_wide else Form.NUMBER
+        layout = Layout(call.data_type, form, torch.int64, False, None if is_wide else known)
+        return self._plain(argument, "sum_wide" if is_wide else "sum", layout, call.distinct)
+
+    def _sum_range(self, argument: Value) -> tuple[bool, tuple[int, int]]:
+        """Does the sum of integers need 128 bits, and where does it lie?"""
+        low, high = (0, 1) if argument.layout.dtype is torch.bool else range_of(argument)
+        rows = self.node.input.max_rows
+        known = (min(0, low * rows), max(0, high * rows))
+        return argument.layout.form is Form.WIDE or known[0] < _INT64[0] or known[1] > _INT64[1], known
+
+    def _average(self, call: AggregateCall, argument: Value) -> Pending:
+        data_type = argument.layout.data_type
+        if data_type.is_float:
+            kind = "sum_float"
+        else:
+            kind = "sum_wide" if self._sum_range(argument)[0] else "sum"
+        total = self._reduce(kind, argument, call.distinct)
+        count = self._reduce("count", argument, call.distinct)
+
+        def average(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+            build = lowering.stream.builder
+            if kind == "sum_float":
+                node = build.call(operator.truediv, nodes[0], nodes[1])
+            else:
+                node = build.call(averages.average, nodes[0], nodes[1], scale_of(data_type), name="avg")
+            if argument.validity is None and self.node.keys:
+                return Value(canonical_layout(call.data_type, False), node)
+            return Value(canonical_layout(call.data_type, True), node, build.call(operator.gt, nodes[1], 0))
+
+        return Pending((total, count), average)
+
+    def _extreme(self, call: AggregateCall, argument: Value) -> Pending:
+        layout = argument.layout
+        if layout.dtype is torch.bool:
+            return self._plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
+        if layout.form in (Form.NUMBER, Form.WIDE) or _is_dictionary(argument):
+            return self._folded_extreme(argument, call.function)
+        if layout.data_type.is_string or layout.data_type.kind is TypeKind.INTERVAL:
+            argument = self.comparable(argument)
+            return self._plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
+        raise UnsupportedError(f"{call.function} of {layout.data_type} values is not supported", call.span)
+
+    def _folded_extreme(self, argument: Value, kind: str) -> Pending:
+        """The extreme of numbers or codes, batch by batch, in the dtype of the argument."""
+        layout = argument.layout.with_nullable(False)
+
+        def narrowed(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+            build, node = lowering.stream.builder, nodes[0]
+            if layout.form is Form.CODES and len(nodes) > 1:
+                # a group without values has the identity, which is no code
+                node = build.call(operator.mul, node, build.call(operator.ge, nodes[-1], 1))
+            if not layout.dtype.is_floating_point:
+                node = build.method("to", node, layout.dtype)
+            return layout, node
+
+        return self._optional(argument, self._reduce(kind, argument), narrowed)
+
+    def _any_value(self, call: AggregateCall, argument: Value) -> Pending:
+        """The first value, as in DuckDB.
+
+        A call from no place in the SQL is the optimizer's, for a key that others determine: there all values of a
+        group are equal, and the greatest can be had batch by batch.
+        """
+        if call.span is None and argument.layout.form in (Form.NUMBER, Form.WIDE, Form.CODES):
+            if argument.layout.dtype is torch.bool:
+                return self._plain(argument, "bool_or", argument.layout)
+            return self._folded_extreme(argument, "max")
+        return self._plain(argument, "first", argument.layout)
+
+    def _variance(self, call: AggregateCall, argument: Value) -> Pending:
+        value = self._converted(call, argument, Cast(call.arguments[0], DOUBLE))
+        moment = self._reduce("second_moment", value, call.distinct)
+        count = self._reduce("count", value, call.distinct)
+        sample = call.function.endswith("samp")
+
+        def finish(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+            build = lowering.stream.builder
+            number = build.call(operator.sub, nodes[1], 1) if sample else nodes[1]
+            node = build.call(operator.truediv, nodes[0], build.call(torch.clamp, number, 1))
+            if call.function.startswith("stddev"):
+                node = build.call(torch.sqrt, node)
+            layout = canonical_layout(call.data_type, True)
+            return Value(layout, node, build.call(operator.gt, nodes[1], int(sample)))
+
+        return Pending((moment, count), finish)
+
+    def _median(self, call: AggregateCall, argument: Value) -> Pending:
+        source, target = argument.layout.data_type, call.data_type
+        if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
+            argument = self.comparable(argument)
+            return self._plain(argument, "median_lower", argument.layout, call.distinct)
+        if source.kind is TypeKind.INTERVAL:
+            return self._plain(argument, "median_interval", argument.layout, call.distinct)
+        if source.is_decimal:  # DuckDB computes with 64 bits up to 18 digits
+            kind = "median_down" if source.precision > 18 else "median_to_zero"
+            layout = replace(argument.layout, dtype=torch.int64)
+            return self._plain(argument, kind, layout, call.distinct)
+        if target.is_temporal:
+            if source != target:
+                argument = self._converted(call, argument, Cast(call.arguments[0], TIMESTAMP))
+            layout = replace(argument.layout, dtype=torch.int64)
+            return self._plain(argument, "median_away", layout, call.distinct)
+        argument = self._converted(call, argument, Cast(call.arguments[0], DOUBLE))
+        layout = canonical_layout(target, False)
+
+        def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+            return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype)
+
+        return self._optional(argument, self._reduce("median", argument, call.distinct), rounded)
+
+    def _converted(self, call: AggregateCall, argument: Value, cast: Cast) -> Value:
+        """The argument in another type, with the validity that it has (of the rows that FILTER keeps)."""
+        lowering = self.lowering
+        value = lowering.materialise(lowering.lower(cast))
+        return replace(
+            value, validity=argument.validity, layout=value.layout.with_nullable(argument.layout.nullable)
+        )
+
+
+def _is_dictionary(value: Value) -> bool:
+    """Are the codes of the value ordered, and as distinct, as its strings?"""
+    return (
+        value.layout.form is Form.CODES and value.layout.pool is not None and value.layout.pool.is_dictionary
+    )
