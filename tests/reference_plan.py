@@ -67,6 +67,9 @@ class MemoryTable:
     def column_type(self, name: str) -> DataType:
         return self.types.get(name, BIGINT)
 
+    def encode(self, names: Iterable[str]) -> None:
+        return
+
     def column_nullable(self, name: str) -> bool:
         return None in self.columns[name]
 

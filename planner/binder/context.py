@@ -28,6 +28,9 @@ class BindContext:
     )
     used_parameters: set[int | str] = field(default_factory=set)
     placeholder_numbers: dict[int, int] | None = None  # position of each `?` in the text -> its number from 1
+    columns_named: frozenset[tuple[str, str]] | None = (
+        None  # (qualifier or "", name) of all columns in the text
+    )
     next_id: int = 0
     conditional_depth: int = (
         0  # > 0 inside CASE and the like, where a failing constant may never be evaluated

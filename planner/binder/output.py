@@ -34,7 +34,7 @@ class BoundQuery:
     @staticmethod
     def exact(plan: LogicalPlan, names: Sequence[str], fields: Sequence[Field]) -> BoundQuery:
         columns = [
-            ScopeColumn(name, made.data_type, lambda made=made: made)  # type: ignore[misc]
+            ScopeColumn(name, lambda made=made: made)  # type: ignore[misc]
             for name, made in zip(names, fields)
         ]
         return BoundQuery(plan, columns)
@@ -114,7 +114,6 @@ def lazy_project(
                 columns.append(
                     ScopeColumn(
                         name,
-                        source.data_type,
                         lambda source=source, name=name: emit(source.reference(), name),  # type: ignore[misc]
                     )
                 )
@@ -122,14 +121,13 @@ def lazy_project(
                 columns.append(source.renamed(name))
         elif computed or (isinstance(value, ColumnRef) and value.id not in own):
             columns.append(
-                ScopeColumn(name, value.data_type, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
+                ScopeColumn(name, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
             )
         else:
             assert isinstance(value, ColumnRef)
             columns.append(
                 ScopeColumn(
                     name,
-                    value.data_type,
                     lambda value=value: Field(value.id, value.name, value.data_type),  # type: ignore[misc]
                 )
             )

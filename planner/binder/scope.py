@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import Field
 from tqp.planner.expressions import ColumnRef, Expression
@@ -23,11 +22,10 @@ if TYPE_CHECKING:
 class ScopeColumn:
     """A column that may be named: its field is made on first use."""
 
-    __slots__ = ("_make", "_reference", "data_type", "name")
+    __slots__ = ("_make", "_reference", "name")
 
-    def __init__(self, name: str, data_type: DataType, make: Callable[[], Field]) -> None:
+    def __init__(self, name: str, make: Callable[[], Field]) -> None:
         self.name = name
-        self.data_type = data_type
         self._make = make
         self._reference: ColumnRef | None = None
 
@@ -38,7 +36,7 @@ class ScopeColumn:
         return self._reference
 
     def renamed(self, name: str) -> ScopeColumn:
-        return ScopeColumn(name, self.data_type, self._field)
+        return ScopeColumn(name, self._field)
 
     def _field(self) -> Field:
         reference = self.reference()
@@ -65,7 +63,6 @@ class MergedColumn:
 
     name: str
     expression: Callable[[], Expression]
-    data_type: DataType
     parts: tuple[ScopeColumn, ...]
 
 

@@ -149,7 +149,7 @@ def bind_result_order(
         return plan
     fields = plan.schema
     columns = [
-        ScopeColumn(name, made.data_type, lambda made=made: made)  # type: ignore[misc]
+        ScopeColumn(name, lambda made=made: made)  # type: ignore[misc]
         for name, made in zip(names, fields)
     ]
     binder = ExpressionBinder(

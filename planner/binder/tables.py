@@ -13,6 +13,7 @@ from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.output import Item, lazy_project
+from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
@@ -157,10 +158,10 @@ def _merge(
         if join_type is JoinType.FULL:
             values, common = unify(context, (left_value, right_value), "USING", span)
             both = Call("coalesce", values, common, span)
-            merged[name.lower()] = MergedColumn(left_column.name, lambda both=both: both, common, parts)  # type: ignore[misc]
+            merged[name.lower()] = MergedColumn(left_column.name, lambda both=both: both, parts)  # type: ignore[misc]
         else:
             kept = right_column if side == "RIGHT" else left_column
-            merged[name.lower()] = MergedColumn(left_column.name, kept.expression, kept.data_type, parts)
+            merged[name.lower()] = MergedColumn(left_column.name, kept.expression, parts)
     return conjunction(tuple(conditions)), merged
 
 
@@ -175,7 +176,7 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
     if len(found) > 1:
         raise BindError(f'USING: column "{name}" is ambiguous on the {where} side; use ON', span)
     column = found[0]
-    return MergedColumn(column.name, column.reference, column.data_type, (column,))
+    return MergedColumn(column.name, column.reference, (column,))
 
 
 # ---- single relations ----
@@ -227,6 +228,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> Fr
             known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
             hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
             raise BindError(f'there is no table "{name}"{hint}', span)
+        announce_columns(context, table, node, alias or name)
         plan, columns = _scan(context, table, name)
         result = FromTree(plan, [_relation(alias or name, columns, names, span)])
     joins = node.args.get("joins")
@@ -253,7 +255,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         return made
 
     columns = [
-        ScopeColumn(column, table.column_type(column), lambda column=column: make(column))  # type: ignore[misc]
+        ScopeColumn(column, lambda column=column: make(column))  # type: ignore[misc]
         for column in table.column_names
     ]
     return scan, columns
@@ -285,7 +287,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
     plan = bind_values(context, node, outer)
     alias, names = _alias_of(node)
-    columns = [ScopeColumn(made.name, made.data_type, lambda made=made: made) for made in plan.fields]  # type: ignore[misc]
+    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.fields]  # type: ignore[misc]
     return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -78,6 +78,7 @@ class FakeTable:
         self.name = name
         self.columns = columns
         self.touched: list[str] = []
+        self.announced: list[list[str]] = []
 
     @property
     def column_names(self) -> Sequence[str]:
@@ -85,6 +86,9 @@ class FakeTable:
 
     def column_type(self, name: str) -> DataType:
         return self.columns[name]
+
+    def encode(self, names: Iterable[str]) -> None:
+        self.announced.append(list(names))
 
     def column_nullable(self, name: str) -> bool:
         self.touched.append(name)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from tests.planner.binding import FakeCatalog, bound, described, duckdb_described, duckdb_with_tables
+from tests.planner.binding import (
+    FakeCatalog,
+    FakeTable,
+    bound,
+    described,
+    duckdb_described,
+    duckdb_with_tables,
+)
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
 from tqp.planner.expressions import (
     Call,
@@ -146,6 +155,53 @@ def test_only_columns_that_are_used_are_touched(query: str, columns: set[str]) -
     assert set(catalog.tables["u"].touched) == columns
     for scan in nodes(plan, Scan):
         assert len(scan.columns) == len(scan.fields) == len(set(scan.columns))
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("SELECT i FROM u WHERE j > 1", ["i", "j"]),
+        ("SELECT x.i, x.NAME, y.bi FROM u x, t y", ["i", "Name"]),
+        ("SELECT * FROM u", ["i", "j", "Name"]),
+        ("SELECT name FROM (SELECT * FROM u) WHERE i = 1", ["i", "Name"]),
+        ("SELECT count(*) FROM u JOIN t USING (i) WHERE EXISTS (SELECT 1 FROM t WHERE bi = j)", ["i", "j"]),
+        ("SELECT i FROM u", []),
+    ],
+)
+def test_columns_are_announced_together(query: str, columns: list[str]) -> None:
+    catalog = FakeCatalog()
+    bound(query, catalog=catalog)
+    assert [name for names in catalog.tables["u"].announced for name in names] == columns
+
+
+class _HalfReadable(FakeTable):
+    """A table with a column of a type that there is no place for."""
+
+    def column_type(self, name: str) -> DataType:
+        if name == "j":
+            raise UnsupportedError("the column j has the type MAP, which is not supported")
+        return super().column_type(name)
+
+    def encode(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.column_type(name)
+
+
+def test_a_column_of_an_unsupported_type_leaves_the_others() -> None:
+    catalog = FakeCatalog()
+    catalog.tables["u"] = _HalfReadable("u", catalog.tables["u"].columns)
+    for query in (
+        "SELECT i, name FROM u",
+        "SELECT count(*) FROM u",
+        "SELECT * EXCLUDE (j) FROM u",
+        "SELECT i FROM (SELECT * FROM u)",
+        "WITH c AS (SELECT * FROM u) SELECT max(i) FROM c",
+        "SELECT x.i FROM u x JOIN u y USING (i) WHERE EXISTS (SELECT * FROM u)",
+    ):
+        bound(query, catalog=catalog)
+    for query in ("SELECT * FROM u", "SELECT j FROM u", "SELECT i FROM u ORDER BY j"):
+        with pytest.raises(UnsupportedError, match="column j"):
+            bound(query, catalog=catalog)
 
 
 def test_every_reference_to_a_table_has_ids_of_its_own() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
@@ -21,6 +23,9 @@ class FakeTable:
 
     def column_type(self, name: str) -> DataType:
         return BIGINT
+
+    def encode(self, names: Iterable[str]) -> None:
+        return
 
     def column_nullable(self, name: str) -> bool:
         return True

@@ -7,7 +7,7 @@ only steer cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,10 +61,16 @@ class TableSource(Protocol):
     @property
     def column_names(self) -> Sequence[str]: ...
 
-    def column_type(self, name: str) -> DataType: ...
+    def column_type(self, name: str) -> DataType:
+        """Raises UnsupportedError, naming the column, if there is no type for it. Encodes nothing."""
+        ...
 
     def column_nullable(self, name: str) -> bool:
         """Exact for an encoded column: False promises there is no NULL. May encode the column."""
+        ...
+
+    def encode(self, names: Iterable[str]) -> None:
+        """A hint that these columns are about to be asked for: encodes them together. May do nothing."""
         ...
 
     def column_statistics(self, name: str) -> ColumnStatistics:
