@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.operators import allocation
 from tqp.operators.group_ids import group_ids_of_columns
 from tqp.operators.join_pairs import any_by_row
 from tqp.operators.keys import from_ordered_bits, ordered_bits
@@ -33,7 +34,7 @@ def sum_by_group(
     """Sums [num_groups]: int64 of integers and booleans (the caller proves that they fit), float64 of floats."""
     values = _summands(values, validity)
     if out is None:
-        out = torch.zeros(num_groups, dtype=values.dtype, device=values.device)
+        out = allocation.zeros(num_groups, values.dtype, values.device)
     return out.scatter_add_(0, group_ids.to(torch.int64), values)
 
 
@@ -43,8 +44,13 @@ def count_by_group(
     """Number of (valid) rows of each group: int64 [num_groups]."""
     if validity is not None:
         return sum_by_group(validity, group_ids, num_groups, None, out)
-    counts = torch.bincount(group_ids, minlength=num_groups)
-    return counts if out is None else out.add_(counts)
+    if num_groups <= group_ids.shape[0]:
+        counts = torch.bincount(group_ids, minlength=num_groups)
+        return counts if out is None else out.add_(counts)
+    if out is None:
+        out = allocation.zeros(num_groups, torch.int64, group_ids.device)
+    ones = torch.ones(group_ids.shape[0], dtype=torch.int64, device=group_ids.device)
+    return out.scatter_add_(0, group_ids.to(torch.int64), ones)
 
 
 def min_by_group(
@@ -89,7 +95,7 @@ def first_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None =
     if validity is not None:
         rows = row_indices(validity)
         group_ids = take(group_ids, rows)
-    first = torch.full((num_groups,), num_rows, dtype=torch.int64, device=group_ids.device)
+    first = allocation.full(num_groups, num_rows, torch.int64, group_ids.device)
     first.scatter_reduce_(0, group_ids.to(torch.int64), rows, "amin")
     return first.masked_fill_(first == num_rows, -1)
 
@@ -116,7 +122,7 @@ def bool_or_by_group(
 ) -> Tensor:
     """bool [num_groups]: is any (valid) value of the group true? False for an empty group."""
     if out is None:
-        out = torch.zeros(num_groups, dtype=torch.bool, device=values.device)
+        out = allocation.zeros(num_groups, torch.bool, values.device)
     return _set_groups(out, group_ids, row_indices(values, validity), True)
 
 
@@ -195,12 +201,12 @@ def _extreme_by_group(
     group_ids = group_ids.to(torch.int64)
     if values.dim() == 1 and not values.is_floating_point():
         if out is None:
-            out = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+            out = allocation.full(num_groups, _identity(which), torch.int64, values.device)
         return out.scatter_reduce_(0, group_ids, values.to(torch.int64), which)
     if values.dim() == 2:
         extremes = _wide_extreme(values, group_ids, num_groups, which)
     else:
-        bits = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+        bits = allocation.full(num_groups, _identity(which), torch.int64, values.device)
         bits.scatter_reduce_(0, group_ids, ordered_bits(values), which)
         extremes = _floats(bits, values.dtype)
     return extremes if out is None else out.copy_(merge_extremes(out, extremes, which))
@@ -220,7 +226,7 @@ def _wide_extreme(
 ) -> Tensor:
     """The high words decide; among the rows with the best high word of their group, the low words do."""
     high, low = order_keys(values)
-    identity = torch.full((num_groups,), _identity(which), dtype=torch.int64, device=values.device)
+    identity = allocation.full(num_groups, _identity(which), torch.int64, values.device)
     best_high = identity.clone().scatter_reduce_(0, group_ids, high, which)
     rows = row_indices(high == take(best_high, group_ids))
     best_low = identity.scatter_reduce_(0, take(group_ids, rows), take(low, rows), which)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.operators import allocation
 from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
 
@@ -66,7 +67,7 @@ def _group_word(word: Word) -> Groups:
 def _group_by_table(codes: Tensor, size: int) -> Groups:
     num_rows = codes.shape[0]
     rows = torch.arange(num_rows, dtype=torch.int32 if num_rows < 2**31 else torch.int64, device=codes.device)
-    table = torch.full((size,), num_rows, dtype=rows.dtype, device=codes.device)
+    table = allocation.full(size, num_rows, rows.dtype, codes.device)
     table.scatter_reduce_(0, codes, rows, "amin")
     occupied = row_indices(table < num_rows)
     num_groups = occupied.shape[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tqp.operators import allocation
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
 from tqp.operators.join_pairs import BuildNulls, build_nulls, mark_rows
 from tqp.operators.rows import row_indices, take
@@ -73,7 +74,7 @@ def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> Loo
 
 def empty_positions(size: int, device: torch.device) -> Tensor:
     """A position table (int32 [size]) without rows."""
-    return torch.full((size,), -1, dtype=torch.int32, device=device)
+    return allocation.full(size, -1, torch.int32, device)
 
 
 def mark_positions(table: Tensor, keys: Tensor, first_row: int, validity: Tensor | None = None) -> None:
@@ -105,7 +106,7 @@ def _keyed_rows(keys: Tensor, first_row: int, validity: Tensor | None) -> tuple[
 
 def empty_membership(size: int, device: torch.device) -> Tensor:
     """A membership table (bool [size]) without keys."""
-    return torch.zeros(size, dtype=torch.bool, device=device)
+    return allocation.zeros(size, torch.bool, device)
 
 
 def build_membership(keys: Tensor, size: int, validity: Tensor | None = None) -> MembershipBuild:

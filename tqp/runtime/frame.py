@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import string_layout
+from tqp.operators import allocation, string_layout
 
 
 class FrameColumn(NamedTuple):
@@ -54,14 +54,14 @@ def concatenate_frames(frames: Sequence[Frame]) -> Frame:
         return frames[0]
     columns = []
     for parts in zip(*(frame.columns for frame in frames), strict=True):
-        validity = None if parts[0].validity is None else torch.cat([part.validity for part in parts])
+        validity = None if parts[0].validity is None else allocation.concatenate([part.validity for part in parts])
         columns.append(FrameColumn(concatenate_values([part.values for part in parts]), validity))
     return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
 
 
 def concatenate_values(parts: Sequence[Any]) -> Any:
     """Tensors or Strings, one after the other."""
-    return torch.cat(list(parts)) if isinstance(parts[0], Tensor) else string_layout.concatenate(parts)
+    return allocation.concatenate(parts) if isinstance(parts[0], Tensor) else string_layout.concatenate(parts)
 
 
 def take_frame(frame: Frame, rows: Tensor) -> Frame:

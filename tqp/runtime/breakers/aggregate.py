@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, group_ids, rows, wide
+from tqp.operators import aggregates, allocation, group_ids, rows, wide
 from tqp.operators.join_pairs import mark_rows
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.collect import Collect, key_columns
@@ -113,8 +113,8 @@ class FoldGroups:
 
     def _join_runs(self, states: list[_Fold]) -> _Fold:
         """Runs of one key may end in one batch and go on in the next."""
-        keys = torch.cat([keys for keys, _ in states if keys is not None])
-        columns = [torch.cat(parts) for parts in zip(*(state for _, state in states), strict=True)]
+        keys = allocation.concatenate([keys for keys, _ in states if keys is not None])
+        columns = [allocation.concatenate(parts) for parts in zip(*(state for _, state in states), strict=True)]
         ids, first_rows, size = group_ids.cluster_boundaries(keys)
         if size == keys.shape[0]:
             return keys, columns
@@ -216,7 +216,7 @@ def _fold(
         case "count":
             return aggregates.count_by_group(ids, size, validity, out)
         case "present":
-            table = torch.zeros(size, dtype=torch.bool, device=ids.device) if out is None else out
+            table = allocation.zeros(size, torch.bool, ids.device) if out is None else out
             return mark_rows(table, ids)
         case "sum" | "sum_float":
             return aggregates.sum_by_group(values, ids, size, validity, out)
