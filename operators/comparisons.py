@@ -13,26 +13,32 @@ _MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 def float_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a = b; two NaN are equal."""
     return (a == b) | (torch.isnan(a) & torch.isnan(b))
 
 
 def float_less(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a < b; a NaN is less than nothing."""
     return (a < b) | (torch.isnan(b) & ~torch.isnan(a))
 
 
 def float_not_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a <> b."""
     return ~float_equal(a, b)
 
 
 def float_greater(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a > b."""
     return float_less(b, a)
 
 
 def float_less_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a <= b."""
     return ~float_less(b, a)
 
 
 def float_greater_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a >= b."""
     return ~float_less(a, b)
 
 
@@ -44,25 +50,31 @@ def interval_order(interval: Tensor) -> Tensor:
 
 
 def interval_less(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a < b, of intervals int64 [n, 3]."""
     a, b = interval_order(a), interval_order(b)
     return (a[..., 0] < b[..., 0]) | ((a[..., 0] == b[..., 0]) & (a[..., 1] < b[..., 1]))
 
 
 def interval_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a = b; a month equals 30 days."""
     return (interval_order(a) == interval_order(b)).all(dim=-1)
 
 
 def interval_not_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a <> b."""
     return ~interval_equal(a, b)
 
 
 def interval_greater(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a > b."""
     return interval_less(b, a)
 
 
 def interval_less_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a <= b."""
     return ~interval_less(b, a)
 
 
 def interval_greater_equal(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: a >= b."""
     return ~interval_less(a, b)

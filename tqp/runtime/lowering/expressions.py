@@ -20,7 +20,7 @@ from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
-from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast
+from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast, range_of
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
@@ -256,9 +256,7 @@ class ExpressionLowering:
             return canonical_layout(data_type, nullable)
         if not data_type.is_integer_like:
             return canonical_layout(data_type, nullable)
-        ranges = [
-            value_range_of(value) for value in values if not (value.is_constant and value.constant is None)
-        ]
+        ranges = [range_of(value) for value in values if not (value.is_constant and value.constant is None)]
         if not ranges:
             ranges = [(0, 0)]
         known = (min(low for low, _ in ranges), max(high for _, high in ranges))
@@ -290,12 +288,6 @@ class ExpressionLowering:
             equal = lower_comparison(self, "equal", value, self.lower(literal)).node
             result = equal if result is None else build.call(operator.or_, result, equal)
         return Value(layout, result, self.combine_validity(value))
-
-
-def value_range_of(value: Value) -> tuple[int, int]:
-    if value.is_constant:
-        return (int(value.constant), int(value.constant))  # type: ignore[arg-type]
-    return value.layout.value_range or value.layout.data_type.bounds
 
 
 def _literal_value(constant: Any, data_type: Any) -> Value:

@@ -147,6 +147,7 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
 
 
 def scale_of(data_type: DataType) -> int:
+    """Digits after the point; 0 of integers."""
     return data_type.scale if data_type.is_decimal else 0
 
 
