@@ -36,6 +36,7 @@ from tqp.planner.rules.columns import (
     restore_schema,
     substitute,
 )
+from tqp.planner.rules.first_row import first_row
 from tqp.planner.rules.nulls import conjoin, is_null
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def over_domain(
 ) -> tuple[LogicalPlan, LogicalPlan, Expression]:
     """The left plan (now shared with the domain), the right plan for all outer values, and the condition that pairs them.
 
-    Raises UnsupportedError where the right plan has a correlated LIMIT.
+    Raises UnsupportedError where the right plan has a correlated LIMIT other than LIMIT 1.
     """
     schema = left.schema
     used = free_ids(right) & outer
@@ -115,13 +116,24 @@ class Domain:
             case Shared():
                 return self._shared(plan)
             case Limit():
-                raise UnsupportedError(
-                    "LIMIT in a correlated subquery is not supported; use an aggregate such as min or max instead"
-                )
+                return self._limit(plan)
             case _:
                 raise UnsupportedError(
                     f"a {type(plan).__name__} that reads columns of an outer query is not supported; move them out of it"
                 )
+
+    def _limit(self, plan: Limit) -> tuple[LogicalPlan, Binding]:
+        if plan.limit != 1 or plan.offset:
+            raise UnsupportedError(
+                "LIMIT in a correlated subquery is supported as LIMIT 1 only, without OFFSET; "
+                "use an aggregate such as min or max instead"
+            )
+        sort = plan.input
+        keys = sort.keys if isinstance(sort, Sort) else ()
+        rows, binding = self.apply(sort.input if isinstance(sort, Sort) else sort)
+        bound = [replace(key, expression=bind(key.expression, binding)) for key in keys]
+        group = tuple(binding[column.id] for column in self.columns)
+        return first_row(rows, group, bound, plan.schema, self.context), binding
 
     def _project(self, plan: Project) -> tuple[LogicalPlan, Binding]:
         below, binding = self.apply(plan.input)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Replace all subqueries; the result has no subquery expression and no join whose right side reads its left.
 
-    Raises UnsupportedError for a correlated LIMIT.
+    Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
 
     def unnest(node: LogicalPlan) -> LogicalPlan:

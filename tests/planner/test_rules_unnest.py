@@ -21,6 +21,10 @@ QUERIES = [
     "SELECT k FROM t WHERE EXISTS (SELECT * FROM u WHERE u.k = t.k)",
     "SELECT k FROM t WHERE NOT EXISTS (SELECT * FROM u WHERE u.a = t.a AND u.b <> t.b)",
     "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a > t.b LIMIT 1)",
+    "SELECT k, (SELECT a FROM u WHERE u.a > t.b ORDER BY a LIMIT 1) FROM t",
+    "SELECT k, (SELECT a + t.b FROM u WHERE u.a > t.b ORDER BY a DESC NULLS FIRST LIMIT 1) FROM t",
+    "SELECT k FROM t WHERE t.b IN (SELECT a FROM u WHERE u.a >= t.b ORDER BY u.a - t.b, a LIMIT 1)",
+    "SELECT k, m FROM t, LATERAL (SELECT max(a) AS m FROM (SELECT a FROM u WHERE u.a > t.b ORDER BY a LIMIT 1))",
     "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a > t.b LIMIT 0)",
     "SELECT k FROM t WHERE EXISTS (SELECT count(*) FROM u WHERE u.a = t.a)",
     "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u) AND NOT EXISTS (SELECT 1 FROM e)",
@@ -155,7 +159,7 @@ def test_an_aggregate_on_equal_keys_needs_no_domain() -> None:
 
 def test_a_correlated_limit_is_named() -> None:
     statement = bound(
-        "SELECT (SELECT a FROM u WHERE u.b > t.b ORDER BY a LIMIT 1) FROM t", Catalog(example_tables(0))
+        "SELECT (SELECT a FROM u WHERE u.b > t.b ORDER BY a LIMIT 1 OFFSET 1) FROM t", Catalog(example_tables(0))
     )
     with pytest.raises(UnsupportedError, match="LIMIT in a correlated subquery"):
         optimize(statement)
