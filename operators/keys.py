@@ -142,15 +142,20 @@ def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
 def hash_combine(columns: Sequence[Tensor]) -> Tensor:
     """A 64-bit hash (int64 [n]) of the rows of integer columns, each [n] or [n, 2] (wide: both words count).
 
-    Equal rows have equal hashes; a match of hashes must still be checked against the columns.
+    Equal rows have equal hashes, also where a column is wide on one side only; a match of hashes must still be checked
+    against the columns.
     """
-    words: list[Tensor] = []
-    for column in columns:
-        words += [column] if column.dim() == 1 else list(column.unbind(1))
+    words = [column if column.dim() == 1 else _wide_word(column) for column in columns]
     state = mix(words[0].to(torch.int64))
     for word in words[1:]:
         state = mix(state + word)  # the state is mixed, so order and position of the words count
     return state
+
+
+def _wide_word(values: Tensor) -> Tensor:
+    """The low words, changed where the high words are more than their signs: a narrow number stays as it is."""
+    high, low = values[:, 0], values[:, 1]
+    return low + mix(high ^ (low >> 63))
 
 
 def mix(values: Tensor) -> Tensor:

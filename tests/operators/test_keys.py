@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.reference import float_order
+from tqp.operators import wide
 from tqp.operators.keys import (
     Part,
     from_ordered_bits,
@@ -142,3 +143,12 @@ def test_hash_combine_uses_order_and_both_words() -> None:
     wide = torch.tensor([[0, 1], [1, 0], [0, 0], [-1, -1]])
     assert len(set(hash_combine([wide]).tolist())) == 4
     assert hash_combine([a.to(torch.int8), b.to(torch.int16)]).tolist() == hashes
+
+
+def test_a_wide_number_hashes_as_the_narrow_one_that_it_equals() -> None:
+    narrow = torch.tensor([0, 1, -1, 2**63 - 1, -(2**63)])
+    other = torch.tensor([5, 6, 7, 8, 9], dtype=torch.int8)
+    expected = hash_combine([other, narrow])
+    assert hash_combine([other, wide.from_narrow(narrow)]).equal(expected)
+    beyond = wide.from_ints([value + 2**64 for value in narrow.tolist()])
+    assert not (hash_combine([other, beyond]) == expected).any()
