@@ -251,11 +251,24 @@ def sum_by_group(values: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
     Rows are split into 32-bit limbs, which cannot overflow in 2**31 rows, and carried at the end. Raises
     ExecutionError if a sum is beyond 128 bits.
     """
-    sums = [
-        torch.zeros(num_groups, dtype=torch.int64, device=values.device).scatter_add_(0, group_ids, limb)
-        for limb in _limbs(values)
-    ]
-    return _from_limb_sums(sums)
+
+    def sums_of(summands: Tensor) -> Tensor:
+        zeros = torch.zeros(num_groups, dtype=torch.int64, device=values.device)
+        return zeros.scatter_add_(0, group_ids, summands)
+
+    if _sum_fits_narrow(values):
+        return from_narrow(sums_of(values.to(torch.int64)))
+    return _from_limb_sums([sums_of(limb) for limb in _limbs(values)])
+
+
+def _sum_fits_narrow(values: Tensor) -> bool:
+    """True if no sum of some of the integers can leave 64 bits."""
+    if is_wide(values):
+        return False
+    if values.dtype != torch.int64 or values.shape[0] == 0:
+        return True  # 2**31 rows of 32 bits
+    low, high = torch.aminmax(values)
+    return max(-int(low), int(high)) * values.shape[0] < 2**63
 
 
 def _limbs(values: Tensor) -> list[Tensor]:

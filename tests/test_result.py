@@ -286,7 +286,7 @@ def test_strings_that_are_slices_in_any_order():
 
 def test_long_string_columns_share_their_bytes():
     table = pa.table(
-        {"s": pa.array([None if i % 7 == 0 else f"string {i}" for i in range(3000)], pa.large_string())}
+        {"s": pa.array([None if i % 7 == 0 else f"string {i}" for i in range(6000)], pa.large_string())}
     )
     result = result_of(table)
     assert result.to_arrow()["s"].to_pylist() == table["s"].to_pylist()

@@ -189,7 +189,7 @@ def test_floats_share_arrow_memory():
 
 
 def test_plain_strings_share_arrow_memory():
-    array = pa.array([f"word {i}" for i in range(2000)], pa.large_string())
+    array = pa.array([f"word {i}" for i in range(5000)], pa.large_string())
     column = encode(array)
     assert column.values is None
     assert column.pool.data.data_ptr() == array.buffers()[2].address

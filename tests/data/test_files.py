@@ -17,9 +17,9 @@ from tqp.data.sources import make_source
 
 TABLE = pa.table(
     {
-        "n": pa.array([1, None, 3, 4] * 500, pa.int64()),
-        "few": pa.array(["x", None, "y", "x"] * 500, pa.string_view()),
-        "many": pa.array([f"value number {i}" for i in range(2000)], pa.large_string()),
+        "n": pa.array([1, None, 3, 4] * 1250, pa.int64()),
+        "few": pa.array(["x", None, "y", "x"] * 1250, pa.string_view()),
+        "many": pa.array([f"value number {i}" for i in range(5000)], pa.large_string()),
     }
 )
 
@@ -41,7 +41,7 @@ def parquet(tmp_path: Path) -> Path:
 
 def test_parquet_file(parquet):
     table = source(parquet / "one.parquet")
-    assert table.num_rows == 2000 and table.memory_bytes == 0
+    assert table.num_rows == 5000 and table.memory_bytes == 0
     assert rows(table) == TABLE.to_pydict()
     assert table.column("few").pool_is_dictionary and not table.column("many").pool_is_dictionary
 
@@ -54,7 +54,7 @@ def test_several_parquet_files(parquet, form):
         "directory": parquet,
     }
     table = source(paths[form])
-    assert table.num_rows == 2010
+    assert table.num_rows == 5010
     assert rows(table) == pa.concat_tables([TABLE, TABLE.slice(0, 10)]).to_pydict()
 
 

@@ -57,7 +57,7 @@ class DataType:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.kind is TypeKind.ARRAY:
             return f"FLOAT[{self.size}]"
-        return self.kind.value
+        return str(self.kind.value)
 
     @property
     def is_integer(self) -> bool:

@@ -20,7 +20,8 @@ from tqp.data.string_buffers import strings_of
 
 _SAMPLE = 10_000
 _MAX_ENTRIES = 1_000_000
-_SMALL_TABLE = 1_000
+#: Up to this many rows a dictionary costs next to nothing, and gives group-bys and joins of dimension tables dense keys.
+_SMALL_TABLE = 4_096
 
 
 def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
@@ -34,7 +35,7 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
         chunks = [_as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
     chunks = [_as_binary(chunk) for chunk in chunks]
     distinct, is_unique = _estimate_distinct(chunks, num_rows)
-    limit = num_rows // 2 if num_rows < _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
+    limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
         encoded = [pc.dictionary_encode(chunk) for chunk in chunks]
         column = _dictionary_column(name, encoded, data_type, limit)

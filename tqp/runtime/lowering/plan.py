@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.joins import JoinSlot, lower_join, lower_runtime_filter
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
@@ -155,6 +157,8 @@ class PlanLowering:
         left = 1.0
         for position, condition in enumerate(node.conjuncts):
             with build.fragment(f"WHERE {format_expression(condition)}"):
+                # what an earlier conjunct has dropped must not make this one raise
+                lowering.guard = None if mask is None else functools.partial(_same, mask)
                 part = lowering.condition(condition)
                 mask = part if mask is None else build.call(operator.and_, mask, part, name="mask")
                 left *= selectivity(condition, stream.fields)
@@ -290,6 +294,10 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+
+
+def _same(node: Node) -> Node:
+    return node
 
 
 def _sorted_codes(pool: Pool | None) -> bool:
