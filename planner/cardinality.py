@@ -31,6 +31,7 @@ from tqp.planner.value_ranges import FieldsById, field_range, value_range
 _UNKNOWN_COMPARISON = 1 / 3
 _UNKNOWN_EQUALITY = 0.05
 _UNKNOWN_PREDICATE = 0.25
+_MOST_OF_UNKNOWN_LIST = 0.3  # x IN (...) is not written to keep everything
 _AGGREGATE_COMPARISON = 0.1  # HAVING sum(x) > c: thresholds on aggregates are set to keep few groups
 _IS_NULL = 0.05
 _MATCHED_STRINGS = {
@@ -209,8 +210,9 @@ def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Colle
         return 1.0 if part.value is True else 0.0
     if isinstance(part, InList):
         distinct = _known_distinct(part.input, fields)
-        one = _UNKNOWN_EQUALITY if distinct is None else 1.0 / max(1.0, distinct)
-        return min(1.0, len(part.values) * one)
+        if distinct is None:
+            return min(_MOST_OF_UNKNOWN_LIST, len(part.values) * _UNKNOWN_EQUALITY)
+        return min(1.0, len(part.values) / max(1.0, distinct))
     if isinstance(part, ColumnRef):
         return 0.5
     if not isinstance(part, Call):
