@@ -87,7 +87,9 @@ def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType)
         shown = _decimal_text(raw, source.scale) if source.is_decimal else str(raw)
     else:
         flat = values.reshape(-1)
-        shown = str(flat[row if flat.numel() > 1 else 0].cpu().numpy())  # as short as the width of the float allows
+        shown = str(
+            flat[row if flat.numel() > 1 else 0].cpu().numpy()
+        )  # as short as the width of the float allows
     if target.is_decimal:
         return f"Could not cast value {shown} to {target}; it is out of range"
     if source.is_timestamp and target.kind is TypeKind.TIME:

@@ -14,7 +14,6 @@ from torch import Tensor
 from tqp.core.errors import ExecutionError
 from tqp.operators.rows import row_indices, take
 
-
 #: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
 MAX_PAIRS = {"cpu": 1 << 23}
 _MAX_PAIRS_ELSEWHERE = 1 << 28

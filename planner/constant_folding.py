@@ -205,7 +205,7 @@ def _combine_intervals(sign: int) -> Callable[..., Any]:
     return evaluate
 
 
-def _to_interval(_: Call, unit: str, count: int | float) -> Any:
+def _to_interval(_: Call, unit: str, count: float) -> Any:
     name = unit_name(unit)
     return NotImplemented if name is None else interval_of(name, count)
 

@@ -50,7 +50,9 @@ class ColumnRef(Expression):
 
     id: int
     data_type: DataType
-    name: str = ""  # display only; two references are equal only if their names are, so take it from the field
+    name: str = (
+        ""  # display only; two references are equal only if their names are, so take it from the field
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ class Call(Expression):
     function: str
     arguments: tuple[Expression, ...]
     data_type: DataType
-    span: tuple[int, int] | None = field(default=None, compare=False)  # where in the SQL; for errors and comments
+    span: tuple[int, int] | None = field(
+        default=None, compare=False
+    )  # where in the SQL; for errors and comments
 
     @property
     def inputs(self) -> tuple[Expression, ...]:

@@ -24,7 +24,7 @@ _MAY_RAISE = frozenset(
 _SIMPLE = frozenset(
     """add subtract multiply negate divide integer_divide modulo abs and or not is_null coalesce equal not_equal less
     less_equal greater greater_equal is_distinct_from is_not_distinct_from date_part date_trunc add_days
-    subtract_days subtract_dates add_interval subtract_interval""".split()  # noqa: SIM905
+    subtract_days subtract_dates add_interval subtract_interval""".split()
 )
 
 

@@ -25,7 +25,9 @@ class JoinType(Enum):
     FULL = "full"
     SEMI = "semi"  # left rows with at least one match
     ANTI = "anti"  # left rows without a match
-    NULL_AWARE_ANTI = "null-aware anti"  # NOT IN: left rows where the condition is false (not NULL) for every right row
+    NULL_AWARE_ANTI = (
+        "null-aware anti"  # NOT IN: left rows where the condition is false (not NULL) for every right row
+    )
     MARK = "mark"  # every left row, plus a boolean column: any match (true), unknown (NULL), none (false)
     SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
 
@@ -293,9 +295,7 @@ class Shared(LogicalPlan):
 
 def as_nullable(schema: Schema) -> Schema:
     """The same fields, each nullable, as on the padded side of an outer join."""
-    return tuple(
-        replace(f, nullable=True, statistics=replace(f.statistics, is_sorted=False)) for f in schema
-    )
+    return tuple(replace(f, nullable=True, statistics=replace(f.statistics, is_sorted=False)) for f in schema)
 
 
 def walk_plan(plan: LogicalPlan) -> Iterator[LogicalPlan]:

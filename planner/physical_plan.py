@@ -81,7 +81,9 @@ class ValuesScan(PhysicalPlan):
 @dataclass(frozen=True, slots=True)
 class Filter(PhysicalPlan):
     input: PhysicalPlan
-    conjuncts: tuple[Expression, ...]  # evaluated in this order; a later one may see only the rows that are left
+    conjuncts: tuple[
+        Expression, ...
+    ]  # evaluated in this order; a later one may see only the rows that are left
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

@@ -304,7 +304,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "multiply": lambda a, b: a * b,
     "negate": lambda a: -a,
     "abs": abs,
-    "divide": lambda a, b: a / b if b else (math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a)),
+    "divide": lambda a, b: (
+        a / b if b else (math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a))
+    ),
     "modulo": lambda a, b: int(math.fmod(a, b)),
     "upper": str.upper,
     "length": len,

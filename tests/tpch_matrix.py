@@ -42,9 +42,7 @@ def main() -> int:
 def _run(data: Path, queries: list[Query], expected: DuckDBRun, only: str) -> int:
     with tqp.connect() as connection:
         # one set of encoded columns for all settings
-        sources = {
-            name: make_source(name, str(table_path(data, name)), connection.device) for name in TABLES
-        }
+        sources = {name: make_source(name, str(table_path(data, name)), connection.device) for name in TABLES}
     failures = 0
     for name, setting in SETTINGS.items():
         if only not in name:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 0.5
 
 _OF_RIGHT = frozenset(
-    """count sum avg min max any_value bool_and bool_or stddev_samp stddev_pop var_samp var_pop median""".split()  # noqa: SIM905
+    """count sum avg min max any_value bool_and bool_or stddev_samp stddev_pop var_samp var_pop median""".split()
 )
 
 

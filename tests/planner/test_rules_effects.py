@@ -218,9 +218,13 @@ def test_a_broken_plan_names_the_rule() -> None:
 
 
 def test_a_left_join_is_grouped_before_it() -> None:
-    query = "SELECT x.k, count(u.a) FROM (SELECT DISTINCT k FROM t) AS x LEFT JOIN u ON x.k = u.k GROUP BY x.k"
+    query = (
+        "SELECT x.k, count(u.a) FROM (SELECT DISTINCT k FROM t) AS x LEFT JOIN u ON x.k = u.k GROUP BY x.k"
+    )
     (join,) = (node for node in walk_plan(plan_of(query)) if isinstance(node, Join))
-    assert isinstance(join.right, Aggregate) and [call.function for call in join.right.aggregates] == ["count"]
+    assert isinstance(join.right, Aggregate) and [call.function for call in join.right.aggregates] == [
+        "count"
+    ]
     several = "SELECT t.a, count(u.a) FROM t LEFT JOIN u ON t.k = u.k GROUP BY t.a"
     (join,) = (node for node in walk_plan(plan_of(several)) if isinstance(node, Join))
     assert not isinstance(join.right, Aggregate)

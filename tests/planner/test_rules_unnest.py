@@ -159,7 +159,8 @@ def test_an_aggregate_on_equal_keys_needs_no_domain() -> None:
 
 def test_a_correlated_limit_is_named() -> None:
     statement = bound(
-        "SELECT (SELECT a FROM u WHERE u.b > t.b ORDER BY a LIMIT 1 OFFSET 1) FROM t", Catalog(example_tables(0))
+        "SELECT (SELECT a FROM u WHERE u.b > t.b ORDER BY a LIMIT 1 OFFSET 1) FROM t",
+        Catalog(example_tables(0)),
     )
     with pytest.raises(UnsupportedError, match="LIMIT in a correlated subquery"):
         optimize(statement)

@@ -54,7 +54,9 @@ def concatenate_frames(frames: Sequence[Frame]) -> Frame:
         return frames[0]
     columns = []
     for parts in zip(*(frame.columns for frame in frames), strict=True):
-        validity = None if parts[0].validity is None else allocation.concatenate([part.validity for part in parts])
+        validity = (
+            None if parts[0].validity is None else allocation.concatenate([part.validity for part in parts])
+        )
         columns.append(FrameColumn(concatenate_values([part.values for part in parts]), validity))
     return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
 

@@ -114,7 +114,9 @@ class FoldGroups:
     def _join_runs(self, states: list[_Fold]) -> _Fold:
         """Runs of one key may end in one batch and go on in the next."""
         keys = allocation.concatenate([keys for keys, _ in states if keys is not None])
-        columns = [allocation.concatenate(parts) for parts in zip(*(state for _, state in states), strict=True)]
+        columns = [
+            allocation.concatenate(parts) for parts in zip(*(state for _, state in states), strict=True)
+        ]
         ids, first_rows, size = group_ids.cluster_boundaries(keys)
         if size == keys.shape[0]:
             return keys, columns

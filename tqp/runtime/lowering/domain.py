@@ -15,7 +15,7 @@ from tqp.operators import scalar_kernels
 from tqp.operators.casts import resolve_cast
 from tqp.operators.domain_tables import look_up
 from tqp.operators.kernel import Kernel, NullRule
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, walk
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -60,7 +60,9 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
             case Case():
                 return None  # may turn NULL into something else
             case Call("and" | "or"):
-                pass  # NULL only where the column is: whatever compares one column with literals is NULL there
+                # NULL wherever the column is, if every side reads it: one that does not may decide by itself
+                if not all(column_ids(argument) for argument in node.arguments):
+                    return None
             case InList():
                 costly = costly or len(node.values) > 2
             case Call() | Cast():
@@ -136,7 +138,9 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
     codes = lowering.tensor(column)
     build = stream.builder
     nullable = column.layout.nullable
-    values = build.call(look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name=table.name)
+    values = build.call(
+        look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name=table.name
+    )
     validity = lowering.combine_validity(column)
     layout = table.layout
     if layout.nullable:

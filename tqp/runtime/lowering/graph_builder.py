@@ -34,7 +34,10 @@ class NamedKernel:
 
     def __eq__(self, other: object) -> bool:
         """Calls of one function at two places in the SQL are the same computation, if the function objects are."""
-        return isinstance(other, NamedKernel) and (self.function, self.__name__) == (other.function, other.__name__)
+        return isinstance(other, NamedKernel) and (self.function, self.__name__) == (
+            other.function,
+            other.__name__,
+        )
 
     def __hash__(self) -> int:
         return hash((self.function, self.__name__))
