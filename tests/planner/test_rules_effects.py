@@ -109,14 +109,22 @@ def test_outer_joins_whose_padding_is_rejected(query: str, expected: list[JoinTy
         "SELECT * FROM (SELECT k, a + b AS c FROM t) AS s WHERE c > 2",
         "SELECT * FROM (SELECT * FROM t ORDER BY k LIMIT 3) AS s WHERE a = 1",
         "SELECT DISTINCT k, a FROM t WHERE NOT (a > 1 OR b IS NULL)",
-        "SELECT x.k, count(u.a), sum(u.b), min(u.k), avg(u.a), count(DISTINCT u.b) FROM (SELECT DISTINCT k FROM t) AS x "
-        "LEFT JOIN u ON x.k = u.k GROUP BY x.k",
-        "SELECT x.k, x.n, count(u.a) AS c FROM (SELECT k, count(*) AS n FROM t GROUP BY k) AS x "
-        "LEFT JOIN u ON x.n = u.a AND x.k = u.k GROUP BY x.k, x.n HAVING count(u.a) = 0 OR x.n > 1",
-        "SELECT x.k, count(coalesce(u.a, 1)), count(*) FROM (SELECT DISTINCT k FROM t) AS x "
-        "LEFT JOIN u ON x.k = u.k GROUP BY x.k",
-        "SELECT x.k, count(u.a) FILTER (WHERE u.a IS NULL) FROM (SELECT DISTINCT k FROM t) AS x "
-        "LEFT JOIN u ON x.k = u.k GROUP BY x.k",
+        (
+            "SELECT x.k, count(u.a), sum(u.b), min(u.k), avg(u.a), count(DISTINCT u.b) FROM (SELECT DISTINCT k FROM t) AS x "
+            "LEFT JOIN u ON x.k = u.k GROUP BY x.k"
+        ),
+        (
+            "SELECT x.k, x.n, count(u.a) AS c FROM (SELECT k, count(*) AS n FROM t GROUP BY k) AS x "
+            "LEFT JOIN u ON x.n = u.a AND x.k = u.k GROUP BY x.k, x.n HAVING count(u.a) = 0 OR x.n > 1"
+        ),
+        (
+            "SELECT x.k, count(coalesce(u.a, 1)), count(*) FROM (SELECT DISTINCT k FROM t) AS x "
+            "LEFT JOIN u ON x.k = u.k GROUP BY x.k"
+        ),
+        (
+            "SELECT x.k, count(u.a) FILTER (WHERE u.a IS NULL) FROM (SELECT DISTINCT k FROM t) AS x "
+            "LEFT JOIN u ON x.k = u.k GROUP BY x.k"
+        ),
         "SELECT t.k FROM t, u, v WHERE t.a = u.a AND u.a = v.a AND t.b + u.b = v.b",
         "SELECT t.k FROM t, e WHERE t.a = e.a",
         "SELECT x.k FROM t AS x, t AS y, t AS z WHERE x.k = y.k AND y.k = z.k AND x.a = x.b",
