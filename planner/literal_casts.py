@@ -87,6 +87,7 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
 
 
 def bounds_error(value: object, source: DataType, target: DataType) -> ExecutionError:
+    """The error for a constant that the target type cannot hold."""
     return ExecutionError(
         f"{value} ({source}) is out of range for {target}; cast to a wider type, or use TRY_CAST"
     )

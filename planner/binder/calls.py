@@ -212,6 +212,7 @@ def make_case(
 
 
 def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """if(condition, value, otherwise), as a CASE."""
     if len(nodes) != 3:
         raise BindError("if() takes a condition and two values", span)
     binder.context.conditional_depth += 1
@@ -304,6 +305,7 @@ def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span |
 
 
 def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | None) -> Expression:
+    """One part of a date, time or interval: EXTRACT and the functions named after parts."""
     name = _part_name(part)
     if name is None:
         raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
@@ -357,20 +359,24 @@ def _part_name(part: str) -> str | None:
 
 
 def bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
+    """EXTRACT(part FROM x)."""
     return date_part(binder, node.this.name, node.expression, span_of(node))
 
 
 def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
+    """SUBSTRING(s FROM start FOR length), and with commas."""
     parts = [node.this, node.args.get("start") or exp.Literal.number(1), node.args.get("length")]
     nodes = [part for part in parts if part is not None]
     return bind_operator(binder, "substring", nodes, span_of(node), "substring()")
 
 
 def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
+    """POSITION(needle IN s), strpos and instr."""
     return bind_operator(binder, "position", (node.this, node.args["substr"]), span_of(node), "position()")
 
 
 def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
+    """TRIM([LEADING | TRAILING | BOTH] characters FROM s)."""
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
         str(node.args.get("position") or "").upper(), "trim"
     )

@@ -92,6 +92,7 @@ def unify(
 
 
 def as_text(context: BindContext, expression: Expression, span: Span | None) -> Expression:
+    """The expression as VARCHAR."""
     return cast_to(context, expression, VARCHAR, span)
 
 
@@ -101,4 +102,5 @@ def _of_type(data_type: DataType) -> Expression:
 
 
 def is_true_literal(expression: Expression) -> bool:
+    """Is it the constant TRUE?"""
     return isinstance(expression, Literal) and expression.value is True

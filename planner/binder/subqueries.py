@@ -33,6 +33,7 @@ def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
 
 
 def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
+    """EXISTS (query)."""
     query = node.this
     if not isinstance(query, exp.Query):
         raise UnsupportedError("EXISTS over a list is not supported", span_of(node))

@@ -114,6 +114,7 @@ def free_ids(plan: LogicalPlan) -> set[int]:
 
 
 def has_subquery(expression: Expression) -> bool:
+    """Does a subquery stand anywhere in the expression?"""
     stack = [expression]
     while stack:
         node = stack.pop()

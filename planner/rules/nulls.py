@@ -90,10 +90,12 @@ def conjoin(*parts: Expression) -> Expression:
 
 
 def negate(condition: Expression) -> Expression:
+    """NOT condition."""
     return Call("not", (condition,), BOOLEAN)
 
 
 def is_null(expression: Expression) -> Expression:
+    """expression IS NULL."""
     return Call("is_null", (expression,), BOOLEAN)
 
 

@@ -60,6 +60,8 @@ class GraphBuilder:
             last = next(reversed(self.inputs.values()), None)
             with self.graph.inserting_after(last) if last is not None else self.graph.inserting_before():
                 node = self.graph.placeholder(identifier(name))
+            # Where fx has renamed the node, a parameter under the old name could shadow another node.
+            node.target = node.name
             self.inputs[name] = node
         return node
 

@@ -51,6 +51,7 @@ class JoinSlot:
 
 
 def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> Stream:
+    """The input's rows whose keys the join's build side has."""
     stream = plan.lower(node.input)
     join = plan.joins[node.join]
     lowering = plan.enter(stream, node)
@@ -74,6 +75,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
 
 
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
+    """The rows of the join, in the order of the probe side."""
     node, original = _comparable(node), node
     probe_first = _build_needs_probe(node)
     stream = plan.lower(node.probe) if probe_first else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators import rows as row_kernels
@@ -224,6 +225,10 @@ class PlanLowering:
         for key in node.keys:
             with stream.builder.fragment(f"ORDER BY {format_expression(key.expression)}"):
                 value = lowering.materialise(lowering.lower(key.expression))
+                if value.layout.data_type.kind is TypeKind.ARRAY:
+                    raise UnsupportedError(
+                        f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
+                    )
                 if value.layout.form is Form.CODES and not _sorted_codes(value.layout.pool):
                     value = replace(value, node=lowering.strings(value))
                 keys.append(value)

@@ -235,7 +235,7 @@ def constant_values(values: Sequence[StorageValue], layout: Layout, device: torc
     if layout.form is Form.MATRIX:
         width = 3 if layout.dtype is torch.int64 else layout.data_type.size
         rows = [list(value) if isinstance(value, tuple) else [0] * width for value in values]
-        return torch.tensor(rows, dtype=layout.dtype, device=device)
+        return torch.tensor(rows, dtype=layout.dtype, device=device).reshape(len(rows), width)
     return torch.tensor(
         [0 if value is None else value for value in values], dtype=layout.dtype, device=device
     )
