@@ -51,6 +51,7 @@ def sql(
 
     Without `tables`, names that the query uses are looked up among the caller's variables, local before global.
 
+    >>> import tqp
     >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
     [(5,)]
     """
