@@ -22,7 +22,7 @@ from tqp.runtime.pipeline import Pipeline, State
 Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: several columns of it stay in a core's cache (see docs/performance.md).
-CPU_BATCH_ROWS = 131_072
+CPU_BATCH_ROWS = 262_144
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
