@@ -22,20 +22,6 @@ from tqp.operators.wide_forms import fix_form, narrow_if_possible
 Attempt = tuple[Tensor, Tensor | None]
 AttemptFunction = Callable[[Tensor], Attempt]
 
-#: DuckDB's names of integer types in messages.
-INTERNAL_NAMES: dict[TypeKind, str] = {
-    TypeKind.TINYINT: "INT8",
-    TypeKind.SMALLINT: "INT16",
-    TypeKind.INTEGER: "INT32",
-    TypeKind.BIGINT: "INT64",
-    TypeKind.HUGEINT: "INT128",
-    TypeKind.UTINYINT: "UINT8",
-    TypeKind.USMALLINT: "UINT16",
-    TypeKind.UINTEGER: "UINT32",
-    TypeKind.UBIGINT: "UINT64",
-    TypeKind.BOOLEAN: "BOOL",
-}
-
 
 def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
     """The kernel of CAST(source AS target); raises UnsupportedError if there is no such cast.
@@ -45,7 +31,7 @@ def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
     if source == target:
         return Kernel(_same, accepts_wide=True)
     if source.is_string or target.is_string:
-        from tqp.operators.string_casts import resolve_string_cast  # it needs this module's names
+        from tqp.operators.string_casts import resolve_string_cast  # it casts numbers with this module
 
         return resolve_string_cast(source, target, is_try)
     attempt = _attempt(source, target)
@@ -94,8 +80,8 @@ def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType)
         return f"Could not cast value {shown} to {target}; it is out of range"
     if source.is_timestamp and target.kind is TypeKind.TIME:
         return "Can't get TIME of infinite TIMESTAMP"
-    source_name = INTERNAL_NAMES.get(source.kind, str(source))
-    target_name = INTERNAL_NAMES.get(target.kind, str(target))
+    source_name = str(source)
+    target_name = str(target)
     return (
         f"Type {source_name} with value {shown} can't be cast because the value is out of range "
         f"for the destination type {target_name}; use TRY_CAST for NULL instead"

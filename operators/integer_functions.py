@@ -9,13 +9,14 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import wide
-from tqp.operators.casts import INTERNAL_NAMES
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.wide_forms import narrow_if_possible
 
-_BITS: dict[TypeKind, int] = {
-    kind: int(name.lstrip("UINT")) for kind, name in INTERNAL_NAMES.items() if "INT" in name
-}
+
+def _bits(data_type: DataType) -> int:
+    """The width of an integer type, its sign included."""
+    low, high = data_type.bounds
+    return high.bit_length() + (low < 0)
 
 
 def _resolve_bitwise(function: Callable[[Tensor, Tensor], Tensor]) -> Overload:
@@ -55,16 +56,15 @@ def _resolve_shift_left(argument_types: tuple[DataType, ...], result_type: DataT
     data_type = argument_types[0]
     if not data_type.is_integer or data_type.bounds[1] >= 2**63:
         return None
-    bits = _BITS[data_type.kind]
+    bits = _bits(data_type)
     value_bits = bits - (data_type.bounds[0] < 0)
-    name = INTERNAL_NAMES[data_type.kind]
 
     def shift_left(values: Tensor, shift: Tensor, *, validity: Tensor | None = None) -> Tensor:
         values, shift = values.to(torch.int64), shift.to(torch.int64)
         wide.raise_where(values < 0, "Cannot left-shift a negative number", validity)
         wide.raise_where(shift < 0, "Cannot left-shift by a negative number", validity)
         capped = shift.clamp(0, value_bits)
-        message = f"Overflow in left shift of {name}; cast the operand to a wider type"
+        message = f"Overflow in left shift of {data_type}; cast the operand to a wider type"
         wide.raise_where((values >> (value_bits - capped)) != 0, message, validity)
         return values << capped.clamp(max=62)
 
@@ -75,7 +75,7 @@ def _resolve_shift_right(argument_types: tuple[DataType, ...], result_type: Data
     data_type = argument_types[0]
     if not data_type.is_integer or data_type.bounds[1] >= 2**63:
         return None
-    bits = _BITS[data_type.kind]
+    bits = _bits(data_type)
 
     def shift_right(values: Tensor, shift: Tensor) -> Tensor:
         values, shift = values.to(torch.int64), shift.to(torch.int64)

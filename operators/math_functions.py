@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import arithmetic, wide, wide_divide
-from tqp.operators.casts import INTERNAL_NAMES, round_half_away
+from tqp.operators.casts import round_half_away
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.wide_forms import narrow_if_possible
 
@@ -242,7 +242,7 @@ def _round_integers(
         return torch.zeros(values.shape[:1], dtype=torch.int64, device=values.device)
     quotient = _divide_power(values, 10 ** max(dropped, 0), direction)
     factor = 10 ** max(target.scale - min(digits, source.scale), 0)
-    name = INTERNAL_NAMES.get(target.kind, str(target))
+    name = str(target)
     message = f"Overflow in ROUND of {name}; cast the operand to a wider type"
     if factor == 1:
         return _check(quotient, target.bounds, message, validity)

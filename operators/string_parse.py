@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 
 from tqp.core.datatypes import DataType
-from tqp.operators.casts import INTERNAL_NAMES
 
 #: DuckDB's white space in numbers and dates.
 WHITE_SPACE = " \t\n\v\f\r"
@@ -117,8 +116,8 @@ def not_convertible(text: str, target: DataType) -> str:
 
     >>> from tqp.core.datatypes import INTEGER
     >>> not_convertible("abc", INTEGER)
-    "Could not convert string 'abc' to INT32; use TRY_CAST for NULL instead"
+    "Could not convert string 'abc' to INTEGER; use TRY_CAST for NULL instead"
     """
     quoted = f'"{text}"' if target.is_decimal else f"'{text}'"
-    name = INTERNAL_NAMES.get(target.kind, str(target))
+    name = str(target)
     return f"Could not convert string {quoted} to {name}; use TRY_CAST for NULL instead"

@@ -143,7 +143,7 @@ def test_a_row_that_does_not_count_does_not_raise() -> None:
     assert kernel.function(values, validity=torch.tensor([False, True])).tolist()[1] == 3
     with pytest.raises(
         ExecutionError,
-        match="Type DOUBLE with value 1e\\+30 can't be cast because the value is out of range for the destination type INT32",
+        match="Type DOUBLE with value 1e\\+30 can't be cast because the value is out of range for the destination type INTEGER",
     ):
         kernel.function(values)
 

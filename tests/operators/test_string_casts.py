@@ -140,8 +140,8 @@ def test_rows_that_are_null_are_not_read(kind: DataType) -> None:
 @pytest.mark.parametrize(
     ("target", "text", "message"),
     [
-        (t.INTEGER, "abc", "Could not convert string 'abc' to INT32"),
-        (t.UBIGINT, "-1", "Could not convert string '-1' to UINT64"),
+        (t.INTEGER, "abc", "Could not convert string 'abc' to INTEGER"),
+        (t.UBIGINT, "-1", "Could not convert string '-1' to UBIGINT"),
         (t.decimal(5, 2), "1000", r'Could not convert string "1000" to DECIMAL\(5,2\)'),
         (t.DOUBLE, "x", "Could not convert string 'x' to DOUBLE"),
         (t.BOOLEAN, "maybe", "Could not convert string 'maybe' to BOOL"),
