@@ -189,12 +189,11 @@ def marks_of_pairs(
     return mark_values(true_rows, null_rows, num_probe)
 
 
-def in_build(build: Membership, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    """(values, validity) of `x IN (build)` for an uncorrelated, single-column build side; x is (keys, validity).
+def marks_of_found(build: Membership, found: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """(values, validity) of `x IN (build)` where `found`, bool [n], tells which x are; `validity` is that of x.
 
     Nothing is IN an empty set, NULL included. Else, where x is NULL, or where the set holds a NULL but not x: NULL.
     """
-    found = build.contains(keys, validity)
     if build.nulls.is_empty:
         return found, None
     if build.nulls.has_null:

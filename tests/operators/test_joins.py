@@ -29,9 +29,9 @@ from tqp.operators.join_pairs import (
     check_single,
     cross_pairs,
     expand_ranges,
-    in_build,
     left_outer_pairs,
     mark_values,
+    marks_of_found,
     marks_of_pairs,
     only_row,
 )
@@ -199,7 +199,7 @@ def test_in_an_uncorrelated_set(items: list[int | None], null_probe: bool) -> No
     build_side = tensors(items, torch.int64, "some")
     sets: list[Membership] = [make(*build_side) for make in BUILDS.values()]
     for build in [*sets, build_membership(build_side[0], SIZE, build_side[1])]:
-        values, mark_validity = in_build(build, keys, validity)
+        values, mark_validity = marks_of_found(build, build.contains(keys, validity), validity)
         valid = [True] * len(probe) if mark_validity is None else mark_validity.tolist()
         got = [value if ok else None for value, ok in zip(values.tolist(), valid, strict=True)]
         assert got == [reference.is_in(value, items) for value in probe]

@@ -24,7 +24,8 @@ from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.joins import JoinSlot, lower_join, lower_runtime_filter
+from tqp.runtime.lowering.join_builds import JoinSlot
+from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
