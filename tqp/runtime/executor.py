@@ -21,7 +21,7 @@ from tqp.runtime.pipeline import Pipeline, State
 
 Result = TypeVar("Result")
 
-#: Rows of a batch on the CPU: several columns of it stay in a core's cache (see docs/performance.md).
+#: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
 CPU_BATCH_ROWS = 262_144
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "

@@ -11,6 +11,7 @@ import torch
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
 from tqp.operators import string_layout, wide
+from tqp.operators.domain_tables import domain_values
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Expression, transform
 from tqp.planner.expressions import Value as StorageValue
@@ -220,7 +221,7 @@ class DomainFrame:
             pool = state[domain.pool.slot]
             return Frame(pool.num_rows, (FrameColumn(pool, None),))
         dtype = narrowest((domain.low, domain.high)) or torch.int64
-        values = torch.arange(domain.low, domain.high + 1, device=device).to(dtype)
+        values = domain_values(domain.low, domain.high, dtype, device)
         return Frame(values.shape[0], (FrameColumn(values, None),))
 
 
