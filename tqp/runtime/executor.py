@@ -16,6 +16,7 @@ import torch
 
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.operators.join_pairs import TooManyPairs
+from tqp.runtime.allocator import keep_freed_memory
 from tqp.runtime.frame import object_bytes
 from tqp.runtime.pipeline import Pipeline, State
 
@@ -46,6 +47,8 @@ class Executor:
         self.device = device
         if device.type != "cpu":
             threads = 1  # one thread drives the stream
+        else:
+            keep_freed_memory()
         self.threads = threads or default_threads()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
         self.memory_limit = memory_limit or default_memory_limit(device)
