@@ -55,6 +55,10 @@ def test_workers_leave_the_callers_torch_threads_alone() -> None:
         with tqp.connect(threads=3) as connection:
             connection.register("t", _numbers(1000))
             connection.sql("SELECT sum(x) FROM t")
+            assert (
+                connection._executor.call(lambda _: (torch.arange(100_000) + 1, torch.get_num_threads())[1])
+                == 1
+            )
             assert torch.get_num_threads() == 2
             seen: list[int] = []
             thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))

@@ -53,9 +53,7 @@ class Executor:
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
         self.memory_limit = memory_limit or default_memory_limit(device)
         caller_threads = torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(
-            self.threads, thread_name_prefix="tqp", initializer=lambda: torch.set_num_threads(1)
-        )
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_one_torch_thread)
         # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
         barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
@@ -152,6 +150,13 @@ class Executor:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _one_torch_thread() -> None:
+    """Let the calling thread run each torch operation by itself."""
+    # A thread's first operation, or question, sets its number from the process's: ask first, or 1 would be overwritten.
+    torch.get_num_threads()
+    torch.set_num_threads(1)
 
 
 def _gather(
