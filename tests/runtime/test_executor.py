@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -152,3 +153,20 @@ def test_closing_twice_is_fine_and_using_it_afterwards_is_an_error() -> None:
 def test_settings_that_make_no_sense(arguments: dict[str, object]) -> None:
     with pytest.raises(tqp.BindError):
         tqp.connect(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+def test_a_query_leaves_nothing_for_the_garbage_collector(query: str) -> None:
+    """Reference cycles would keep a query's intermediate results long after it, and the next would need fresh memory."""
+    tables = {"t": _numbers(1000), "u": _numbers(100)}
+    with tqp.connect(threads=2, batch_rows=300) as con:
+        for name, table in tables.items():
+            con.register(name, table)
+        con.sql(query).to_arrow()
+        gc.collect()
+        gc.disable()
+        try:
+            con.sql(query).to_arrow()
+            assert gc.collect() == 0
+        finally:
+            gc.enable()

@@ -92,20 +92,21 @@ class Executor:
 
         def run_rows(start: int, stop: int) -> Iterator[tuple[int, Any]]:
             """The graph's outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
-            if cancelled.is_set():
-                raise Cancelled
-            try:
-                outputs = graph(*arguments(start, stop))
-            except TooManyPairs as error:
-                if stop - start <= 1:
-                    raise ResourceError(_TOO_MANY_MATCHES) from None
-                pieces = error.pieces
-            else:
-                yield start, outputs
-                return
-            step = max(1, (stop - start) // pieces)
-            for at in range(start, stop, step):
-                yield from run_rows(at, min(at + step, stop))
+            # a stack and not a recursion: a function that refers to itself would keep the inputs until the next garbage collection
+            pending = [(start, stop)]
+            while pending:
+                if cancelled.is_set():
+                    raise Cancelled
+                start, stop = pending.pop()
+                try:
+                    outputs = graph(*arguments(start, stop))
+                except TooManyPairs as error:
+                    if stop - start <= 1:
+                        raise ResourceError(_TOO_MANY_MATCHES) from None
+                    step = max(1, (stop - start) // error.pieces)
+                    pending += [(at, min(at + step, stop)) for at in reversed(range(start, stop, step))]
+                else:
+                    yield start, outputs
 
         def work() -> list[tuple[int, Any]]:
             states: list[tuple[int, Any]] = []
