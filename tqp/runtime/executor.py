@@ -85,7 +85,7 @@ class Executor:
         num_rows = state[pipeline.source_slot].num_rows
         batch_rows = self.batch_rows
         arguments = pipeline.arguments(state)
-        breaker, graph = pipeline.breaker, pipeline.graph
+        breaker, function = pipeline.breaker, pipeline.function
         starts = iter(range(0, max(1, num_rows), batch_rows))
         account = _Account(self.memory_limit)
         initial = breaker.initial(state)
@@ -99,7 +99,7 @@ class Executor:
                     raise Cancelled
                 start, stop = pending.pop()
                 try:
-                    outputs = graph(*arguments(start, stop))
+                    outputs = function(*arguments(start, stop))
                 except TooManyPairs as error:
                     if stop - start <= 1:
                         raise ResourceError(_TOO_MANY_MATCHES) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from torch import fx, nn
@@ -10,6 +11,7 @@ from torch import fx, nn
 from tqp.data.strings import Strings
 from tqp.operators import string_layout
 from tqp.runtime.frame import Frame
+from tqp.runtime.graph import Graph, Node
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device.
@@ -45,30 +47,37 @@ class Breaker(Protocol):
 
 
 class Pipeline(nn.Module):
-    """`graph` runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
+    """`function`, compiled of `record`, runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
+
+    #: What the executor calls with the inputs; the program sets it.
+    function: Callable[..., Any]
 
     def __init__(
         self,
-        graph: fx.GraphModule,
-        inputs: dict[str, Input],
+        record: Graph,
+        inputs: Sequence[Input],
         source_slot: str,
         breaker: Breaker,
         *,
         row_limit: int | None = None,
-        marks: Sequence[tuple[int, fx.Node | None]] = (),
+        marks: Sequence[tuple[int, Node | None]] = (),
         operator: int | None = None,
         title: str = "",
     ) -> None:
         super().__init__()
-        self.graph = graph
-        self.inputs = tuple(inputs.values())
-        self.input_names = tuple(inputs)
+        self.record = record
+        self.inputs = tuple(inputs)
         self.source_slot = source_slot
         self.breaker = breaker
         self.row_limit = row_limit
         self.marks = tuple(marks)  # see Stream.mark
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
+
+    @cached_property
+    def graph(self) -> fx.GraphModule:
+        """The same computation as torch.fx: for compilers, profilers and exporters. Made when somebody asks."""
+        return self.record.module()
 
     def arguments(self, state: State) -> Callable[[int, int], list[Any]]:
         """A function that gives the graph's arguments for rows [start, stop) of the source."""

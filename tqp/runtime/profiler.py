@@ -85,16 +85,16 @@ class _ProfiledPipeline:
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
         self.arguments = pipeline.arguments
         self.breaker = _ProfiledBreaker(pipeline, recorder)
-        nodes = set(pipeline.graph.graph.nodes)
+        nodes = {node.meta.get("node"): node for node in pipeline.graph.graph.nodes}
         self._marks: dict[fx.Node, list[int]] = defaultdict(list)
         self._whole_batch = []
         for operator, node in pipeline.marks:
             if node is None:
                 self._whole_batch.append(operator)
             elif node in nodes:
-                self._marks[node].append(operator)
+                self._marks[nodes[node]].append(operator)
 
-    def graph(self, *arguments: Any) -> Any:
+    def function(self, *arguments: Any) -> Any:
         outputs = _Interpreter(self._pipeline.graph, self._recorder, self._marks).run(*arguments)
         return outputs
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
@@ -16,9 +15,10 @@ from tqp.data.column import Column, Table
 from tqp.data.strings import Strings
 from tqp.runtime.executor import Executor, check_memory
 from tqp.runtime.frame import Frame, FrameColumn, object_bytes
+from tqp.runtime.graph import compile_graphs, function_name
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
-from tqp.runtime.lowering.stream import InputKind, StoredColumn
+from tqp.runtime.lowering.stream import BATCH_KINDS, StoredColumn
 from tqp.runtime.pipeline import Pipeline, State
 
 
@@ -85,6 +85,9 @@ class TensorProgram(nn.Module):
     ) -> None:
         super().__init__()
         self.pipelines = nn.ModuleList(builder.pipelines)
+        functions = compile_graphs([pipeline.record for pipeline in builder.pipelines])
+        for pipeline, function in zip(builder.pipelines, functions, strict=True):
+            pipeline.function = function
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
         self.pools = builder.pools
@@ -158,41 +161,21 @@ class TensorProgram(nn.Module):
 
 
 def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> str:
-    inputs = ", ".join(pipeline.input_names)
+    names = [node.name for node in pipeline.record.inputs]
     source = pipeline.source_slot
     if source in program.tables:
         source = f"each batch of {program.tables[source].source.name}"
-    lines = [f"# pipeline {number}: {pipeline.title}; over {source}", f"def pipeline_{number}({inputs}):"]
-    kinds = dict(zip(pipeline.input_names, pipeline.inputs, strict=True))
-    whole = [
-        name
-        for name, item in kinds.items()
-        if item.kind not in (InputKind.VALUES, InputKind.VALIDITY, InputKind.NUM_ROWS, InputKind.FIRST_ROW)
-    ]
+    lines = [f"# pipeline {number}: {pipeline.title}; over {source}"]
+    lines.append(f"def pipeline_{number}({', '.join(names)}):")
+    whole = [name for name, item in zip(names, pipeline.inputs, strict=True) if item.kind not in BATCH_KINDS]
     if whole:
         lines.append(f"    # not cut into batches: {', '.join(whole)}")
-    fragments = {node.name: node.meta.get("fragment") for node in pipeline.graph.graph.nodes}
     before: str | None = None
-    for line in pipeline.graph.code.splitlines():
-        line = re.sub(r";  \w+ = (?:\w+ = )*None$", "", line.split("  # type:")[0])
-        line = _short_names(line, pipeline.graph)
-        match = re.match(r"    (\w+)(?: : [^=]+)? = ", line)
-        if not (match or line.startswith("    return")):
-            continue
-        fragment = fragments.get(match.group(1)) if match else None
-        if fragment and fragment != before:
-            lines.append(f"    # {fragment}")
-        before = fragment
-        lines.append(line)
+    for node, line in pipeline.record.lines(function_name):
+        if node.fragment and node.fragment != before:
+            lines.append(f"    # {node.fragment}")
+        before = node.fragment
+        lines.append(f"    {line}")
+    lines.append(f"    {pipeline.record.result()}")
     lines.append(f"# then {pipeline.breaker.describe()}")
     return "\n".join(lines)
-
-
-def _short_names(line: str, graph: fx.GraphModule) -> str:
-    """`tqp_operators_rows_row_indices(mask)` as `row_indices(mask)`: fx spells out the module of every function."""
-    for node in graph.graph.nodes:
-        if node.op == "call_function":
-            module, name = getattr(node.target, "__module__", ""), getattr(node.target, "__name__", "")
-            if module and module.startswith("tqp"):
-                line = line.replace(f"{module.replace('.', '_')}_{name}(", f"{name}(")
-    return line

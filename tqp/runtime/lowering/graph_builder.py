@@ -1,19 +1,15 @@
-"""Builds one torch.fx graph: value numbering, readable names, and the SQL fragment each node comes from."""
+"""Records the graph of a pipeline: value numbering, readable names, and the SQL fragment each node comes from."""
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-from torch import fx
-
 from tqp.core.errors import Error
+from tqp.runtime.graph import Graph, Node, identifier
 
-Node = fx.Node
+__all__ = ["GraphBuilder", "NamedKernel", "Node", "identifier"]
 
 
 class NamedKernel:
@@ -47,33 +43,26 @@ class GraphBuilder:
     """Equal calls give the same node, so common subexpressions are computed once."""
 
     def __init__(self) -> None:
-        self.graph = fx.Graph()
-        self.inputs: dict[str, Node] = {}
+        self._nodes: list[Node] = []
+        self._inputs: dict[str, Node] = {}
         self._numbered: dict[Any, Node] = {}
         self._fragment: str | None = None
         self.operator: int | None = None  # id of the physical node that new nodes belong to
 
     def input(self, name: str) -> Node:
-        """The placeholder called `name`, made on first use."""
-        node = self.inputs.get(name)
+        """The input called `name`, made on first use."""
+        node = self._inputs.get(name)
         if node is None:
-            last = next(reversed(self.inputs.values()), None)
-            with self.graph.inserting_after(last) if last is not None else self.graph.inserting_before():
-                node = self.graph.placeholder(identifier(name))
-            # Where fx has renamed the node, a parameter under the old name could shadow another node.
-            node.target = node.name
-            self.inputs[name] = node
+            node = self._inputs[name] = Node(None, (), {}, identifier(name))
         return node
 
     def call(
         self, target: Callable[..., Any], *arguments: Any, name: str | None = None, **keywords: Any
     ) -> Node:
-        key = ("function", target, _freeze(arguments), _freeze(keywords))
-        return self._number(key, lambda: self.graph.call_function(target, arguments, keywords), name)
+        return self._number(target, arguments, keywords, name or target.__name__)
 
     def method(self, method: str, *arguments: Any, name: str | None = None) -> Node:
-        key = ("method", method, _freeze(arguments))
-        return self._number(key, lambda: self.graph.call_method(method, arguments), name)
+        return self._number(method, arguments, {}, name or method)
 
     @contextmanager
     def fragment(self, text: str) -> Iterator[None]:
@@ -84,37 +73,27 @@ class GraphBuilder:
         finally:
             self._fragment = outer
 
-    def output(self, nodes: tuple[Any, ...]) -> None:
-        self.graph.output(nodes)
-        self.graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+    def graph(self, outputs: tuple[Any, ...]) -> tuple[Graph, list[str]]:
+        """The finished graph, and which inputs it needs, by the names they were asked for."""
+        graph = Graph(list(self._inputs.values()), self._nodes, outputs)
+        used = set(graph.inputs)
+        return graph, [name for name, node in self._inputs.items() if node in used]
 
-    def module(self) -> fx.GraphModule:
-        return fx.GraphModule(torch.nn.Module(), self.graph)
-
-    def _number(self, key: Any, make: Callable[[], Node], name: str | None) -> Node:
+    def _number(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], name: str) -> Node:
+        key = (target, *map(_freeze, arguments), *map(_freeze, keywords.items()))
         node = self._numbered.get(key)
         if node is None:
-            node = make()
-            if name is not None:
-                node._rename(identifier(name))
-            node.meta["fragment"], node.meta["operator"] = self._fragment, self.operator
+            node = Node(target, arguments, keywords, identifier(name), self._fragment, self.operator)
             self._numbered[key] = node
+            self._nodes.append(node)
         return node
 
 
-def identifier(text: str) -> str:
-    """A Python identifier that looks like `text`."""
-    cleaned = re.sub(r"\W+", "_", text).strip("_") or "value"
-    if cleaned[0].isdigit() or keyword.iskeyword(cleaned):
-        cleaned = f"_{cleaned}"
-    return cleaned
-
-
 def _freeze(value: Any) -> Any:
+    if isinstance(value, Node):
+        return value
     if isinstance(value, (tuple, list)):
-        return (type(value), *(_freeze(item) for item in value))
-    if isinstance(value, dict):
-        return tuple((key, _freeze(item)) for key, item in value.items())
+        return (type(value), *map(_freeze, value))
     if isinstance(value, (bool, int, float)):
         return (type(value), repr(value))  # 1, 1.0 and True are equal but not the same; so are 0.0 and -0.0
     return value

@@ -194,11 +194,11 @@ class ProgramBuilder:
         outputs: list[Any] = [stream.num_rows()]
         for value in values:
             outputs += [value.node, value.validity]
-        stream.builder.output(tuple(outputs))
+        graph, inputs = stream.builder.graph(tuple(outputs))
         self.pipelines.append(
             Pipeline(
-                stream.builder.module(),
-                stream.inputs,
+                graph,
+                [stream.inputs[name] for name in inputs],
                 stream.source_slot,
                 breaker,
                 row_limit=stream.row_limit,

@@ -34,6 +34,10 @@ class InputKind(Enum):
     FRAME_ROWS = "rows of a materialised frame"
 
 
+#: Inputs that say something of the one batch; the others are the same for every batch.
+BATCH_KINDS = frozenset({InputKind.VALUES, InputKind.VALIDITY, InputKind.NUM_ROWS, InputKind.FIRST_ROW})
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     kind: InputKind

@@ -1,0 +1,92 @@
+"""Recorded graphs: the function that runs, the text that people read, and torch.fx, which must all be the same."""
+
+from __future__ import annotations
+
+import gc
+import math
+import operator
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.operators import rows as row_kernels
+from tqp.runtime.graph import compile_graphs, function_name
+from tqp.runtime.lowering.graph_builder import GraphBuilder, NamedKernel
+
+
+def _scale(values: Tensor, factor: float) -> Tensor:
+    return values * factor
+
+
+def _build() -> tuple[Any, list[str]]:
+    builder = GraphBuilder()
+    x, unused = builder.input("x"), builder.input("unused")
+    double = builder.call(operator.mul, x, 2, name="twice as much")
+    assert builder.call(operator.mul, x, 2) is double
+    assert builder.call(operator.mul, x, 2.0) is not double, "2 and 2.0 are not the same"
+    builder.call(operator.add, x, unused)  # nobody reads it
+    rows = builder.call(row_kernels.row_indices, builder.call(operator.gt, double, -3), name="class")
+    taken = builder.call(torch.index_select, double, 0, rows, name="x")
+    scaled = builder.call(NamedKernel(_scale, "scale", None), taken, math.inf)
+    other = builder.call(NamedKernel(_scale, "scale", (1, 2)), taken, 0.5)
+    narrow = builder.method("to", other, torch.float32)
+    return builder.graph((rows, None, scaled, (narrow,)))
+
+
+def test_function_text_and_fx_agree() -> None:
+    graph, inputs = _build()
+    assert inputs == ["x"], "what nobody reads is no input"
+    lines = [line for _, line in graph.lines(function_name)]
+    assert lines == [
+        "twice_as_much = x * 2",
+        "gt = twice_as_much > -3",
+        "_class = row_indices(gt)",
+        "x_1 = torch.index_select(twice_as_much, 0, _class)",
+        "scale_1 = scale(x_1, inf)",
+        "scale_2 = scale(x_1, 0.5)",
+        "to = scale_2.to(torch.float32)",
+    ]
+    assert graph.result() == "return (_class, None, scale_1, (to,))"
+    (function,) = compile_graphs([graph])
+    x = torch.tensor([-5, 1, 4])
+    rows, nothing, scaled, (narrow,) = function(x)
+    assert rows.tolist() == [1, 2] and nothing is None
+    assert scaled.tolist() == [math.inf, math.inf]
+    assert narrow.tolist() == [1.0, 4.0] and narrow.dtype is torch.float32
+    by_fx = graph.module()(x)
+    assert torch.equal(by_fx[0], rows) and torch.equal(by_fx[3][0], narrow)
+
+
+def test_kernels_never_hide_behind_values_of_their_name() -> None:
+    """Names are shared by all graphs that are compiled together."""
+    first, second = GraphBuilder(), GraphBuilder()
+    value = first.input("_scale")
+    second.input("x")
+    graphs = [
+        first.graph((first.call(operator.add, value, 1),))[0],
+        second.graph((second.call(_scale, second.input("x"), 3),))[0],
+    ]
+    add, scale = compile_graphs(graphs)
+    assert add(torch.tensor([1]))[0].tolist() == [2] and scale(torch.tensor([1]))[0].tolist() == [3]
+
+
+def test_values_are_let_go_of_after_their_last_use() -> None:
+    seen: list[weakref.ref[Tensor]] = []
+
+    def made(values: Tensor) -> Tensor:
+        result = values + 1
+        seen.append(weakref.ref(result))
+        return result
+
+    def gone(values: Tensor) -> Tensor:
+        gc.collect()
+        assert seen[0]() is None
+        return values
+
+    builder = GraphBuilder()
+    second = builder.call(operator.add, builder.call(made, builder.input("x")), 1)
+    graph, _ = builder.graph((builder.call(gone, second),))
+    (function,) = compile_graphs([graph])
+    assert function(torch.tensor([1]))[0].tolist() == [3]
