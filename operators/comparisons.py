@@ -1,4 +1,4 @@
-"""Comparisons of floats and intervals with DuckDB's total order; integers use torch's own.
+"""Comparisons of floats and intervals with DuckDB's total order; `elementwise` has those of integers.
 
 NaN equals NaN and is greater than every other number; -0.0 equals 0.0. An interval compares as months of 30 days and
 days of 24 hours.
@@ -9,17 +9,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.operators import elementwise
+
 _MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 def float_equal(a: Tensor, b: Tensor) -> Tensor:
     """bool [n]: a = b; two NaN are equal."""
-    return (a == b) | (torch.isnan(a) & torch.isnan(b))
+    both_nan = elementwise.not_equal(a, a) & elementwise.not_equal(b, b)
+    return elementwise.equal(a, b) | both_nan
 
 
 def float_less(a: Tensor, b: Tensor) -> Tensor:
     """bool [n]: a < b; a NaN is less than nothing."""
-    return (a < b) | (torch.isnan(b) & ~torch.isnan(a))
+    # not a >= b, but for a NaN on the left
+    return elementwise.equal(a, a) > elementwise.greater_equal(a, b)
 
 
 def float_not_equal(a: Tensor, b: Tensor) -> Tensor:

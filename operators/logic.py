@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.operators import elementwise
+
 
 def combine_validity(*validities: Tensor | None) -> Tensor | None:
     """The rows valid in all; None if all are None. A validity given twice counts once."""
@@ -90,12 +92,9 @@ def _choose(condition: Tensor, value: Choice, otherwise: Choice) -> Tensor:
     dtype = value.dtype if isinstance(value, Tensor) else otherwise.dtype  # type: ignore[union-attr]
     if dtype == torch.bool:
         return (condition & value) | (condition < otherwise)
-    if dtype.is_floating_point:  # infinity and NaN do not survive a product with zero
-        return torch.where(condition, value, otherwise)
-    # Exact even where the difference wraps, and on the CPU twice as fast as torch.where, which is not vectorised.
-    if not isinstance(otherwise, Tensor) and otherwise == 0:
-        return value * condition
-    return (value - otherwise) * condition + otherwise
+    if condition.dim() == 1:
+        return elementwise.choose(condition, value, otherwise, dtype)
+    return torch.where(condition, value, otherwise)
 
 
 def _dimensions(choice: Choice) -> int:

@@ -10,7 +10,7 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import comparisons, string_compare, wide
+from tqp.operators import comparisons, elementwise, string_compare, wide
 from tqp.planner.expressions import Call
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
 
 COMPARISONS: dict[str, Callable[..., Any]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    "equal": elementwise.equal,
+    "not_equal": elementwise.not_equal,
+    "less": elementwise.less,
+    "less_equal": elementwise.less_equal,
+    "greater": elementwise.greater,
+    "greater_equal": elementwise.greater_equal,
 }
 _MIRRORED = {
     "equal": "equal",
@@ -38,7 +38,7 @@ _MIRRORED = {
 }
 
 #: x > literal as not(x <= literal): then NaN, greater than everything, comes out right. The literal is not NaN.
-_THROUGH_COMPLEMENT = {"greater": operator.le, "greater_equal": operator.lt}
+_THROUGH_COMPLEMENT = {"greater": elementwise.less_equal, "greater_equal": elementwise.less}
 
 
 def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Value:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.operators import logic, string_layout
+from tqp.operators import elementwise, logic, string_layout
 from tqp.planner.expressions import Call, Case, Expression
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -84,9 +84,7 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     product = _as_product(lowering, conditions, values, layout)
     if product is not None:
         return product
-    stored = [lowering.in_layout(value, layout) for value in values]
-    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
-    node = build.call(choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="case")
+    node = _choose(lowering, conditions, values, layout, "case")
     validity = None
     if layout.nullable:
         validity = build.call(
@@ -99,19 +97,45 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     return Value(layout, node, validity)
 
 
+def _choose(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout, name: str
+) -> Node:
+    """Per row the value of the first true condition, or else the last value, stored as `layout` says."""
+    build = lowering.stream.builder
+    if layout.form in (Form.NUMBER, Form.CODES):
+        chosen = _number(lowering, values[-1], layout)
+        for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
+            given = _number(lowering, value, layout)
+            chosen = build.call(elementwise.choose, condition, given, chosen, layout.dtype, name=name)
+        assert isinstance(chosen, Node)
+        return chosen
+    *given, other = [lowering.in_layout(value, layout).node for value in values]
+    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+    return build.call(choose, conditions, given, other, name=name)
+
+
+def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
+    """A Python number for a literal (0 for NULL), otherwise a tensor of the layout's dtype."""
+    if value.is_constant:
+        return 0 if value.constant is None else value.constant
+    return lowering.to_dtype(value, layout.dtype)
+
+
 def _as_product(
     lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout
 ) -> Value | None:
-    """CASE WHEN c THEN x ELSE 0 END as x * c, which is cheaper than torch.where; None if it is not of that kind."""
+    """CASE WHEN c THEN x ELSE 0 END as x * c, which is cheaper than a choice; None if it is not of that kind."""
     kept, other = values[0], values[-1]
     if layout.form is not Form.NUMBER or len(values) != 2 or layout.nullable:
         return None
     if layout.dtype is torch.bool or layout.dtype.is_floating_point:
         return None
-    if not other.is_constant or other.constant != 0:
+    if not other.is_constant or other.constant != 0 or kept.is_constant:
         return None
     node = lowering.in_layout(kept, layout).node
-    return Value(layout, lowering.stream.builder.call(operator.mul, node, conditions[0], name="case"))
+    return Value(
+        layout, lowering.stream.builder.call(elementwise.keep_where, node, conditions[0], name="case")
+    )
 
 
 def _in_branch(
@@ -155,12 +179,8 @@ def _first_valid(lowering: ExpressionLowering, call: Expression, values: list[Va
     build = lowering.stream.builder
     nullable = all(value.layout.nullable for value in values)
     layout = lowering.common_layout(values, call).with_nullable(nullable)
-    stored = [lowering.in_layout(value, layout) for value in values]
     conditions = [lowering.validity_node(value) for value in values[:-1]]
-    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
-    node = build.call(
-        choose, conditions, [value.node for value in stored[:-1]], stored[-1].node, name="coalesce"
-    )
+    node = _choose(lowering, conditions, values, layout, "coalesce")
     validity = None
     if layout.nullable:
         validity = lowering.validity_node(values[0])

@@ -11,7 +11,7 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators import batches, join_pairs
+from tqp.operators import batches, elementwise, join_pairs
 from tqp.operators import rows as row_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
@@ -186,7 +186,7 @@ class _Probe:
     def _inner_unique(self) -> None:
         self._add_build_columns()
         match = self._first_match()
-        found = self.build.call(operator.ge, match, 0, name="found")
+        found = self.build.call(elementwise.greater_equal, match, 0, name="found")
         rows = self.build.call(row_kernels.row_indices, found, name="rows")
         build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")
         self.stream.link(Link(self.probe_space, rows), Link(self.build_space, build_rows))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import TypeKind
+from tqp.operators import elementwise, string_hash
 from tqp.operators import keys as key_kernels
-from tqp.operators import string_hash
 from tqp.operators.comparisons import interval_order
 from tqp.planner.expressions import Expression
 from tqp.planner.physical_plan import KeyPacking
@@ -85,7 +85,9 @@ def range_checks(lowering: ExpressionLowering, values: Sequence[Value], packing:
             continue
         node = lowering.to_dtype(value, torch.int64)
         inside = build.call(
-            operator.and_, build.call(operator.ge, node, low), build.call(operator.le, node, high)
+            operator.and_,
+            build.call(elementwise.greater_equal, node, low),
+            build.call(elementwise.less_equal, node, high),
         )
         mask = inside if mask is None else build.call(operator.and_, mask, inside)
     return mask

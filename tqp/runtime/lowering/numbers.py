@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import arithmetic, wide, wide_divide
+from tqp.operators import arithmetic, elementwise, wide, wide_divide
 from tqp.planner.expressions import Call, Cast
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest, widest
@@ -32,16 +32,19 @@ def _multiply_ranges(a: Range, b: Range) -> Range:
 _OPERATORS: dict[
     str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], Callable[[Range, Range], Range]]
 ] = {
-    # torch call, checked 64-bit kernel, wide kernel, range of the result
-    "add": (operator.add, arithmetic.add_checked, wide.add, lambda a, b: (a[0] + b[0], a[1] + b[1])),
+    # kernel where nothing can overflow, checked 64-bit kernel, wide kernel, range of the result
+    "add": (elementwise.add, arithmetic.add_checked, wide.add, lambda a, b: (a[0] + b[0], a[1] + b[1])),
     "subtract": (
-        operator.sub,
+        elementwise.subtract,
         arithmetic.subtract_checked,
         wide.subtract,
         lambda a, b: (a[0] - b[1], a[1] - b[0]),
     ),
-    "multiply": (operator.mul, arithmetic.multiply_checked, wide.multiply, _multiply_ranges),
+    "multiply": (elementwise.multiply, arithmetic.multiply_checked, wide.multiply, _multiply_ranges),
 }
+
+
+_FLOAT_OPERATORS = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul}
 
 
 def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, right: Value) -> Value:
@@ -54,9 +57,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     nullable = left.layout.nullable or right.layout.nullable
     if call.data_type.is_float:
         dtype = torch.float64 if call.data_type.kind is TypeKind.DOUBLE else torch.float32
-        node = build.call(
-            plain, lowering.number(left, dtype), lowering.number(right, dtype), name=call.function
-        )
+        operands = lowering.number(left, dtype), lowering.number(right, dtype)
+        node = build.call(_FLOAT_OPERATORS[call.function], *operands, name=call.function)
         return Value(Layout(call.data_type, Form.NUMBER, dtype, nullable), node, validity)
     bounds = call.data_type.bounds
     result = combine(range_of(left), range_of(right))
@@ -74,8 +76,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
             )
         return Value(layout, node, validity)
     if proven:
-        operands = [value.layout.dtype for value in (left, right) if not value.is_constant]
-        dtype = widest(layout.dtype, *operands)
+        dtype = widest(layout.dtype, left.layout.dtype, right.layout.dtype)
         node = build.call(plain, *_in_width(lowering, left, right, dtype), name=call.function)
         return Value(replace(layout, dtype=dtype), node, validity)
     node = build.call(
@@ -91,7 +92,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
 
 
 def _in_width(lowering: ExpressionLowering, left: Value, right: Value, dtype: torch.dtype) -> tuple[Any, Any]:
-    """The operands, so that torch computes in `dtype`: one of them must have it, the other may be narrower."""
+    """The operands, so that kernels compute in `dtype`: one of them must have it, the other may be narrower."""
     nodes: list[Any] = [value.constant if value.is_constant else value.node for value in (left, right)]
     tensors = [i for i, value in enumerate((left, right)) if not value.is_constant]
     if not any((left, right)[i].layout.dtype == dtype for i in tensors):
@@ -198,8 +199,8 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         node = build.call(NamedKernel(wide.to_narrow, "to_narrow", cast.span), node, message, active)
         return Value(replace(layout, dtype=torch.int64), node, value.validity)
     if shift > 0:
-        dtype = widest(narrowest(result) or torch.int64, value.layout.dtype)
-        node = build.call(operator.mul, lowering.to_dtype(value, dtype), 10**shift)
+        dtype = widest(*(narrowest(r) or torch.int64 for r in (result, (0, 10**shift))), value.layout.dtype)
+        node = build.call(elementwise.multiply, lowering.to_dtype(value, dtype), 10**shift)
     elif shift < 0:
         dtype = torch.int64
         node = build.call(arithmetic.rescale, value.node, scale_of(source), scale_of(target))

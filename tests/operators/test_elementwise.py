@@ -1,0 +1,124 @@
+"""Comparisons, arithmetic and choices against Python, for every dtype, with and without numpy."""
+
+import math
+import operator
+
+import pytest
+import torch
+
+from tqp.operators import elementwise
+
+COMPARISONS = {
+    elementwise.equal: operator.eq,
+    elementwise.not_equal: operator.ne,
+    elementwise.less: operator.lt,
+    elementwise.less_equal: operator.le,
+    elementwise.greater: operator.gt,
+    elementwise.greater_equal: operator.ge,
+}
+ARITHMETIC = {
+    elementwise.add: operator.add,
+    elementwise.subtract: operator.sub,
+    elementwise.multiply: operator.mul,
+}
+INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
+FLOATS = (torch.float32, torch.float64)
+
+
+@pytest.fixture(params=["numpy", "torch"], autouse=True)
+def half(request, monkeypatch):
+    """Each test runs on both halves of the kernels; the second is what other devices take."""
+    if request.param == "torch":
+        monkeypatch.setattr(elementwise, "_on_host", lambda values: False)
+
+
+def sample(dtype, rows=67, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    if dtype is torch.bool:
+        return torch.rand(rows, generator=generator) < 0.5
+    if dtype.is_floating_point:
+        special = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.5], dtype=dtype)
+        return special[torch.randint(0, len(special), (rows,), generator=generator)]
+    limits = torch.iinfo(dtype)
+    special = torch.tensor([limits.min, limits.max, 0, 1, -1], dtype=dtype)
+    return special[torch.randint(0, len(special), (rows,), generator=generator)]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 67])
+@pytest.mark.parametrize("dtype", [torch.bool, *INTEGERS, *FLOATS])
+@pytest.mark.parametrize("kernel", COMPARISONS, ids=lambda kernel: kernel.__name__)
+def test_comparisons(kernel, dtype, rows):
+    a, b = sample(dtype, rows), sample(dtype, rows, seed=1)
+    expected = [COMPARISONS[kernel](x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    result = kernel(a, b)
+    assert result.dtype is torch.bool
+    assert result.tolist() == expected
+    literal = True if dtype is torch.bool else 1
+    assert kernel(a, literal).tolist() == [COMPARISONS[kernel](x, literal) for x in a.tolist()]
+
+
+@pytest.mark.parametrize("kernel", COMPARISONS, ids=lambda kernel: kernel.__name__)
+def test_comparisons_of_two_widths_and_of_strided_values(kernel):
+    narrow, wide = sample(torch.int8, 66)[::2], sample(torch.int64, 33, seed=1)
+    expected = [COMPARISONS[kernel](x, y) for x, y in zip(narrow.tolist(), wide.tolist(), strict=True)]
+    assert kernel(narrow, wide).tolist() == expected
+    assert kernel(narrow, torch.tensor([1])).tolist() == [COMPARISONS[kernel](x, 1) for x in narrow.tolist()]
+
+
+@pytest.mark.parametrize("other", INTEGERS)
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("kernel", ARITHMETIC, ids=lambda kernel: kernel.__name__)
+def test_arithmetic_in_the_wider_dtype_and_wrapping(kernel, dtype, other):
+    a, b = sample(dtype), sample(other, seed=1)
+    result = kernel(a, b)
+    widest = max(dtype, other, key=lambda d: d.itemsize)
+    assert result.dtype is widest
+    bits = widest.itemsize * 8
+    for x, y, z in zip(a.tolist(), b.tolist(), result.tolist(), strict=True):
+        assert (ARITHMETIC[kernel](x, y) - z) % 2**bits == 0
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("kernel", ARITHMETIC, ids=lambda kernel: kernel.__name__)
+def test_arithmetic_with_a_number_on_either_side(kernel, dtype):
+    values = torch.arange(-5, 6, dtype=dtype)
+    for result, expected in (
+        (kernel(values, 7), [ARITHMETIC[kernel](x, 7) for x in range(-5, 6)]),
+        (kernel(7, values), [ARITHMETIC[kernel](7, x) for x in range(-5, 6)]),
+    ):
+        assert result.dtype is dtype
+        assert result.tolist() == expected
+    assert kernel(values[:0], 7).tolist() == []
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_keep_where(dtype):
+    values, condition = sample(dtype), sample(torch.bool)
+    result = elementwise.keep_where(values, condition)
+    assert result.dtype is dtype
+    assert result.tolist() == [
+        x if c else 0 for x, c in zip(values.tolist(), condition.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 67])
+@pytest.mark.parametrize("dtype", [torch.bool, *INTEGERS, *FLOATS])
+def test_choose(dtype, rows):
+    condition, a, b = sample(torch.bool, rows), sample(dtype, rows), sample(dtype, rows, seed=1)
+    number = True if dtype is torch.bool else 1
+    for value, otherwise in ((a, b), (a, number), (number, b), (number, 0), (a[:1], b) if rows else (a, b)):
+        result = elementwise.choose(condition, value, otherwise, dtype)
+        expected = torch.where(
+            condition, torch.as_tensor(value, dtype=dtype), torch.as_tensor(otherwise, dtype=dtype)
+        )
+        assert result.dtype is dtype
+        assert torch.equal(result.nan_to_num(nan=7.5), expected.nan_to_num(nan=7.5))
+
+
+def test_kernels_can_be_traced_by_torch_compile():
+    def graph(a, b):
+        return elementwise.choose(elementwise.less(a, b), elementwise.add(a, 1), b, torch.int64)
+
+    a, b = sample(torch.int64), sample(torch.int64, seed=1)
+    compiled = torch.compile(graph, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(a, b), graph(a, b))
