@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from tqp.tpch.compare import DuckDBRun, run_duckdb
-from tqp.tpch.data import ensure_data
+from tqp.tpch.data import TABLES, ensure_data, table_path
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
 #: Large enough that every query has an answer, small enough to be generated in a second.
@@ -25,7 +25,7 @@ def tpch_data() -> Path:
 def tpch_answers(tpch_data: Path, tmp_path_factory: pytest.TempPathFactory) -> DuckDBRun:
     """DuckDB's answers to all 22 queries."""
     return run_duckdb(
-        tpch_data,
+        {table: table_path(tpch_data, table) for table in TABLES},
         [load_query(number, TPCH_SCALE_FACTOR) for number in QUERY_NUMBERS],
         tmp_path_factory.mktemp("answers"),
         threads=1,

@@ -17,8 +17,9 @@ from tests.settings import switchable_rules
 from tqp.tpch import data
 from tqp.tpch.compare import DuckDBRun
 from tqp.tpch.errors import UsageError
+from tqp.tpch.measure import Engine
 from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
-from tqp.tpch.report import BenchmarkReport, QueryReport
+from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
 from tqp.tpch.run import Options, run_benchmark
 from tqp.tpch.verify import difference
 
@@ -146,24 +147,18 @@ def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
 
 
 def test_benchmark_report(tpch_data: Path) -> None:
-    options = Options(scale_factor=0.01, queries=[1, 6], threads=1, runs=2, data=tpch_data, compare=True)
+    engine = Engine(threads=1, runs=2, compare=True)
+    options = Options(scale_factor=0.01, queries=[1, 6], data=tpch_data, engine=engine)
     report = run_benchmark(options, Console(quiet=True))
     assert report.all_right and [query.number for query in report.queries] == [1, 6]
     document = json.loads(report.to_json())
     assert document["queries"][0]["rows"] == 4
-    assert document["peak_bytes"] > 0 and document["versions"]["duckdb"]
+    assert document["peak_bytes"] > 0 and document["duckdb_peak_bytes"] > 0 and document["versions"]["duckdb"]
     assert document["total_milliseconds"] > 0 and document["geometric_mean_ratio"] > 0
 
 
 def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
-    report = BenchmarkReport(
-        queries=[
-            QueryReport(1, 4, 2.0, 1.0, 2.0, True),
-            QueryReport(2, 4, 2.0, 1.0, 0.5, False, "row 1 is wrong"),
-            QueryReport(3, duckdb_milliseconds=1.0, is_equal=False, problem="BindError: no"),
-        ],
-        scale_factor=1,
-        data="/data",
+    setting = Setting(
         device="cpu",
         threads=2,
         runs=5,
@@ -171,15 +166,40 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         disabled_rules=["topk"],
         peak_bytes=2**30,
         device_peak_bytes=None,
+        duckdb_peak_bytes=2**31,
         processor="a processor",
         versions={"tqp": "0"},
     )
+    times: dict[str, Any] = {"rows": 4, "first_milliseconds": 2.0, "median_milliseconds": 1.0}
+    wrong: dict[str, Any] = {"is_equal": False, "problem": "row 1 is wrong"}
+    failed: dict[str, Any] = {"is_equal": False, "problem": "BindError: no"}
+    report = BenchmarkReport(
+        title="Benchmark",
+        heading="query",
+        queries=[
+            QueryReport(number=1, label="1", duckdb_milliseconds=2.0, is_equal=True, **times),
+            QueryReport(number=2, label="2", duckdb_milliseconds=0.5, **wrong, **times),
+            QueryReport(number=3, label="3", duckdb_milliseconds=1.0, **failed),
+        ],
+        setting=setting,
+        facts={"scale_factor": 1},
+    )
     assert not report.all_right
     assert report.geometric_mean_ratio == pytest.approx(1.0)
+    assert report.lowest is not None and report.lowest.number == 2
     console = Console(record=True, width=200, quiet=True)
     console.quiet = False
     with console.capture() as capture:
         report.print(console)
     text = capture.get()
-    for part in ("DIFFERS", "FAILED", "row 1 is wrong", "1.00 GiB", "without topk", "batches of 1,000 rows"):
+    for part in (
+        "DIFFERS",
+        "FAILED",
+        "row 1 is wrong",
+        "1.00 GiB",
+        "2.00 GiB",
+        "lowest",
+        "without topk",
+        "batches of 1,000 rows",
+    ):
         assert part in text

@@ -33,8 +33,9 @@ def main() -> int:
     data = check_directory(options.data) if options.data else ensure_data(options.sf, Console())
     queries = [load_query(number, options.sf) for number in QUERY_NUMBERS]
     with tempfile.TemporaryDirectory(prefix="tqp-matrix-") as answers:
+        tables = {table: table_path(data, table) for table in TABLES}
         expected = run_duckdb(
-            data, queries, Path(answers), threads=2, runs=1, with_answers=True, with_times=False
+            tables, queries, Path(answers), threads=2, runs=1, with_answers=True, with_times=False
         )
         return _run(data, queries, expected, options.only or "")
 

@@ -19,9 +19,10 @@ _TAIL = re.compile(r"\nORDER BY\n(?P<keys>.*?)(?:\nLIMIT (?P<limit>\d+))?\s*\Z",
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: its text, its ORDER BY columns (names of its output), and its LIMIT."""
+    """A query: its text, its ORDER BY columns (names of its output), and its LIMIT. `label` stands in reports."""
 
     number: int
+    label: str
     title: str
     text: str
     order_by: tuple[str, ...]
@@ -49,6 +50,7 @@ def load_query(number: int, scale_factor: float = 1) -> Query:
     keys = tail["keys"].split(",") if tail else []
     return Query(
         number=number,
+        label=f"{number}",
         title=title_line.split(": ", 1)[1].split(";")[0],
         text=text,
         order_by=tuple(key.strip().removesuffix(" DESC") for key in keys),

@@ -12,11 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReport:
-    """One query. Times are None where the query failed or was not timed; `is_equal` is None where nothing was checked."""
+    """One query. Times are None where the query failed or was not timed; `is_equal` is None where nothing was checked.
+
+    `rows` are those of the answer, or, in a benchmark of operators, those that the operator works on.
+    """
 
     number: int
+    label: str
     rows: int | None = None
     first_milliseconds: float | None = None
     median_milliseconds: float | None = None
@@ -32,13 +36,10 @@ class QueryReport:
         return self.duckdb_milliseconds / self.median_milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkReport:
-    """A whole run. `peak_bytes` is the peak resident memory of the process that ran tqp, DuckDB not in it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What was measured on, and how. Peaks are of the whole process, Python and PyTorch in it; each engine has its own."""
 
-    queries: list[QueryReport]
-    scale_factor: float
-    data: str
     device: str
     threads: int
     runs: int
@@ -46,8 +47,37 @@ class BenchmarkReport:
     disabled_rules: list[str]
     peak_bytes: int
     device_peak_bytes: int | None
+    duckdb_peak_bytes: int | None
     processor: str
     versions: dict[str, str]
+
+    def __str__(self) -> str:
+        peak = f"peak memory {_gibibytes(self.peak_bytes)} (the process that runs tqp"
+        if self.duckdb_peak_bytes is not None:
+            peak += f"; DuckDB's: {_gibibytes(self.duckdb_peak_bytes)}"
+        peak += ")"
+        if self.device_peak_bytes is not None:
+            peak += f", {_gibibytes(self.device_peak_bytes)} on the device"
+        measured = (
+            f"warm: median of {self.runs} runs after the first; DuckDB likewise, from its in-memory tables"
+        )
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        where = f"{self.processor}, threads: {self.threads}, device: {self.device}"
+        changed = [f"without {rule}" for rule in self.disabled_rules]
+        if self.batch_rows is not None:
+            changed.append(f"batches of {self.batch_rows:,} rows")
+        return "\n".join([measured, peak, where, versions, *changed])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkReport:
+    """A whole run. `heading` says what a query is called here; `facts` are what else the JSON should say."""
+
+    title: str
+    heading: str
+    queries: list[QueryReport]
+    setting: Setting
+    facts: dict[str, Any]
 
     @property
     def all_right(self) -> bool:
@@ -60,6 +90,12 @@ class BenchmarkReport:
         ratios = [query.ratio for query in self.queries if query.ratio is not None]
         return statistics.geometric_mean(ratios) if ratios else None
 
+    @property
+    def lowest(self) -> QueryReport | None:
+        """The query with the lowest ratio to DuckDB, if there are any."""
+        compared = [query for query in self.queries if query.ratio is not None]
+        return min(compared, key=lambda query: query.ratio or 0.0, default=None)
+
     def total(self, column: str) -> float | None:
         """The sum of a column of times in milliseconds, None if any query lacks it."""
         times = [getattr(query, column) for query in self.queries]
@@ -67,50 +103,53 @@ class BenchmarkReport:
 
     def to_json(self) -> str:
         """Everything, with the ratios and totals worked out."""
-        document: dict[str, Any] = dataclasses.asdict(self)
-        for query, entry in zip(self.queries, document["queries"], strict=True):
-            entry["ratio"] = query.ratio
-        document["geometric_mean_ratio"] = self.geometric_mean_ratio
-        document["total_milliseconds"] = self.total("median_milliseconds")
-        document["duckdb_total_milliseconds"] = self.total("duckdb_milliseconds")
-        document["all_right"] = self.all_right
+        lowest = self.lowest
+        document: dict[str, Any] = {
+            "title": self.title,
+            "queries": [{**dataclasses.asdict(query), "ratio": query.ratio} for query in self.queries],
+            **self.facts,
+            **dataclasses.asdict(self.setting),
+            "geometric_mean_ratio": self.geometric_mean_ratio,
+            "lowest_ratio": lowest.ratio if lowest is not None else None,
+            "total_milliseconds": self.total("median_milliseconds"),
+            "duckdb_total_milliseconds": self.total("duckdb_milliseconds"),
+            "all_right": self.all_right,
+        }
         return json.dumps(document, indent=2)
 
     def print(self, console: Console) -> None:
         """The table, and below it the totals and what they were measured on."""
-        compared = any(query.duckdb_milliseconds is not None for query in self.queries)
-        table = Table(title=f"TPC-H, scale factor {self.scale_factor:g}", title_justify="left")
-        headings = ["query", "rows", "first ms", "warm ms"] + ["DuckDB ms", "ratio"] * compared + ["answer"]
+        lowest = self.lowest
+        table = Table(title=self.title, title_justify="left")
+        compared = lowest is not None
+        headings = ["rows", "first ms", "warm ms"] + ["DuckDB ms", "ratio"] * compared + ["answer"]
+        numbered = all(query.label.isdecimal() for query in self.queries)
+        table.add_column(self.heading, justify="right" if numbered else "left", no_wrap=True)
         for heading in headings:
             table.add_column(heading, justify="left" if heading == "answer" else "right", no_wrap=True)
         for query in self.queries:
             times = [_number(query.first_milliseconds), _number(query.median_milliseconds)]
             comparison = [_number(query.duckdb_milliseconds), _number(query.ratio, 2)] * compared
             rows = "" if query.rows is None else f"{query.rows:,}"
-            table.add_row(f"{query.number}", rows, *times, *comparison, _verdict(query))
+            table.add_row(query.label, rows, *times, *comparison, _verdict(query))
         table.add_section()
         totals = [_number(self.total("first_milliseconds")), _number(self.total("median_milliseconds"))]
         comparison = [_number(self.total("duckdb_milliseconds")), _number(self.geometric_mean_ratio, 2)]
         table.add_row("total", "", *totals, *comparison * compared, "geometric mean of ratios" * compared)
+        if lowest is not None:
+            table.add_row(
+                "lowest", "", "", "", "", _number(lowest.ratio, 2), f"{self.heading} {lowest.label}"
+            )
         console.print(table)
         for query in self.queries:
             if query.problem is not None:
-                console.print(f"query {query.number}: {query.problem}", style="red", markup=False)
-        console.print(self._setting(), highlight=False, markup=False)
+                problem = f"{self.heading} {query.label}: {query.problem}"
+                console.print(problem, style="red", markup=False)
+        console.print(str(self.setting), highlight=False, markup=False)
 
-    def _setting(self) -> str:
-        peak = f"peak memory {self.peak_bytes / 2**30:.2f} GiB (the process that runs tqp; DuckDB ran in another)"
-        if self.device_peak_bytes is not None:
-            peak += f", {self.device_peak_bytes / 2**30:.2f} GiB on the device"
-        measured = (
-            f"warm: median of {self.runs} runs after the first; DuckDB likewise, from its in-memory tables"
-        )
-        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        where = f"{self.processor}, threads: {self.threads}, device: {self.device}"
-        changed = [f"without {rule}" for rule in self.disabled_rules]
-        if self.batch_rows is not None:
-            changed.append(f"batches of {self.batch_rows:,} rows")
-        return "\n".join([measured, peak, where, versions, *changed])
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:.2f} GiB"
 
 
 def _number(value: float | None, digits: int = 1) -> str:

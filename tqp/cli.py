@@ -1,4 +1,4 @@
-"""The `tqp` command: `tqp sql`, `tqp explain` and `tqp tpch`.
+"""The `tqp` command: `tqp sql`, `tqp explain`, `tqp tpch` and `tqp bench`.
 
 Results go to standard output, everything else to standard error. Exit status: 0; 1 for a query that fails or a
 benchmark answer that differs; 2 for a command that makes no sense.
@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 import tqp
 from tqp.export import FORMATS, write_table
+
+if TYPE_CHECKING:
+    from tqp.tpch.measure import Engine
+    from tqp.tpch.report import BenchmarkReport
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,8 +59,27 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_run_explain)
 
     benchmark = commands.add_parser("tpch", help="run the TPC-H queries and check their answers")
+    benchmark.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
+    benchmark.add_argument("--queries", metavar="LIST", help="for example 1,6,10-12 (default: all)")
+    benchmark.add_argument(
+        "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
+    )
     _add_benchmark_arguments(benchmark)
-    benchmark.set_defaults(run=_run_benchmark)
+    benchmark.set_defaults(run=_run_tpch)
+
+    bench = commands.add_parser("bench", help="measure operators one by one")
+    suites = bench.add_subparsers(title="benchmarks", required=True, metavar="benchmark")
+    operators = suites.add_parser("operators", help="joins, group-bys, sorts, patterns, expressions")
+    operators.add_argument(
+        "--rows",
+        type=_positive,
+        default=5_000_000,
+        metavar="N",
+        help="of the largest tables (default: 5000000)",
+    )
+    operators.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
+    _add_benchmark_arguments(operators)
+    operators.set_defaults(run=_run_operators)
     return parser
 
 
@@ -88,13 +112,8 @@ def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
-    parser.add_argument("--queries", metavar="LIST", help="for example 1,6,10-12 (default: all)")
     parser.add_argument(
         "--runs", type=_positive, default=5, metavar="N", help="warm runs (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
     )
     parser.add_argument(
         "--compare", choices=["duckdb"], help="time DuckDB too, on the same number of threads"
@@ -116,38 +135,56 @@ def _run_explain(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_benchmark(options: argparse.Namespace) -> int:
+def _run_tpch(options: argparse.Namespace) -> int:
     # The other commands do without the benchmark and what it needs.
-    from tqp.tpch.errors import UsageError
     from tqp.tpch.query import parse_numbers
     from tqp.tpch.run import Options, run_benchmark
 
-    progress = Console(stderr=True)
+    def run(console: Console) -> BenchmarkReport:
+        numbers = parse_numbers(options.queries)
+        return run_benchmark(Options(options.sf, numbers, options.data, _engine(options)), console)
+
+    return _report("tqp tpch", run, options.json)
+
+
+def _run_operators(options: argparse.Namespace) -> int:
+    from tqp.bench.run import Options, run_operators
+
+    def run(console: Console) -> BenchmarkReport:
+        return run_operators(Options(options.rows, options.only, _engine(options)), console)
+
+    return _report("tqp bench operators", run, options.json)
+
+
+def _engine(options: argparse.Namespace) -> Engine:
+    from tqp.tpch.measure import Engine
+
+    return Engine(
+        device=options.device,
+        threads=options.threads,
+        runs=options.runs,
+        compare=options.compare is not None,
+        verify=not options.no_verify,
+        batch_rows=options.batch_rows,
+        disabled_rules=options.disable_rule,
+    )
+
+
+def _report(command: str, run: Callable[[Console], BenchmarkReport], json_file: Path | None) -> int:
+    """Runs a benchmark and prints what it measured."""
+    from tqp.tpch.errors import UsageError
+
     try:
-        if options.json is not None and not options.json.absolute().parent.is_dir():
-            raise UsageError(f"--json: {options.json.absolute().parent} is not a folder")
-        report = run_benchmark(
-            Options(
-                scale_factor=options.sf,
-                queries=parse_numbers(options.queries),
-                device=options.device,
-                threads=options.threads,
-                runs=options.runs,
-                data=options.data,
-                compare=options.compare is not None,
-                verify=not options.no_verify,
-                batch_rows=options.batch_rows,
-                disabled_rules=options.disable_rule,
-            ),
-            progress,
-        )
+        if json_file is not None and not json_file.absolute().parent.is_dir():
+            raise UsageError(f"--json: {json_file.absolute().parent} is not a folder")
+        report = run(Console(stderr=True))
     except UsageError as error:
-        print(f"tqp tpch: {error}", file=sys.stderr)
+        print(f"{command}: {error}", file=sys.stderr)
         return 2
     # Where output goes to a file, there is no terminal to fit: lines keep their length.
     report.print(Console() if sys.stdout.isatty() else Console(width=200))
-    if options.json is not None:
-        options.json.write_text(report.to_json() + "\n", encoding="utf-8")
+    if json_file is not None:
+        json_file.write_text(report.to_json() + "\n", encoding="utf-8")
     return 0 if report.all_right else 1
 
 

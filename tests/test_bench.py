@@ -1,0 +1,57 @@
+"""The operator benchmark: every case runs and agrees with DuckDB, and its data is what the names of the cases say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from rich.console import Console
+
+from tqp.bench import operator_data
+from tqp.bench.operator_cases import SUITES
+from tqp.bench.run import Options, run_operators
+from tqp.cli import main
+from tqp.tpch.measure import Engine
+
+
+def test_all_cases() -> None:
+    report = run_operators(Options(rows=3000, engine=Engine(threads=2, runs=1)), Console(quiet=True))
+    assert [(query.label, query.problem) for query in report.queries if not query.is_equal] == []
+    cases = [case for _, suite in SUITES for case in suite]
+    assert [query.label for query in report.queries] == [case.name for case in cases]
+    assert len({case.name for case in cases}) == len(cases)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = tmp_path / "report.json"
+    arguments = ["bench", "operators", "--rows", "1000", "--runs", "1", "--threads", "1"]
+    assert main([*arguments, "--only", "LIKE:", "--compare", "duckdb", "--json", str(document)]) == 0
+    output = capsys.readouterr().out
+    assert "like: infix" in output and "lowest" in output
+    report = json.loads(document.read_text())
+    assert report["rows"] == 1000 and {query["rows"] for query in report["queries"]} == {500}
+    assert report["geometric_mean_ratio"] >= report["lowest_ratio"] > 0
+    assert main([*arguments, "--only", "nonsense"]) == 2
+    assert "nonsense" in capsys.readouterr().err
+
+
+def test_keys_have_the_partners_they_should_have() -> None:
+    tables = operator_data.join_tables(10_000)
+    facts, dims = tables["facts"], tables["dims"]
+    for key in ("id", "code", "name"):
+        assert len(dims[key].unique()) == 2000
+        assert pc.all(pc.is_in(facts[key], dims[key].combine_chunks())).as_py()
+        share = pc.mean(pc.is_in(facts[f"some_{key}"], dims[key].combine_chunks())).as_py()
+        assert share == pytest.approx(0.7, abs=0.03)
+    assert len(tables["twins"]["serial"].unique()) == len(facts["serial"].unique()) == 10_000
+    counts = np.sort(np.unique(facts["skewed_id"].to_numpy(), return_counts=True)[1])[::-1]
+    assert counts[0] > 5 * counts[10] and counts.min() >= 1
+
+
+def test_data_is_the_same_every_time() -> None:
+    for make_tables, _ in SUITES:
+        assert make_tables(100) == make_tables(100)
+        assert make_tables(1)

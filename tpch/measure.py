@@ -1,0 +1,206 @@
+"""Measures queries: DuckDB's answers and times first, in a process of its own, then tqp's runs, then the comparison.
+
+Knows nothing of TPC-H: other benchmarks bring tables and queries of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+import tqp
+from tqp.tpch.compare import DuckDBRun, run_duckdb
+from tqp.tpch.duckdb_process import peak_memory
+from tqp.tpch.errors import UsageError
+from tqp.tpch.query import Query
+from tqp.tpch.report import QueryReport, Setting
+from tqp.tpch.verify import difference
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How queries are run, as on the command line. `threads=None` is every core this process may use."""
+
+    device: str = "cpu"
+    threads: int | None = None
+    runs: int = 5
+    compare: bool = False
+    verify: bool = True
+    batch_rows: int | None = None
+    disabled_rules: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises `UsageError` for a number out of range."""
+        for option, value in (
+            ("runs", self.runs),
+            ("threads", self.threads),
+            ("batch-rows", self.batch_rows),
+        ):
+            if value is not None and value < 1:
+                raise UsageError(f"--{option} must be at least 1, not {value}")
+
+    @property
+    def num_threads(self) -> int:
+        """Worker threads, of either engine."""
+        if self.threads is not None:
+            return self.threads
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def connect(self) -> tqp.Connection:
+        """A connection of this kind. Raises `UsageError` if there is no such device or rule."""
+        try:
+            return tqp.connect(
+                device=self.device,
+                threads=self.num_threads,
+                batch_rows=self.batch_rows,
+                disabled_rules=tuple(self.disabled_rules),
+            )
+        except tqp.Error as error:
+            raise UsageError(str(error)) from error
+
+
+@dataclass(slots=True)
+class _Runs:
+    """One query's runs through tqp."""
+
+    milliseconds: list[float] = field(default_factory=list)
+    answer: pa.Table | None = None
+    error: str | None = None
+
+
+def measure(
+    engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
+) -> tuple[list[QueryReport], Setting]:
+    """Runs `queries` over `tables` (Parquet or Arrow IPC files by name); progress goes to `console`.
+
+    Raises `UsageError` where they cannot be run as asked. A query that fails, or answers wrongly, is part of its report.
+    """
+    engine.check()
+    with tempfile.TemporaryDirectory(prefix="tqp-answers-") as answers:
+        duckdb_run = None
+        if engine.verify or engine.compare:
+            with console.status("Running DuckDB"):
+                duckdb_run = run_duckdb(
+                    tables,
+                    queries,
+                    Path(answers),
+                    threads=engine.num_threads,
+                    runs=engine.runs,
+                    with_answers=engine.verify,
+                    with_times=engine.compare,
+                )
+        runs = _run_tqp(engine, tables, queries, console)
+        # Read before the answers are compared: comparing needs memory too, which is not tqp's.
+        setting = _setting(engine, duckdb_run, peak_memory())
+        reports = [_report(query, runs[query.number], duckdb_run, engine.verify) for query in queries]
+    return reports, setting
+
+
+def _run_tqp(
+    engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
+) -> dict[int, _Runs]:
+    runs = {}
+    # Drawn between queries only: a display that refreshes by itself would take part in what is measured.
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        engine.connect() as connection,
+        Progress(*columns, console=console, auto_refresh=False, transient=True) as progress,
+    ):
+        for name, path in tables.items():
+            connection.register(name, str(path))
+        task = progress.add_task("Running tqp", total=len(queries))
+        for query in queries:
+            progress.update(task, description=f"Running {query.label}", refresh=True)
+            runs[query.number] = _run(connection, query.text, engine.runs)
+            progress.advance(task)
+    return runs
+
+
+def _run(connection: tqp.Connection, text: str, warm_runs: int) -> _Runs:
+    """The first run, which plans the query and reads the columns it is first to touch, and the warm ones."""
+    runs = _Runs()
+    for _ in range(warm_runs + 1):
+        start = time.perf_counter()
+        try:
+            runs.answer = connection.sql(text).to_arrow()
+        except tqp.Error as error:
+            runs.error = f"{type(error).__name__}: {error}"
+            break
+        runs.milliseconds.append((time.perf_counter() - start) * 1000)
+    return runs
+
+
+def _report(query: Query, runs: _Runs, duckdb_run: DuckDBRun | None, verify: bool) -> QueryReport:
+    duckdb_milliseconds = duckdb_run.milliseconds.get(query.number) if duckdb_run else None
+    if runs.error is not None or runs.answer is None:
+        return QueryReport(
+            number=query.number,
+            label=query.label,
+            duckdb_milliseconds=duckdb_milliseconds,
+            is_equal=False,
+            problem=runs.error,
+        )
+    problem, is_equal = None, None
+    if verify and duckdb_run is not None:
+        problem = difference(runs.answer, duckdb_run.answer(query.number), query.order_by, query.limit)
+        is_equal = problem is None
+    return QueryReport(
+        number=query.number,
+        label=query.label,
+        rows=runs.answer.num_rows,
+        first_milliseconds=runs.milliseconds[0],
+        median_milliseconds=statistics.median(runs.milliseconds[1:]),
+        duckdb_milliseconds=duckdb_milliseconds,
+        is_equal=is_equal,
+        problem=problem,
+    )
+
+
+def _setting(engine: Engine, duckdb_run: DuckDBRun | None, peak_bytes: int) -> Setting:
+    versions = {"tqp": tqp.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    if duckdb_run is not None:
+        versions["duckdb"] = duckdb_run.version
+    return Setting(
+        device=engine.device,
+        threads=engine.num_threads,
+        runs=engine.runs,
+        batch_rows=engine.batch_rows,
+        disabled_rules=list(engine.disabled_rules),
+        peak_bytes=peak_bytes,
+        device_peak_bytes=_device_peak_memory(engine.device),
+        duckdb_peak_bytes=duckdb_run.peak_bytes if duckdb_run is not None and engine.compare else None,
+        processor=_processor(engine.device),
+        versions=versions,
+    )
+
+
+def _device_peak_memory(device: str) -> int | None:
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated(device))
+    return None
+
+
+def _processor(device: str) -> str:
+    name = platform.processor() or platform.machine()
+    description = Path("/proc/cpuinfo")
+    if description.exists():
+        models = (
+            line.split(":", 1)[1].strip()
+            for line in description.read_text().splitlines()
+            if line.startswith("model name")
+        )
+        name = next(models, name)
+    if device.startswith("cuda") and torch.cuda.is_available():
+        name += f" + {torch.cuda.get_device_name(device)}"
+    return name

@@ -1,0 +1,217 @@
+"""The cases of `tqp bench operators`: one query for one thing that an operator must do well.
+
+Where an answer would be large it is reduced by an aggregate, so that operators are measured and not the way out; sorts
+keep their rows, which are what they are for. Their last key has no ties, so that the answer is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tqp.bench import operator_data as data
+from tqp.tpch.query import Query
+
+#: Makes tables by name, for a number of rows.
+MakeTables = Callable[[int], Mapping[str, pa.Table]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A query over the tables of one data set; `table` is the one whose rows the operator works on."""
+
+    name: str
+    table: str
+    text: str
+    order_by: tuple[str, ...] = ()
+    limit: int | None = None
+
+    def query(self, number: int) -> Query:
+        """The case as what measuring takes."""
+        return Query(number, self.name, self.name, self.text, self.order_by, self.limit)
+
+
+def _joins() -> Iterator[Case]:
+    total = "SELECT count(*) AS n, sum(facts.value + other.weight) AS total FROM facts"
+    outer = "SELECT count(*) AS n, count(other.weight) AS matched, sum(facts.value + coalesce(other.weight, 7)) AS total FROM facts"
+    probe = "SELECT count(*) AS n, sum(value) AS total FROM facts WHERE"
+    keys = {
+        "dense key": ("facts.id = other.id", "facts.some_id = other.id"),
+        "sparse key": ("facts.code = other.code", "facts.some_code = other.code"),
+        "two keys": (
+            "facts.first = other.first AND facts.second = other.second",
+            "facts.some_first = other.first AND facts.some_second = other.second",
+        ),
+        "string key": ("facts.name = other.name", "facts.some_name = other.name"),
+    }
+    for name, (all_match, some_match) in keys.items():
+        exists = f"EXISTS (SELECT * FROM dims AS other WHERE {some_match})"
+        yield _join(f"{name}, inner", f"{total} JOIN dims AS other ON {all_match}")
+        yield _join(f"{name}, left, 30% misses", f"{outer} LEFT JOIN dims AS other ON {some_match}")
+        yield _join(f"{name}, semi, 30% misses", f"{probe} {exists}")
+        yield _join(f"{name}, anti, 30% misses", f"{probe} NOT {exists}")
+    yield _join("dense key, 30% misses", f"{total} JOIN dims AS other ON facts.some_id = other.id")
+    yield _join("sparse key, 30% misses", f"{total} JOIN dims AS other ON facts.some_code = other.code")
+    yield _join("dense key, 1:1", f"{total} JOIN twins AS other ON facts.serial = other.serial")
+    yield _join("dense key, skewed", f"{total} JOIN dims AS other ON facts.skewed_id = other.id")
+    yield _join("dense key, 1:n", f"{total} JOIN details AS other ON facts.id = other.id")
+    yield _join("sparse key, 1:n", f"{total} JOIN details AS other ON facts.code = other.code")
+
+
+def _join(name: str, text: str) -> Case:
+    return Case(f"join: {name}", "facts", text)
+
+
+def _groups() -> Iterator[Case]:
+    aggregates = "count(*) AS n, sum(amount) AS s, avg(amount) AS m, min(amount) AS a, max(amount) AS z"
+    reduced = "count(*) AS n, sum(n) AS rows, sum(s) AS s, sum(m) AS m, sum(a) AS a, sum(z) AS z"
+    keys = {
+        "6 groups": "k6",
+        "1 thousand": "k1000",
+        "100 thousand": "k100000",
+        "100 thousand, sparse key": "sparse100000",
+        "2.5 million": "k2500000",
+        "three keys, 1 thousand": "u, v, w",
+        "three keys, 100 thousand": "u, v, k1000",
+        "strings, 6 groups": "s6",
+        "strings, 1 thousand": "s1000",
+        "strings, 100 thousand": "s100000",
+        "strings, 2.5 million": "s2500000",
+    }
+    for name, key in keys.items():
+        text = f"SELECT {reduced} FROM (SELECT {key}, {aggregates} FROM events GROUP BY {key})"
+        yield Case(f"group by: {name}", "events", text)
+    floats = (
+        "SELECT k1000, sum(weight) AS s, avg(weight) AS m, min(weight) AS a, max(weight) AS z FROM events"
+    )
+    yield Case(
+        "group by: 1 thousand, doubles", "events", f"{floats} GROUP BY k1000 ORDER BY k1000", ("k1000",)
+    )
+    for name, key in {"6 groups": "k6", "1 thousand": "k1000", "100 thousand": "k100000"}.items():
+        inner = f"SELECT {key}, count(DISTINCT item) AS d FROM events GROUP BY {key}"
+        yield Case(f"count distinct: {name}", "events", f"SELECT count(*) AS n, sum(d) AS d FROM ({inner})")
+    yield Case(
+        "count distinct: no groups",
+        "events",
+        "SELECT count(DISTINCT k2500000) AS a, count(DISTINCT s1000) AS b FROM events",
+    )
+    distinct = {
+        "1 thousand": "k1000",
+        "2.5 million": "k2500000",
+        "strings, 100 thousand": "s100000",
+        "three columns": "u, v, k1000",
+    }
+    for name, key in distinct.items():
+        text = f"SELECT count(*) AS n FROM (SELECT DISTINCT {key} FROM events)"
+        yield Case(f"distinct: {name}", "events", text)
+
+
+def _sorts() -> Iterator[Case]:
+    keys = {"integers": "i", "doubles": "x", "strings": "s", "three mixed keys": "a DESC, c, i"}
+    for name, key in keys.items():
+        columns = key.replace(" DESC", "")
+        names = tuple(columns.split(", "))
+        text = f"SELECT {columns}, serial FROM records ORDER BY {key}"
+        yield Case(f"sort: {name}", "records", text, names)
+        yield Case(f"top 100: {name}", "records", f"{text}\nLIMIT 100", names, 100)
+
+
+def _likes() -> Iterator[Case]:
+    first, second = data.WORDS[7], data.WORDS[42]
+    patterns = {
+        "prefix": f"LIKE '{first}%'",
+        "suffix": f"LIKE '%{first}'",
+        "infix": f"LIKE '%{first}%'",
+        "two words": f"LIKE '%{first}%{second}%'",
+        "not two words": f"NOT LIKE '%{first}%{second}%'",
+    }
+    for name, pattern in patterns.items():
+        text = f"SELECT count(*) AS n, sum(serial) AS total FROM texts WHERE text {pattern}"
+        yield Case(f"like: {name}", "texts", text)
+
+
+def _scalars() -> Iterator[Case]:
+    filters = {
+        "0.1%": "n < 1000",
+        "10%": "n < 100000",
+        "90%": "n < 900000",
+        "10% of doubles": "x < 0.1",
+        "three conditions": "n < 500000 AND x < 0.5 AND day < DATE '2019-01-01'",
+    }
+    for name, condition in filters.items():
+        text = f"SELECT count(*) AS n, sum(price) AS p, sum(quantity) AS q, max(y) AS y FROM measures WHERE {condition}"
+        yield Case(f"filter: {name}", "measures", text)
+    yield Case(
+        "arithmetic: decimals",
+        "measures",
+        """SELECT sum(price * (1 - discount)) AS a, sum(price * (1 - discount) * (1 + tax)) AS b,
+ sum(price * quantity) AS c, sum((price + cost) * quantity) AS d, max(price - cost) AS e, min(price * discount) AS f
+FROM measures""",
+    )
+    yield Case(
+        "arithmetic: doubles",
+        "measures",
+        """SELECT sum(x * y) AS a, sum(x * x + y * y) AS b, sum(x / (1 + y)) AS c, sum(sqrt(x)) AS d,
+ max(abs(x - y)) AS e, min((x + 1) * (y + 2) * 3) AS f, sum(exp(-x)) AS g
+FROM measures""",
+    )
+    yield Case(
+        "arithmetic: integers",
+        "measures",
+        """SELECT sum(n * quantity) AS a, sum(n % 97) AS b, max(n + quantity * 3) AS c, min(n - quantity) AS d,
+ sum(n // 10) AS e
+FROM measures""",
+    )
+    chain = "CASE WHEN n < 50000 THEN {} WHEN n < 200000 THEN {} WHEN n < 450000 THEN {} WHEN quantity < 25 THEN {} ELSE {} END"
+    yield Case(
+        "case: integers",
+        "measures",
+        "SELECT sum({}) AS a FROM measures".format(chain.format(1, "quantity", "quantity * 2", "n", 0)),
+    )
+    yield Case(
+        "case: doubles",
+        "measures",
+        "SELECT sum({}) AS a FROM measures".format(
+            chain.format("x", "y", "x + y", "x * 0.5::DOUBLE", "1 + y")
+        ),
+    )
+    labels = chain.format("'lowest'", "'low'", "'middle'", "'high'", "'highest'")
+    yield Case(
+        "case: strings as groups",
+        "measures",
+        f"SELECT {labels} AS band, count(*) AS n FROM measures GROUP BY band ORDER BY band",
+        ("band",),
+    )
+    groups = {
+        "year": "year(day)",
+        "month and weekday": "month(day) * 10 + dayofweek(day)",
+        "date_trunc month": "date_trunc('month', day)",
+        "hour of timestamps": "hour(instant)",
+        "date_trunc day of timestamps": "date_trunc('day', instant)",
+    }
+    for name, key in groups.items():
+        text = f"SELECT {key} AS part, count(*) AS n FROM measures GROUP BY part ORDER BY part"
+        yield Case(f"dates: {name}", "measures", text, ("part",))
+    yield Case(
+        "dates: differences",
+        "measures",
+        "SELECT sum(date_diff('day', day, DATE '2024-06-30')) AS d, sum(date_diff('month', day, DATE '2024-06-30')) AS m"
+        " FROM measures",
+    )
+    yield Case(
+        "dates: adding intervals",
+        "measures",
+        "SELECT count(*) AS n FROM measures WHERE day + INTERVAL 1 MONTH < instant",
+    )
+
+
+#: The data sets with the cases that run on each.
+SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
+    (data.join_tables, tuple(_joins())),
+    (data.group_tables, tuple(_groups())),
+    (data.sort_tables, tuple(_sorts())),
+    (data.text_tables, tuple(_likes())),
+    (data.scalar_tables, tuple(_scalars())),
+)

@@ -1,0 +1,74 @@
+"""Runs the operator benchmark: makes each data set, and measures the chosen cases on it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+
+from tqp.bench.operator_cases import SUITES
+from tqp.tpch.errors import UsageError
+from tqp.tpch.measure import Engine, measure
+from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What to run, as on the command line. `only`: cases whose name contains this text; `rows`: of the largest tables."""
+
+    rows: int = 5_000_000
+    only: str = ""
+    engine: Engine = field(default_factory=Engine)
+
+
+def run_operators(options: Options, console: Console) -> BenchmarkReport:
+    """Runs the benchmark and returns what was measured; progress goes to `console`.
+
+    Raises `UsageError` where it cannot be run as asked. A case that fails, or answers wrongly, is part of the report.
+    """
+    options.engine.check()
+    reports: list[QueryReport] = []
+    settings: list[Setting] = []
+    number = 0
+    for make_tables, cases in SUITES:
+        numbered = list(enumerate(cases, number + 1))
+        number += len(cases)
+        chosen = {n: case for n, case in numbered if options.only.lower() in case.name.lower()}
+        if not chosen:
+            continue
+        with tempfile.TemporaryDirectory(prefix="tqp-operators-") as directory:
+            with console.status("Making tables"):
+                tables = make_tables(options.rows)
+                rows = {name: table.num_rows for name, table in tables.items()}
+                files = {
+                    name: _write(table, Path(directory) / f"{name}.arrow") for name, table in tables.items()
+                }
+                del tables
+            queries = [case.query(n) for n, case in chosen.items()]
+            measured, setting = measure(options.engine, files, queries, console)
+            settings.append(setting)
+            # A case that failed keeps no rows: that is how reports tell it from one with a wrong answer.
+            reports.extend(
+                replace(report, rows=report.rows and rows[chosen[report.number].table]) for report in measured
+            )
+    if not reports:
+        raise UsageError(f'--only: no case has "{options.only}" in its name')
+    duckdb_peaks = [
+        setting.duckdb_peak_bytes for setting in settings if setting.duckdb_peak_bytes is not None
+    ]
+    return BenchmarkReport(
+        title=f"Operators, {options.rows:,} rows",
+        heading="case",
+        queries=reports,
+        setting=replace(settings[-1], duckdb_peak_bytes=max(duckdb_peaks, default=None)),
+        facts={"rows": options.rows},
+    )
+
+
+def _write(table: pa.Table, path: Path) -> Path:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    return path
