@@ -43,7 +43,7 @@ UPDATE = os.environ.get("TQP_UPDATE_DOCS") == "1"
 QUERY = """\
 SELECT o_orderkey, o_orderdate, sum(l_extendedprice * (1 - l_discount)) AS revenue
 FROM customer, orders, lineitem
-WHERE c_mktsegment LIKE 'BUILD%'
+WHERE c_mktsegment LIKE '%BUILD%'
   AND c_custkey = o_custkey
   AND l_orderkey = o_orderkey
   AND o_orderdate < DATE '1995-03-15'

@@ -64,7 +64,7 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
                 if not all(column_ids(argument) for argument in node.arguments):
                     return None
             case InList():
-                costly = costly or len(node.values) > 2
+                pass
             case Call() | Cast():
                 kernel = _kernel(node)
                 if kernel is not None:

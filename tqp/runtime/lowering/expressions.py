@@ -14,6 +14,7 @@ from tqp.operators import batches, scalar_kernels, string_compare, string_layout
 from tqp.operators.casts import resolve_cast
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
 from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
@@ -25,9 +26,6 @@ from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ProgramBuilder
-
-#: IN lists of integers up to this long are a chain of comparisons.
-_SHORT_LIST = 3
 
 
 class ExpressionLowering:
@@ -46,6 +44,9 @@ class ExpressionLowering:
                 return _literal_value(value, data_type)
             case ColumnRef(id):
                 return self.stream.column(id)
+        by_codes = lower_code_ranges(self, expression)
+        if by_codes is not None:
+            return by_codes
         domain = domain_of(expression, self.stream)
         if domain is not None:
             return lower_over_domain(self, expression, domain)
@@ -280,7 +281,11 @@ class ExpressionLowering:
             )
             return Value(layout, node, self.combine_validity(value))
         is_number = value.layout.form is Form.NUMBER and not value.is_constant
-        if is_number and value.layout.data_type.is_integer_like and len(literals) > _SHORT_LIST:
+        if is_number and value.layout.data_type.is_integer_like:
+            integers = [literal for literal in literals if isinstance(literal, int)]
+            listed = lower_integer_list(self, value, integers)
+            if listed is not None:
+                return Value(layout, listed, value.validity)
             wanted = self.stream.object(self.program.integer_list(tuple(literals), value.layout.dtype))
             return Value(layout, build.call(torch.isin, value.node, wanted), value.validity)
         result: Node | None = None

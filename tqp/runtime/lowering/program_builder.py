@@ -18,6 +18,7 @@ from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
@@ -58,6 +59,7 @@ class ProgramBuilder:
         self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
+        self._dictionaries: dict[str, DictionaryEntries] = {}
         self._slots: dict[str, int] = {}
         self._next_hidden = 0
         self.operator: int | None = None  # id of the physical node being lowered
@@ -112,6 +114,18 @@ class ProgramBuilder:
             form = Form.WIDE if column.data_type.is_integer_like else Form.MATRIX
         return Layout(column.data_type, form, column.values.dtype, nullable, value_range)
 
+    def dictionary(self, pool: Pool) -> DictionaryEntries | None:
+        """The entries of a table column's dictionary; None of one that the program makes itself."""
+        place = self.pools.get(pool.slot)
+        if place is None or not pool.is_dictionary:
+            return None
+        entries = self._dictionaries.get(pool.slot)
+        if entries is None:
+            stored = self.tables[place[0]].source.column(place[1]).pool
+            assert stored is not None
+            entries = self._dictionaries[pool.slot] = DictionaryEntries(stored)
+        return entries
+
     # constants
 
     def constant(self, value: StorageValue, layout: Layout) -> str:
@@ -132,6 +146,18 @@ class ProgramBuilder:
         if slot is None:
             slot = self._constant_slots[key] = self.slot("in_list")
             self.constants[slot] = torch.tensor(kept, dtype=dtype, device=self.device)
+        return slot
+
+    def membership_table(self, ranges: Ranges, low: int, high: int) -> str:
+        """The slot of a bool tensor [high - low]: which of the integers from `low` on are in the ranges."""
+        key = (ranges, low, high)
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot("members")
+            table = torch.zeros(high - low, dtype=torch.bool)
+            for first, after in ranges:
+                table[first - low : after - low] = True
+            self.constants[slot] = table.to(self.device)
         return slot
 
     # domain tables
