@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
+from tqp.operators import elementwise
 from tqp.operators.rows import row_indices
 from tqp.operators.string_hash import hash64
-from tqp.operators.string_layout import from_list, take
+from tqp.operators.string_layout import from_list, take, to_list
 from tqp.operators.string_rank import rank
-from tqp.operators.string_words import WORD, order_key, step_width, words
+from tqp.operators.string_words import WORD, order_key, stands_at, step_width, word_of, words
 
 __all__ = [
     "equal",
@@ -27,19 +28,27 @@ __all__ = [
 ]
 
 #: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
-_SHORT_LIST = 8
+_SHORT_LIST = 16
+
+
+def equals_word(strings: Strings, word: bytes) -> Tensor:
+    """Whether each row is `word`: bool [n]."""
+    return stands_at(strings, strings.starts, word, elementwise.equal(strings.lengths, len(word)))
 
 
 def equal(left: Strings, right: Strings) -> Tensor:
     """left = right: bool [n]. Either side may be one row."""
+    if right.num_rows == 1:
+        return equals_word(left, to_list(right)[0])
+    if left.num_rows == 1:
+        return equals_word(right, to_list(left)[0])
     result = left.lengths == right.lengths
     rows = row_indices(result)
-    left, right = _rows_of(left, rows), _rows_of(right, rows)
-    shortest = left if left.num_rows == 1 else right
+    left, right = take(left, rows), take(right, rows)
     result = torch.zeros_like(result)
     offset = 0
     while rows.shape[0]:
-        remaining = int(shortest.lengths.max()) - offset
+        remaining = int(left.lengths.max()) - offset
         if remaining <= 0:
             break
         count = min(step_width(offset), -(-remaining // WORD))
@@ -48,8 +57,7 @@ def equal(left: Strings, right: Strings) -> Tensor:
         offset += WORD * count
         if kept.shape[0] < rows.shape[0]:
             rows = torch.index_select(rows, 0, kept)
-            left, right = _rows_of(left, kept), _rows_of(right, kept)
-            shortest = left if left.num_rows == 1 else right
+            left, right = take(left, kept), take(right, kept)
     return result.index_fill_(0, rows, True)
 
 
@@ -119,19 +127,31 @@ def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
     result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     if not distinct:
         return result
+    if len(distinct) <= _SHORT_LIST:
+        return _in_short_list(strings, distinct)
     candidates = from_list(distinct, strings.starts.device)
     hashes, order = hash64(candidates).sort()
-    if len(distinct) <= _SHORT_LIST or bool((hashes[1:] == hashes[:-1]).any()):
-        for position in range(len(distinct)):
-            single = Strings(
-                candidates.starts[position : position + 1],
-                candidates.lengths[position : position + 1],
-                candidates.data,
-            )
-            result |= equal(strings, single)
-        return result
+    if bool((hashes[1:] == hashes[:-1]).any()):
+        return _in_short_list(strings, distinct)
     probe = hash64(strings)
     nearest = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
     rows = row_indices(torch.index_select(hashes, 0, nearest) == probe)
     matched = torch.index_select(order, 0, torch.index_select(nearest, 0, rows))
     return result.index_copy_(0, rows, equal(take(strings, rows), take(candidates, matched)))
+
+
+def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
+    """Whether each row is one of `values`: one read of the rows for all values of up to eight bytes."""
+    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
+    short = [value for value in values if len(value) <= WORD]
+    key = words(strings, 0) if short else None
+    for length in {len(value) for value in short}:
+        found = torch.zeros_like(result)
+        for value in short:
+            if key is not None and len(value) == length:
+                found |= elementwise.equal(key, word_of(value))
+        result |= found.logical_and_(elementwise.equal(strings.lengths, length))
+    for value in values:
+        if len(value) > WORD:
+            result |= equals_word(strings, value)
+    return result

@@ -14,7 +14,7 @@ from torch import Tensor
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.rows import row_indices
-from tqp.operators.string_compare import equal
+from tqp.operators.string_compare import equals_word
 from tqp.operators.string_layout import from_list, take, to_arrow, to_list
 from tqp.operators.string_search import (
     contains_word,
@@ -93,7 +93,7 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
     if pattern.expression is not None:
         return match_expression(strings, pattern.expression)
     if len(pattern.words) == 1:
-        return equal(strings, from_list(pattern.words, strings.starts.device))
+        return equals_word(strings, pattern.words[0])
     prefix, *inner, suffix = pattern.words
     if not inner and not suffix:
         return starts_with_word(strings, prefix)

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tqp.data.strings import Strings
+from tqp.operators import string_scan
 
 WORD = 8
 
@@ -49,6 +50,24 @@ def _wide_words(strings: Strings, offset: int, count: int) -> Tensor:
     if gathered is None:
         return torch.zeros((strings.num_rows, count), dtype=torch.int64, device=column.device)
     return (gathered.view(position.shape) * present).view(torch.int64)
+
+
+def stands_at(strings: Strings, places: Tensor, word: bytes, fits: Tensor) -> Tensor:
+    """Whether `word` stands at the row's place (int64 [n], an offset into the bytes), for rows that it `fits`: bool [n]."""
+    if not word or strings.num_rows == 0 or strings.data.shape[0] == 0:
+        return fits
+    if places.device.type == "cpu":
+        found = string_scan.stands_at(strings.data.numpy(), word, places.numpy(), fits.numpy())
+        return torch.from_numpy(found)
+    slices = Strings(places * fits, (fits * len(word)).to(torch.int32), strings.data)
+    for offset in range(0, len(word), WORD):
+        fits = fits & (words(slices, offset) == word_of(word[offset : offset + WORD]))
+    return fits
+
+
+def word_of(piece: bytes) -> int:
+    """Up to eight bytes as `words` has them."""
+    return int.from_bytes(piece.ljust(WORD, b"\0"), "little", signed=True)
 
 
 def order_key(word: Tensor) -> Tensor:

@@ -1,0 +1,56 @@
+"""Finding a word among bytes, against Python's own search: alignments, overlaps, words across rows, rare and common."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tqp.operators import string_scan
+
+ALPHABETS = [b"ab", b"abcdefgh\0\xff", bytes(range(256))]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS, ids=["two", "ten", "all"])
+@pytest.mark.parametrize("length", [1, 2, 3, 6, 7, 8, 9, 15, 16, 17])
+def test_words_among_bytes(alphabet: bytes, length: int) -> None:
+    chance = random.Random(length)
+    for size in (0, 1, length, 40, 300, 3000):
+        for shift in range(5):  # the first byte's place in memory
+            content = bytes(chance.choice(alphabet) for _ in range(size + shift))
+            span = np.frombuffer(content, np.uint8)[shift:]
+            text = content[shift:]
+            start = chance.randrange(max(size - length, 1))
+            word = text[start : start + length] if size >= length else content[:1] * length or b"x" * length
+            places = [place for place in range(size - length + 1) if text.startswith(word, place)]
+            assert string_scan.find_all(span, word).tolist() == places
+            edges = sorted(chance.choices(range(size + 1), k=12))
+            starts, ends = np.array(edges[:-1]), np.array(edges[1:])
+            within = [word in text[low:high] for low, high in zip(starts, ends, strict=True)]
+            assert string_scan.matches_within(span, starts, ends, word).tolist() == within
+            if size:
+                fits = starts + length <= ends
+                stands = [
+                    fit and text.startswith(word, start) for start, fit in zip(starts, fits, strict=True)
+                ]
+                assert string_scan.stands_at(span, word, starts, fits).tolist() == stands
+
+
+def test_periodic_words_and_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_scan, "BLOCK", 16)
+    text = b"aaaaaaaaaa" + b"abababab" * 5 + b"special" * 3 + b"b" * 20
+    span = np.frombuffer(text, np.uint8)
+    for word in (b"aaaaaaa", b"abababa", b"special", b"specials", b"b", b"ab", b"bbbbbbbb"):
+        places = [place for place in range(len(text)) if text.startswith(word, place)]
+        assert string_scan.find_all(span, word).tolist() == places
+        edges = np.arange(0, len(text), 9)
+        within = [word in text[low : low + 9] for low in edges]
+        ends = np.minimum(edges + 9, len(text))
+        assert string_scan.matches_within(span, edges, ends, word).tolist() == within
+
+
+def test_what_is_common() -> None:
+    span = np.frombuffer(b"the cat and the dog " * 1000, np.uint8)
+    assert string_scan.is_common(span, b"the", 1000)
+    assert not string_scan.is_common(span, b"cow", 1000)
