@@ -157,6 +157,11 @@ def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str
     return validity.sum(dtype=torch.int64)
 
 
+def bool_or_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Is any (valid) value true? bool 0-d."""
+    return (values if validity is None else values & validity).any()
+
+
 def min_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """Least value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `min_by_group`."""
     return _extreme_all(values, validity, "amin")

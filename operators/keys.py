@@ -17,6 +17,7 @@ Part = tuple[int, int, bool]
 
 _INT32_MAX = 2**31 - 1
 _INT64_LIMIT = 2**63
+_DTYPES = (torch.int8, torch.int16, torch.int32, torch.int64)
 # torch sorts integers by radix from this many rows on, at a fifth of the cost a row of its comparison sort ...
 _RADIX_SORT_ROWS = 32_768
 # ... so that from about here it pays to pad.
@@ -53,6 +54,18 @@ def pack(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part])
     if len(parts) == 1 and parts[0][0] == 0 and not parts[0][2] and columns[0][1] is None:
         values = columns[0][0]
         return values if values.dtype is torch.int64 else values.to(dtype)
+    return _packed(columns, parts, dtype)
+
+
+def pack_narrow(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part]) -> Tensor:
+    """As `pack`, in the narrowest dtype that also holds the number of codes: for arithmetic, not for index_select."""
+    size = math.prod(span for _, span, _ in parts)
+    return _packed(columns, parts, next(d for d in _DTYPES if size <= torch.iinfo(d).max))
+
+
+def _packed(
+    columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part], dtype: torch.dtype
+) -> Tensor:
     codes = _code(*columns[0], parts[0], dtype)
     for column, part in zip(columns[1:], parts[1:], strict=True):
         codes = (codes * part[1]).add_(_code(*column, part, dtype))
@@ -61,12 +74,11 @@ def pack(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part])
 
 def _code(values: Tensor, validity: Tensor | None, part: Part, dtype: torch.dtype) -> Tensor:
     offset = int(part[2]) - part[0]
-    if values.dtype is torch.int64 or not -_INT32_MAX <= offset <= _INT32_MAX:
-        codes = values.to(torch.int64)
-        codes = (codes if offset == 0 else codes + offset).to(dtype)
-    else:
-        codes = values.to(dtype)
-        codes = codes if offset == 0 else codes + offset
+    width = values.dtype if values.dtype.itemsize > dtype.itemsize else dtype
+    if not torch.iinfo(width).min <= offset <= torch.iinfo(width).max:
+        width = torch.int64
+    codes = values.to(width)
+    codes = (codes if offset == 0 else codes + offset).to(dtype)
     return codes if validity is None else codes * validity
 
 
@@ -121,7 +133,7 @@ def pack_by_range(columns: Sequence[Tensor]) -> list[Word]:
 
 def narrow(codes: Tensor, span: int) -> Tensor:
     """Integers [n] in [0, span) in the narrowest dtype: they sort faster."""
-    for dtype in (torch.int8, torch.int16, torch.int32):
+    for dtype in _DTYPES[:3]:
         if span - 1 <= torch.iinfo(dtype).max:
             return codes.to(dtype)
     return codes

@@ -24,6 +24,29 @@ def row_indices(mask: Tensor, validity: Tensor | None = None) -> Tensor:
     return torch.nonzero(mask).squeeze(1)
 
 
+#: From this share of rows on, all of them are computed rather than the ones to keep gathered.
+_MOST = 0.7
+
+
+def select_most(mask: Tensor, num_rows: int) -> tuple[Tensor | None, Tensor | None, int]:
+    """How to go on with the true rows of `mask` (bool [n]), where going on with all of them is an option.
+
+    (row indices, None, how many) where few rows are true: they are to be gathered. (None, mask, n) where most are: all
+    rows are to be computed, and the mask tells which count. (None, None, n) where all are.
+    """
+    count = int(np.count_nonzero(mask.numpy())) if mask.is_cpu else int(mask.sum())
+    if count == num_rows:
+        return None, None, num_rows
+    if count < _MOST * num_rows:
+        return row_indices(mask), None, count
+    return None, mask, num_rows
+
+
+def take_selected(values: Tensor, rows: Tensor | None) -> Tensor:
+    """The given rows of `values` [n, ...], or all of them."""
+    return values if rows is None else torch.index_select(values, 0, rows)
+
+
 def take(values: Tensor, rows: Tensor) -> Tensor:
     """The given rows of `values` [n, ...]."""
     return torch.index_select(values, 0, rows)

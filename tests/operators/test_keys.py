@@ -19,6 +19,7 @@ from tqp.operators.keys import (
     ordered_bits,
     pack,
     pack_by_range,
+    pack_narrow,
     sort_codes,
     unpack,
 )
@@ -152,3 +153,14 @@ def test_a_wide_number_hashes_as_the_narrow_one_that_it_equals() -> None:
     assert hash_combine([other, wide.from_narrow(narrow)]).equal(expected)
     beyond = wide.from_ints([value + 2**64 for value in narrow.tolist()])
     assert not (hash_combine([other, beyond]) == expected).any()
+
+
+def test_narrow_codes_also_hold_the_number_of_codes() -> None:
+    values = torch.tensor([-100, 26], dtype=torch.int8)
+    assert pack_narrow([(values, None)], [(-100, 127, False)]).dtype is torch.int8
+    assert pack_narrow([(values, None)], [(-100, 128, False)]).dtype is torch.int16
+    assert pack_narrow([(values, None)], [(-100, 200, True)]).tolist() == [1, 127]
+    days = torch.tensor([9000, 9099], dtype=torch.int16)
+    flags = torch.tensor([True, False])
+    assert pack_narrow([(days, flags), (flags, None)], [(9000, 50, False), (0, 2, False)]).tolist() == [1, 0]
+    assert pack_narrow([(days, None)], [(9000, 100, False)]).tolist() == [0, 99]

@@ -10,9 +10,11 @@ from tqp.operators.rows import (
     compose_padded,
     padding_validity,
     row_indices,
+    select_most,
     take,
     take_optional,
     take_padded,
+    take_selected,
 )
 
 
@@ -56,3 +58,14 @@ def test_padding_from_no_rows(shape: tuple[int, ...]) -> None:
     rows = torch.full((3,), -1, dtype=torch.int32)
     assert take_padded(torch.zeros(shape), rows).shape == (3, *shape[1:])
     assert padding_validity(rows, torch.zeros(0, dtype=torch.bool)).tolist() == [False] * 3
+
+
+def test_few_rows_are_selected_and_most_are_masked() -> None:
+    values = torch.arange(10)
+    few, most = values > 7, values > 0
+    rows, kept, count = select_most(few, 10)
+    assert kept is None and count == 2 and take_selected(values, rows).tolist() == [8, 9]
+    rows, kept, count = select_most(most, 10)
+    assert rows is None and kept is most and count == 10 and take_selected(values, rows) is values
+    assert select_most(values >= 0, 10) == (None, None, 10)
+    assert select_most(most[:0], 0) == (None, None, 0)

@@ -32,7 +32,7 @@ def test_a_program_is_a_module_that_runs(connection: tqp.Connection) -> None:
 
 def test_code_shows_the_sql_beside_the_tensor_calls(connection: tqp.Connection) -> None:
     code = connection.compile("SELECT s, sum(x + 1) AS total FROM t WHERE x < 4 GROUP BY s").code
-    assert "# WHERE x < 4" in code and "row_indices(" in code and "torch.index_select(" in code
+    assert "# WHERE x < 4" in code and "select_most(" in code and "take_selected(" in code
     assert "# sum(x + 1)" in code and "tqp_" not in code
     compile(code, "program", "exec")  # it is Python
 

@@ -55,7 +55,7 @@ class _Interpreter(fx.Interpreter):
             object_bytes(result) if node.op != "placeholder" else 0,
         )
         for operator in self._marks.get(node, ()):
-            self._profile.add_rows(operator, result.shape[0])
+            self._profile.add_rows(operator, result if isinstance(result, int) else result.shape[0])
         return result
 
 

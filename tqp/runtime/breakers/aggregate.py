@@ -15,10 +15,11 @@ from torch import Tensor
 
 from tqp.operators import aggregates, allocation, group_ids, rows, wide
 from tqp.operators.join_pairs import mark_rows
+from tqp.operators.packed_sums import PackedSums
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.collect import Collect, key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
-from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
+from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_frame, take_values
 from tqp.runtime.pipeline import State
 
 
@@ -29,6 +30,7 @@ class Reduction:
     kind: str  # a key of _MERGES, or one that `reduce_collected` knows
     column: int = -1
     distinct: bool = False
+    value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
 
     @property
     def folds(self) -> bool:
@@ -53,13 +55,24 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
-_Fold = tuple[Tensor | None, list[Tensor]]  # keys of the groups (None: 0, 1, ...) and one state per reduction
+#: Integer sums, which may share accumulators.
+_PACKED = ("count_star", "count", "sum")
+
+
+@dataclass(slots=True)
+class _Accumulators:
+    """What has been folded so far."""
+
+    keys: Tensor | None  # of the groups; None: 0, 1, ...
+    states: list[Tensor | None]  # one per reduction; None of those in `sums`
+    sums: PackedSums | None = None
 
 
 class FoldGroups:
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
-    The slot gets a frame: the key codes (but for SINGLE), then one column per reduction.
+    `has_kept`: the last output column tells which rows count (or is None: all). The slot gets a frame: the key codes
+    (but for SINGLE), then one column per reduction.
     """
 
     def __init__(
@@ -68,58 +81,89 @@ class FoldGroups:
         algorithm: GroupAlgorithm,
         size: int,
         reductions: Sequence[Reduction],
+        max_rows: int,
         device: torch.device,
+        has_kept: bool = False,
     ) -> None:
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
-        self.reductions = tuple(reductions)
+        self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
         self.ordered = clustered or any(reduction.kind == "sum_float" for reduction in reductions)
+        self._packed = [
+            index
+            for index, reduction in enumerate(self.reductions)
+            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in _PACKED
+        ]
 
     def initial(self, program_state: State) -> None:
         return None
 
-    def partial(self, outputs: Sequence[Any], state: _Fold | None) -> _Fold:
+    def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators:
         frame = frame_of_outputs(outputs)
-        keys: Tensor | None = None
-        if self.algorithm is GroupAlgorithm.SINGLE:
-            ids, size = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device), 1
-        else:
-            codes = frame.columns[0].values
-            assert isinstance(codes, Tensor)
-            if self.algorithm is GroupAlgorithm.CLUSTERED:
-                ids, first_rows, size = group_ids.cluster_boundaries(codes)
-                keys = rows.take(codes, first_rows)
-            else:
-                ids, size = codes.to(torch.int64), self.size
-        before = [None] * len(self.reductions) if state is None else state[1]
-        single = self.algorithm is GroupAlgorithm.SINGLE
-        states = [
-            _fold(reduction, frame, ids, size, out, single)
-            for reduction, out in zip(self.reductions, before, strict=True)
+        kept = frame.columns[-1].values if self.has_kept else None
+        match self.algorithm:
+            case GroupAlgorithm.SINGLE:
+                return self._fold_single(frame, kept, state)
+            case GroupAlgorithm.DIRECT:
+                return self._fold_direct(frame, kept, state)
+        codes = frame.columns[0].values
+        assert isinstance(codes, Tensor)
+        ids, first_rows, size = group_ids.cluster_boundaries(codes)
+        states: list[Tensor | None] = [
+            _fold(reduction, frame, ids, size, None) for reduction in self.reductions
         ]
-        return keys, states
+        return _Accumulators(rows.take(codes, first_rows), states)
 
-    def merge(self, states: list[_Fold]) -> _Fold:
+    def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
+        codes = frame.columns[0].values
+        assert isinstance(codes, Tensor)
+        size = self.size + self.has_kept
+        if kept is not None:  # the others fall into a group behind the last one
+            codes = ((codes - self.size) * kept).add_(self.size)
+        ids = codes.to(torch.int64)
+        if state is None:
+            ranges = [self.reductions[index].value_range for index in self._packed]
+            sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
+            state = _Accumulators(None, [None] * len(self.reductions), sums)
+        if state.sums is not None:
+            state.sums.add([_summands(self.reductions[index], frame) for index in self._packed], ids)
+        for index, reduction in enumerate(self.reductions):
+            if index not in self._packed:
+                state.states[index] = _fold(reduction, frame, ids, size, state.states[index])
+        return state
+
+    def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
+        states: list[Tensor | None] = [
+            _reduce_all(reduction, frame, kept, self.device).unsqueeze(0) for reduction in self.reductions
+        ]
+        return _Accumulators(None, states if state is None else self._merged(state.states, states))
+
+    def merge(self, states: list[_Accumulators]) -> _Accumulators:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return self._join_runs(states)
-        merged = states[0][1]
-        for _, following in states[1:]:
-            merged = [
-                _merge(_MERGES[reduction.kind], a, b)
-                for reduction, a, b in zip(self.reductions, merged, following, strict=True)
-            ]
-        return None, merged
+        merged = states[0]
+        for following in states[1:]:
+            if merged.sums is not None and following.sums is not None:
+                merged.sums.merge(following.sums)
+            merged.states = self._merged(merged.states, following.states)
+        return merged
 
-    def _join_runs(self, states: list[_Fold]) -> _Fold:
+    def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
+        return [
+            None if mine is None or theirs is None else _merge(_MERGES[reduction.kind], mine, theirs)
+            for reduction, mine, theirs in zip(self.reductions, a, b, strict=True)
+        ]
+
+    def _join_runs(self, states: list[_Accumulators]) -> _Accumulators:
         """Runs of one key may end in one batch and go on in the next."""
-        keys = allocation.concatenate([keys for keys, _ in states if keys is not None])
-        columns = [
-            allocation.concatenate(parts) for parts in zip(*(state for _, state in states), strict=True)
+        keys = allocation.concatenate([state.keys for state in states if state.keys is not None])
+        columns: list[Tensor | None] = [
+            allocation.concatenate(parts) for parts in zip(*(state.states for state in states), strict=True)
         ]
         ids, first_rows, size = group_ids.cluster_boundaries(keys)
         if size == keys.shape[0]:
-            return keys, columns
+            return _Accumulators(keys, columns)
         again = {
             "add": "sum",
             "add_wide": "sum_wide",
@@ -128,26 +172,30 @@ class FoldGroups:
             "and": "bool_and",
             "or": "bool_or",
         }
-        joined = []
+        joined: list[Tensor | None] = []
         for reduction, values in zip(self.reductions, columns, strict=True):
             kind = "sum_float" if reduction.kind == "sum_float" else again[_MERGES[reduction.kind]]
             frame = Frame(keys.shape[0], (FrameColumn(values, None),))
-            joined.append(_fold(Reduction(kind, 0), frame, ids, size, None, False))
-        return rows.take(keys, first_rows), joined
+            joined.append(_fold(Reduction(kind, 0), frame, ids, size, None))
+        return _Accumulators(rows.take(keys, first_rows), joined)
 
-    def finish(self, state: _Fold, program_state: State) -> State:
-        keys, states = state
+    def finish(self, state: _Accumulators, program_state: State) -> State:
+        keys, states = state.keys, list(state.states)
+        if state.sums is not None:
+            for index, total in zip(self._packed, state.sums.totals(), strict=True):
+                states[index] = total
         columns = [FrameColumn(values, None) for values in states]
         if self.algorithm is GroupAlgorithm.SINGLE:
             return {self.slot: Frame(1, tuple(columns))}
         if keys is None:
-            keys = rows.row_indices(self._present(states))
-            columns = [FrameColumn(rows.take(values, keys), None) for values in states]
+            keys = rows.row_indices(self._present(states)[: self.size])
+            columns = [FrameColumn(take_values(values, keys), None) for values in states]
         return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
 
-    def _present(self, states: list[Tensor]) -> Tensor:
+    def _present(self, states: Sequence[Tensor | None]) -> Tensor:
         for reduction, values in zip(self.reductions, states, strict=True):
             if reduction.kind in ("count_star", "present"):
+                assert values is not None
                 return values if values.dtype is torch.bool else values > 0
         raise AssertionError("a direct group-by needs count_star or present")
 
@@ -159,15 +207,33 @@ class FoldGroups:
 class CollectGroups(Collect):
     """Keeps the rows; groups and reduces them once all are there.
 
-    The first `num_keys` columns of the frame are the keys. The slot gets a frame of the key columns, one row per group,
+    The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. The slot gets a frame of the key columns, one row per group,
     then one column per reduction.
     """
 
     def __init__(
-        self, slot: str, num_keys: int, reductions: Sequence[Reduction], device: torch.device
+        self,
+        slot: str,
+        num_keys: int,
+        reductions: Sequence[Reduction],
+        device: torch.device,
+        has_kept: bool = False,
     ) -> None:
         super().__init__(slot)
-        self.num_keys, self.reductions, self.device = num_keys, tuple(reductions), device
+        self.num_keys, self.reductions, self.device, self.has_kept = (
+            num_keys,
+            tuple(reductions),
+            device,
+            has_kept,
+        )
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
+        frame = frame_of_outputs(outputs)
+        if not self.has_kept:
+            return frame
+        kept: Any = frame.columns[-1].values
+        frame = Frame(frame.num_rows, frame.columns[:-1])
+        return frame if kept is None else take_frame(frame, rows.row_indices(kept))
 
     def finish(self, state: Frame, program_state: State) -> State:
         if self.num_keys == 0:
@@ -194,25 +260,20 @@ class CollectGroups(Collect):
             return FrameColumn(reduce_collected(reduction.kind, column, ids, count), None)
         plain = Frame(ids.shape[0], (column,))
         index = 0 if reduction.column >= 0 else -1
-        return FrameColumn(_fold(Reduction(reduction.kind, index), plain, ids, count, None, False), None)
+        return FrameColumn(_fold(Reduction(reduction.kind, index), plain, ids, count, None), None)
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         return f"group all rows at the end: reduce {kinds} into {self.slot}"
 
 
-def _fold(
-    reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None, single: bool
-) -> Tensor:
+def _fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
     """One reduction over one batch, into `out` if there is one."""
     values: Any = None
     validity: Tensor | None = None
     if reduction.column >= 0:
         values, validity = frame.columns[reduction.column]
-    kind = reduction.kind
-    if single and kind in ("count_star", "count", "sum", "sum_float"):
-        return _fold_single(kind, frame.num_rows, values, validity, ids, out)
-    match kind:
+    match reduction.kind:
         case "count_star":
             return aggregates.count_by_group(ids, size, None, out)
         case "count":
@@ -223,9 +284,7 @@ def _fold(
         case "sum" | "sum_float":
             return aggregates.sum_by_group(values, ids, size, validity, out)
         case "sum_wide":
-            if validity is not None:
-                values = values * (validity if values.dim() == 1 else validity.unsqueeze(1))
-            sums = wide.sum_by_group(values, ids, size)
+            sums = wide.sum_by_group(_zero_if_null(values, validity), ids, size)
             return sums if out is None else wide.add(out, sums)
         case "min":
             return aggregates.min_by_group(values, ids, size, validity, out)
@@ -237,16 +296,47 @@ def _fold(
             return aggregates.bool_or_by_group(values, ids, size, validity, out)
 
 
-def _fold_single(
-    kind: str, num_rows: int, values: Any, validity: Tensor | None, ids: Tensor, out: Tensor | None
-) -> Tensor:
-    """Counts and sums of a single group need no scatter."""
-    if kind.startswith("count"):
-        result = aggregates.count_all(num_rows, validity if kind == "count" else None, ids.device)
-    else:
-        result = aggregates.sum_all(values, validity)
-    result = result.reshape(1)
-    return result if out is None else out + result
+def _summands(reduction: Reduction, frame: Frame) -> Tensor | None:
+    """What an integer sum adds up; None where every row counts one."""
+    if reduction.kind == "count_star":
+        return None
+    values, validity = frame.columns[reduction.column]
+    if reduction.kind == "count":
+        return validity
+    assert isinstance(values, Tensor)
+    return values if validity is None else values * validity
+
+
+def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
+    if validity is None:
+        return values
+    return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
+
+
+def _reduce_all(reduction: Reduction, frame: Frame, kept: Tensor | None, device: torch.device) -> Tensor:
+    """One reduction of all rows (of those kept) of a batch, as the state of a single group without its dimension."""
+    values: Any = None
+    validity = kept
+    if reduction.column >= 0:
+        values, validity = frame.columns[reduction.column]
+        if kept is not None:
+            validity = kept if validity is None else kept & validity
+    match reduction.kind:
+        case "count_star" | "count":
+            return aggregates.count_all(frame.num_rows, validity, device)
+        case "sum" | "sum_float":
+            return aggregates.sum_all(values, validity)
+        case "sum_wide":
+            ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=device)
+            return wide.sum_by_group(_zero_if_null(values, validity), ids, 1)[0]
+        case "min":
+            return aggregates.min_all(values, validity)
+        case "max":
+            return aggregates.max_all(values, validity)
+        case "bool_and":
+            return aggregates.bool_or_all(~values, validity).logical_not()
+        case _:
+            return aggregates.bool_or_all(values, validity)
 
 
 def _merge(how: str, a: Tensor, b: Tensor) -> Tensor:

@@ -48,10 +48,12 @@ class AggregateCalls:
         """Adds what the call needs to the outputs and reductions."""
         if call.filter is None:
             return self._lower(call, None)
+        outer = self.lowering.guard
         kept = self.lowering.condition(call.filter)
-        self.lowering.guard = lambda: kept
+        build = self.lowering.stream.builder
+        self.lowering.guard = lambda: kept if outer is None else build.call(operator.and_, kept, outer())
         pending = self._lower(call, kept)
-        self.lowering.guard = None
+        self.lowering.guard = outer
         return pending
 
     def _lower(self, call: AggregateCall, kept: Node | None) -> Pending:
@@ -110,7 +112,12 @@ class AggregateCalls:
             kind, value = "count_star", None
         if distinct and value is not None and value.layout.data_type.kind is TypeKind.ARRAY:
             raise UnsupportedError(f"DISTINCT of {value.layout.data_type} values is not supported")
-        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct)
+        summands = (
+            range_of(value)
+            if kind == "sum" and value is not None and value.layout.dtype is not torch.bool
+            else (0, 1)
+        )
+        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct, summands)
         if reduction not in self.reductions:
             self.reductions.append(reduction)
         return self.reductions.index(reduction)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import keys as key_kernels
 from tqp.planner import physical_plan as physical
@@ -29,6 +29,12 @@ _MAX_ORDERED_GROUPS = 4096
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
     """A stream of the groups: their keys, then the aggregates."""
+    if node.algorithm is not GroupAlgorithm.CLUSTERED:
+        below = node.input
+        while isinstance(below, physical.Project):
+            below = below.input
+        if isinstance(below, physical.Filter):
+            plan.selecting.add(id(below))
     stream = plan.lower(node.input)
     lowering = plan.enter(stream, node)
     return _AggregateLowering(plan, lowering, node).lower()
@@ -56,15 +62,27 @@ class _AggregateLowering:
         slot = program.slot("groups")
         folds = self._folds(packing)
         breaker: FoldGroups | CollectGroups
+        has_kept = self._add_kept()
         if folds:
             if node.algorithm is GroupAlgorithm.DIRECT and Reduction("count_star") not in reductions:
-                reductions.append(Reduction("present"))
+                # a count may share an accumulator with a sum; alone, a mark is smaller
+                sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
+                reductions.append(Reduction("count_star" if sums else "present"))
             size = packing.size if packing is not None else 1
-            breaker = FoldGroups(slot, node.algorithm, size, reductions, program.device)
+            breaker = FoldGroups(
+                slot, node.algorithm, size, reductions, node.input.max_rows, program.device, has_kept
+            )
         else:
-            breaker = CollectGroups(slot, num_keys, reductions, program.device)
+            breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept)
         program.close(stream, self.outputs, breaker, "GROUP BY")
         return self._results(slot, keys, packing, num_keys, pending)
+
+    def _add_kept(self) -> bool:
+        """Puts out which rows count, last, where some may not."""
+        node = self.lowering.stream.space.kept
+        if node is not None:
+            self.outputs.append(Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node))
+        return node is not None
 
     # keys
 
@@ -95,7 +113,7 @@ class _AggregateLowering:
 
     def _add_keys(self, keys: list[Value], packing: physical.KeyPacking | None) -> None:
         if packing is not None:
-            code = packed_key(self.lowering, keys, packing)
+            code = packed_key(self.lowering, keys, packing, narrow=True)
             layout = Layout(self.node.keys[0].data_type, Form.NUMBER, torch.int64, False)
             self.outputs.append(Value(layout, code))
             return

@@ -35,7 +35,7 @@ class ExpressionLowering:
         self.stream = stream
         self.program = program
         #: Rows whose values count, where something before has decided the others: these must not raise.
-        self.guard: Guard | None = None
+        self.guard: Guard | None = None if stream.space.kept is None else stream.guard
 
     def lower(self, expression: Expression) -> Value:
         """The expression over the rows of the current space, in whatever form is cheapest."""

@@ -27,11 +27,17 @@ def lower_values(lowering: ExpressionLowering, expressions: Sequence[Expression]
     return [lowering.materialise(lowering.lower(expression)) for expression in expressions]
 
 
-def packed_key(lowering: ExpressionLowering, values: Sequence[Value], packing: KeyPacking) -> Node:
-    """One integer code per row; a NULL has code 0 where its part is nullable, anything in range otherwise."""
+def packed_key(
+    lowering: ExpressionLowering, values: Sequence[Value], packing: KeyPacking, narrow: bool = False
+) -> Node:
+    """One integer code per row; a NULL has code 0 where its part is nullable, anything in range otherwise.
+
+    int32 or int64, which index tensors, or with `narrow` the narrowest width.
+    """
     columns = [(value.node, value.validity) for value in values]
     parts = [(part.minimum, part.span, part.nullable) for part in packing.parts]
-    return lowering.stream.builder.call(key_kernels.pack, columns, parts, name="key")
+    pack = key_kernels.pack_narrow if narrow else key_kernels.pack
+    return lowering.stream.builder.call(pack, columns, parts, name="key")
 
 
 def hashed_key(lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool]) -> Node:

@@ -43,6 +43,7 @@ class PlanLowering:
     def __init__(self, program: ProgramBuilder) -> None:
         self.program = program
         self.joins: dict[int, JoinSlot] = {}
+        self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
@@ -165,7 +166,9 @@ class PlanLowering:
                 mask = part if mask is None else build.call(operator.and_, mask, part, name="mask")
                 left *= selectivity(condition, stream.fields)
                 last = position == len(node.conjuncts) - 1
-                if last or (left < _SPARSE and self.program.device.type == "cpu"):
+                if last and id(node) in self.selecting:
+                    stream.select(mask)
+                elif last or (left < _SPARSE and self.program.device.type == "cpu"):
                     stream.keep(build.call(row_kernels.row_indices, mask, name="rows"))
                     mask, left = None, 1.0
         return stream

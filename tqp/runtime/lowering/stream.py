@@ -60,18 +60,31 @@ class Value:
 class Link:
     """`rows[i]` is the row of `space` that row i of the linking space comes from; None: the same rows.
 
-    `padded`: rows may be -1, where an outer join found no partner.
+    `padded`: rows may be -1, where an outer join found no partner. `selected`: rows may be None when the program runs,
+    meaning the same rows.
     """
 
     space: Space
     rows: Node | None
     padded: bool = False
+    selected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How rows of the current space find theirs in another one; see `Link`."""
+
+    space: Space
+    rows: Node | None = None
+    padded: bool = False
+    selected: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class Space:
     links: tuple[Link, ...] = ()
     num_rows: Node | None = None
+    kept: Node | None = None  # which of the rows count, None when the program runs: all; see `Stream.select`
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,23 +209,42 @@ class Stream:
         space = self.space
         while space.links and space.links[0].rows is None:
             space = space.links[0].space
-        self.marks.append((operator, space.links[0].rows if space.links else None))
+        rows = space.num_rows if space.kept is not None else space.links[0].rows if space.links else None
+        self.marks.append((operator, rows))
 
     def root_rows(self) -> Node:
         """For each row of the current space, the number of the source's row that it comes from."""
         first = self.input("first_row", InputKind.FIRST_ROW)
         path = self._path(self.space, (self.root,))
-        assert path is not None and not path[2], "a source row is never padding"
-        if path[1] is None:
+        assert path is not None and not path.padded and not path.selected, "a source row is never padding"
+        if path.rows is None:
             count = self.input("num_rows", InputKind.NUM_ROWS)
             return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
-        return self.builder.call(operator.add, path[1], first, name="row")
+        return self.builder.call(operator.add, path.rows, first, name="row")
 
     # spaces
 
     def keep(self, rows: Node) -> None:
         """Go on with only the rows whose indices are given."""
         self.space = Space((Link(self.space, rows),))
+
+    def select(self, mask: Node) -> None:
+        """Go on with only the rows of the mask where they are few; else with all, the new space knowing which count.
+
+        Which of both is decided batch by batch. What comes next must observe `space.kept`.
+        """
+        selection = self.builder.call(row_kernels.select_most, mask, self.num_rows(), name="selection")
+        rows, kept, count = (
+            self.builder.call(operator.getitem, selection, part, name=name)
+            for part, name in enumerate(("rows", "kept", "num_rows"))
+        )
+        self.space = Space((Link(self.space, rows, selected=True),), count, kept)
+
+    def guard(self) -> Node:
+        """bool [n]: the rows of the current space that count, where some may not."""
+        return self.builder.call(
+            batches.validity_or_true, self.space.kept, self.num_rows(), self.object("device"), name="kept"
+        )
 
     def link(self, *links: Link) -> None:
         """Go on in a new space whose rows come from several spaces at once, as after a join."""
@@ -221,48 +253,50 @@ class Stream:
     def _gather(self, column: StreamColumn) -> Value:
         path = self._path(self.space, column.available)
         assert path is not None, f"column {column.name} is not in reach"
-        source, rows, padded = path
-        value = column.available[source]
+        rows, value = path.rows, column.available[path.space]
         if (
             rows is None or value.is_constant
         ):  # a literal is never on the padded side: build columns are materialised
             return value
-        values: Node | None
-        if padded:
+        layout, validity = value.layout, None
+        if path.padded:
             validity = self.builder.call(
                 row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
             )
-            layout = value.layout.with_nullable(True)
+            layout = layout.with_nullable(True)
             take = batches.take_padded_strings if layout.form is Form.STRINGS else row_kernels.take_padded
-        else:
-            layout, validity = value.layout, None
-            if value.validity is not None:
-                validity = self.builder.call(
-                    torch.index_select, value.validity, 0, rows, name=f"{column.name}_valid"
-                )
-            if layout.form is not Form.STRINGS:
-                values = self.builder.call(torch.index_select, value.node, 0, rows, name=column.name)
-                return Value(layout, values, validity)
-            take = string_layout.take
-        values = self.builder.call(take, value.node, rows, name=column.name)
-        return Value(layout, values, validity)
+            return Value(layout, self.builder.call(take, value.node, rows, name=column.name), validity)
+        if value.validity is not None:
+            validity = self._take(path, value.validity, f"{column.name}_valid")
+        if layout.form is not Form.STRINGS:
+            return Value(layout, self._take(path, value.node, column.name), validity)
+        kernel = batches.take_selected_strings if path.selected else string_layout.take
+        return Value(layout, self.builder.call(kernel, value.node, rows, name=column.name), validity)
 
-    def _path(self, space: Space, targets: Container[Space]) -> tuple[Space, Node | None, bool] | None:
-        """The nearest of the target spaces, and the row indices that lead there."""
+    def _take(self, path: Path, values: Node | None, name: str) -> Node:
+        if path.selected:
+            return self.builder.call(row_kernels.take_selected, values, path.rows, name=name)
+        return self.builder.call(torch.index_select, values, 0, path.rows, name=name)
+
+    def _path(self, space: Space, targets: Container[Space]) -> Path | None:
+        """The way to the nearest of the target spaces."""
         if space in targets:
-            return space, None, False
+            return Path(space)
         for link in space.links:
             found = self._path(link.space, targets)
             if found is None:
                 continue
-            source, rows, padded = found
-            if rows is None:
-                return source, link.rows, link.padded
+            if found.rows is None:
+                return Path(found.space, link.rows, link.padded, link.selected)
+            padded = found.padded or link.padded
             if link.rows is None:
-                return source, rows, padded or link.padded
-            if link.padded:
-                combined = self.builder.call(row_kernels.compose_padded, rows, link.rows, name="rows")
+                return Path(found.space, found.rows, padded, found.selected)
+            assert not found.selected, "rows are selected last"
+            if link.selected:
+                rows = self.builder.call(row_kernels.take_selected, found.rows, link.rows, name="rows")
+            elif link.padded:
+                rows = self.builder.call(row_kernels.compose_padded, found.rows, link.rows, name="rows")
             else:
-                combined = self.builder.call(torch.index_select, rows, 0, link.rows, name="rows")
-            return source, combined, padded or link.padded
+                rows = self.builder.call(torch.index_select, found.rows, 0, link.rows, name="rows")
+            return Path(found.space, rows, padded)
         return None

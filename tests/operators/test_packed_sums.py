@@ -1,0 +1,96 @@
+"""Sums that share accumulators: against plain sums, over chunks, signs, extremes and merges."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tqp.operators.packed_sums import PackedSums, Range, arrange
+
+_CPU = torch.device("cpu")
+
+
+def _columns(ranges: list[Range], num_rows: int, seed: int) -> list[Tensor | None]:
+    """Values that reach both ends of their ranges; a count for (0, 1)."""
+    generator = torch.Generator().manual_seed(seed)
+    columns: list[Tensor | None] = []
+    for low, high in ranges:
+        if (low, high) == (0, 1):
+            columns.append(None)
+            continue
+        choices = torch.tensor([low, high, (low + high) // 2])
+        values = choices[torch.randint(0, 3, (num_rows,), generator=generator)]
+        columns.append(values.to(torch.int16) if max(-low, high) < 2**15 else values)
+    return columns
+
+
+def _plain(columns: list[Tensor | None], ids: Tensor, groups: int) -> list[list[int]]:
+    sums = []
+    for column in columns:
+        values = torch.ones_like(ids) if column is None else column.to(torch.int64)
+        sums.append(torch.zeros(groups, dtype=torch.int64).scatter_add_(0, ids, values).tolist())
+    return sums
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [(0, 1)],
+        [(0, 1), (100, 5000), (0, 10), (90_000, 10_000_000), (0, 10**9), (0, 10**11)],
+        [(-5, 7), (-(2**20), 2**20), (0, 1), (-3, -1), (0, 0)],
+        [(-(2**50), 2**50), (0, 1), (-1, 0)],
+    ],
+)
+@pytest.mark.parametrize("groups", [1, 5, 20_000])
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_sums_are_those_of_each_column(ranges: list[Range], groups: int, rows: int) -> None:
+    first, second = _columns(ranges, rows, 1), _columns(ranges, rows, 2)
+    ids = torch.randint(0, groups, (rows,))
+    expected = _plain(first, ids, groups)
+    assert _totals(_added(ranges, groups, rows, [first], ids)) == expected
+    twice = [
+        [a + b for a, b in zip(x, y, strict=True)]
+        for x, y in zip(expected, _plain(second, ids, groups), strict=True)
+    ]
+    assert _totals(_added(ranges, groups, 2 * rows, [first, second], ids)) == twice
+    one = _added(ranges, groups, 2 * rows, [first], ids)
+    one.merge(_added(ranges, groups, 2 * rows, [second], ids))
+    assert _totals(one) == twice
+
+
+def _added(
+    ranges: list[Range], groups: int, max_rows: int, batches: list[list[Tensor | None]], ids: Tensor
+) -> PackedSums:
+    sums = PackedSums(ranges, groups, max_rows, _CPU)
+    for columns in batches:
+        sums.add(columns, ids)
+    return sums
+
+
+def _totals(sums: PackedSums) -> list[list[int]]:
+    return [total.tolist() for total in sums.totals()]
+
+
+def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS", 64)
+    ranges: list[Range] = [(-9, 100), (0, 1), (0, 3)]
+    columns, ids = _columns(ranges, 1000, 3), torch.randint(0, 4, (1000,))
+    sums = PackedSums(ranges, 4, 10_000, _CPU)
+    for start, stop in ((0, 10), (10, 70), (70, 1000)):
+        sums.add([None if c is None else c[start:stop] for c in columns], ids[start:stop])
+    assert _totals(sums) == _plain(columns, ids, 4)
+
+
+def test_columns_stay_as_they_are() -> None:
+    ranges: list[Range] = [(0, 10), (0, 1)]
+    values = torch.arange(10)
+    PackedSums(ranges, 2, 10, _CPU).add([values, None], torch.zeros(10, dtype=torch.int64))
+    assert values.tolist() == list(range(10))
+
+
+def test_arrangement_fills_accumulators() -> None:
+    packs = arrange(((0, 5000), (0, 10**7), (0, 10**9), (0, 10**11), (0, 10), (0, 1)), 262_144)
+    assert len(packs) == 4
+    assert all(sum(part.bits for part in pack) <= 63 for pack in packs)
+    assert sorted(part.column for pack in packs for part in pack) == list(range(6))
