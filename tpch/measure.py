@@ -30,7 +30,10 @@ from tqp.tpch.verify import difference
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How queries are run, as on the command line. `threads=None` is every core this process may use."""
+    """How queries are run, as on the command line. `threads=None` is every core this process may use.
+
+    `profile`: where to write a trace of one more run of each query, after those that are timed.
+    """
 
     device: str = "cpu"
     threads: int | None = None
@@ -39,6 +42,7 @@ class Engine:
     verify: bool = True
     batch_rows: int | None = None
     disabled_rules: Sequence[str] = ()
+    profile: Path | None = None
 
     def check(self) -> None:
         """Raises `UsageError` for a number out of range."""
@@ -49,6 +53,8 @@ class Engine:
         ):
             if value is not None and value < 1:
                 raise UsageError(f"--{option} must be at least 1, not {value}")
+        if self.profile is not None and not self.profile.absolute().parent.is_dir():
+            raise UsageError(f"--profile: {self.profile.absolute().parent} is not a folder")
 
     @property
     def num_threads(self) -> int:
@@ -124,7 +130,20 @@ def _run_tqp(
             progress.update(task, description=f"Running {query.label}", refresh=True)
             runs[query.number] = _run(connection, query.text, engine.runs)
             progress.advance(task)
+        if engine.profile is not None:
+            right = [query for query in queries if runs[query.number].error is None]
+            _trace(connection, right, engine.profile, console)
     return runs
+
+
+def _trace(connection: tqp.Connection, queries: Sequence[Query], path: Path, console: Console) -> None:
+    """Runs each query once more, with a trace, and prints what its operators took."""
+    with connection.trace() as trace:
+        for query in queries:
+            with torch.profiler.record_function(f"query: {query.label}"):
+                connection.sql(query.text).to_arrow()
+    trace.write(path)
+    console.print(str(trace), markup=False, highlight=False, soft_wrap=True)
 
 
 def _run(connection: tqp.Connection, text: str, warm_runs: int) -> _Runs:

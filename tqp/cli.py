@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     sql.add_argument(
         "--format", choices=FORMATS, default="table", help="arrow is an IPC stream (default: %(default)s)"
     )
+    _add_profile_argument(sql)
     sql.set_defaults(run=_run_sql)
 
     explain = commands.add_parser("explain", help="print how a query would be run")
@@ -111,6 +112,15 @@ def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_profile_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--profile",
+        type=Path,
+        metavar="FILE",
+        help="write a trace for ui.perfetto.dev or chrome://tracing, and print the times of operators",
+    )
+
+
 def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=_positive, default=5, metavar="N", help="warm runs (default: %(default)s)"
@@ -120,12 +130,24 @@ def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-verify", action="store_true", help="do not check the answers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
+    _add_profile_argument(parser)
     _add_engine_arguments(parser)
 
 
 def _run_sql(options: argparse.Namespace) -> int:
+    query, file = _query_text(options.query), options.profile
+    if file is not None and not file.absolute().parent.is_dir():
+        print(f"tqp sql: --profile: {file.absolute().parent} is not a folder", file=sys.stderr)
+        return 2
     with _connect(options) as connection:
-        write_table(connection.sql(_query_text(options.query)).to_arrow(), options.format, sys.stdout)
+        if file is None:
+            answer = connection.sql(query).to_arrow()
+        else:
+            with connection.trace() as trace:
+                answer = connection.sql(query).to_arrow()
+            trace.write(file)
+            print(trace, file=sys.stderr)
+        write_table(answer, options.format, sys.stdout)
     return 0
 
 
@@ -167,6 +189,7 @@ def _engine(options: argparse.Namespace) -> Engine:
         verify=not options.no_verify,
         batch_rows=options.batch_rows,
         disabled_rules=options.disable_rule,
+        profile=options.profile,
     )
 
 

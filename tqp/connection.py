@@ -30,6 +30,7 @@ from tqp.runtime.lowering.plan import lower_plan
 from tqp.runtime.lowering.program_builder import ProgramBuilder
 from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
+from tqp.runtime.trace import Trace
 
 #: Compiled queries a connection keeps. Plans are kept, results never are.
 _MAX_COMPILED = 256
@@ -139,6 +140,13 @@ class Connection:
             return self._explain(bind(query, self, params), analyze)
         except Error as error:
             raise error.with_query(query) from error.__cause__
+
+    def trace(self) -> Trace:
+        """A context manager: all that runs in its block is timed by pipeline, breaker and kernel.
+
+        `print(trace)` lists them, `trace.write("trace.json")` writes a timeline for ui.perfetto.dev or chrome://tracing.
+        """
+        return Trace(self._executor)
 
     def close(self) -> None:
         """End the worker threads and forget the tables; the connection cannot be used afterwards."""

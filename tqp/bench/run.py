@@ -48,7 +48,8 @@ def run_operators(options: Options, console: Console) -> BenchmarkReport:
                 }
                 del tables
             queries = [case.query(n) for n, case in chosen.items()]
-            measured, setting = measure(options.engine, files, queries, console)
+            engine = replace(options.engine, profile=_numbered(options.engine.profile, len(settings)))
+            measured, setting = measure(engine, files, queries, console)
             settings.append(setting)
             # A case that failed keeps no rows: that is how reports tell it from one with a wrong answer.
             reports.extend(
@@ -66,6 +67,11 @@ def run_operators(options: Options, console: Console) -> BenchmarkReport:
         setting=replace(settings[-1], duckdb_peak_bytes=max(duckdb_peaks, default=None)),
         facts={"rows": options.rows},
     )
+
+
+def _numbered(path: Path | None, number: int) -> Path | None:
+    """Each data set has a trace of its own: `trace.json`, `trace-1.json`, `trace-2.json`."""
+    return path.with_stem(f"{path.stem}-{number}") if path is not None and number else path
 
 
 def _write(table: pa.Table, path: Path) -> Path:

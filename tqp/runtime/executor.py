@@ -52,6 +52,8 @@ class Executor:
         self.threads = threads or default_threads()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
         self.memory_limit = memory_limit or default_memory_limit(device)
+        #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
+        self.instrument: Callable[[Pipeline], Any] | None = None
         caller_threads = torch.get_num_threads()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_one_torch_thread)
         # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
@@ -82,6 +84,8 @@ class Executor:
 
     def run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> None:
         """Run one pipeline on the calling worker, with help from idle ones, and put its results into `state`."""
+        if self.instrument is not None:
+            pipeline = self.instrument(pipeline)
         num_rows = state[pipeline.source_slot].num_rows
         batch_rows = self.batch_rows
         arguments = pipeline.arguments(state)
