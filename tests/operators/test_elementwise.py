@@ -115,6 +115,15 @@ def test_choose(dtype, rows):
         assert torch.equal(result.nan_to_num(nan=7.5), expected.nan_to_num(nan=7.5))
 
 
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_masks_are_combined_and_left_as_they_are(count):
+    masks = [sample(torch.bool, 9, seed) for seed in range(count)]
+    before = [mask.tolist() for mask in masks]
+    assert elementwise.all_of(masks).tolist() == [all(row) for row in zip(*before, strict=True)]
+    assert elementwise.any_of(masks).tolist() == [any(row) for row in zip(*before, strict=True)]
+    assert [mask.tolist() for mask in masks] == before
+
+
 def test_kernels_can_be_traced_by_torch_compile():
     def graph(a, b):
         return elementwise.choose(elementwise.less(a, b), elementwise.add(a, 1), b, torch.int64)

@@ -26,6 +26,17 @@ def test_row_indices_are_the_true_and_valid_rows() -> None:
     assert row_indices(torch.ones(10, dtype=torch.bool)[::2]).tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("size", [16_383, 16_384, 20_001])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.02, 0.09, 0.1, 0.5, 1.0])
+def test_row_indices_of_many_rows(share: float, size: int, offset: int) -> None:
+    generator = torch.Generator().manual_seed(size)
+    mask = (torch.rand(size + offset, generator=generator) < share)[offset:]
+    assert torch.equal(row_indices(mask), torch.nonzero(mask).squeeze(1))
+    mask[-1] = True
+    assert torch.equal(row_indices(mask), torch.nonzero(mask).squeeze(1))
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_take_and_compose(dtype: torch.dtype) -> None:
     values = torch.tensor([10, 20, 30, 40])

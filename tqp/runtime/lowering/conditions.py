@@ -7,14 +7,15 @@ nothing earlier has decided.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.operators import elementwise, logic, string_layout
 from tqp.planner.expressions import Call, Case, Expression
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Value
 
@@ -25,42 +26,79 @@ if TYPE_CHECKING:
 Guard = Callable[[], Node]
 
 
+def all_of(build: GraphBuilder, masks: Sequence[Node]) -> Node:
+    """The AND of one or more bool tensors."""
+    return _combined(build, masks, operator.and_, elementwise.all_of)
+
+
+def _any_of(build: GraphBuilder, masks: Sequence[Node]) -> Node:
+    return _combined(build, masks, operator.or_, elementwise.any_of)
+
+
+def _combined(
+    build: GraphBuilder, masks: Sequence[Node], two: Callable[..., Any], many: Callable[..., Any]
+) -> Node:
+    if len(masks) > 2:
+        return build.call(many, list(masks), name="mask")
+    return masks[0] if len(masks) == 1 else build.call(two, *masks, name="mask")
+
+
 def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
     """and / or of any number of conditions, three-valued; what decides a row protects it from the later conditions."""
     build = lowering.stream.builder
     is_and = call.function == "and"
-    plain, kleene = (operator.and_, logic.kleene_and) if is_and else (operator.or_, logic.kleene_or)
     outer = lowering.guard
-    result: Value | None = None
+    masks: list[Node] = []  # of the conditions that are never NULL
+    result: Value | None = None  # of the others
     for argument in call.arguments:
-        if result is not None:
-            lowering.guard = _undecided(lowering, outer, result, is_and)
+        if masks or result is not None:
+            lowering.guard = _undecided(lowering, outer, tuple(masks), result, is_and)
         value = lowering.lower(argument)
         lowering.guard = outer
         value = Value(value.layout, lowering.tensor(value), lowering.combine_validity(value))
-        if result is None:
-            result = value
-        elif result.validity is None and value.validity is None:
-            result = Value(value.layout, build.call(plain, result.node, value.node))
+        if value.validity is None:
+            assert value.node is not None
+            masks.append(value.node)
         else:
-            pair = build.call(kleene, result.node, result.validity, value.node, value.validity)
-            values, validity = (build.call(operator.getitem, pair, i) for i in (0, 1))
-            result = Value(value.layout.with_nullable(True), values, validity)
+            result = value if result is None else _kleene(build, is_and, result, value)
+    if masks:
+        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
+        certain = Value(layout, (all_of if is_and else _any_of)(build, masks))
+        result = certain if result is None else _kleene(build, is_and, certain, result)
     assert result is not None
     return result
 
 
-def _undecided(lowering: ExpressionLowering, outer: Guard | None, earlier: Value, is_and: bool) -> Guard:
+def _kleene(build: GraphBuilder, is_and: bool, a: Value, b: Value) -> Value:
+    kernel = logic.kleene_and if is_and else logic.kleene_or
+    pair = build.call(kernel, a.node, a.validity, b.node, b.validity)
+    values, validity = (build.call(operator.getitem, pair, i) for i in (0, 1))
+    return Value(b.layout.with_nullable(True), values, validity)
+
+
+def _undecided(
+    lowering: ExpressionLowering,
+    outer: Guard | None,
+    masks: tuple[Node, ...],
+    earlier: Value | None,
+    is_and: bool,
+) -> Guard:
     """The rows where the earlier conditions are NULL, or true of AND and false of OR."""
 
     def guard() -> Node:
         build = lowering.stream.builder
-        node = earlier.node if is_and else build.call(operator.invert, earlier.node)
-        if earlier.validity is not None:
+        parts: list[Node] = []
+        if masks:
+            parts.append(
+                all_of(build, masks) if is_and else build.call(operator.invert, _any_of(build, masks))
+            )
+        if earlier is not None:
+            node = earlier.node if is_and else build.call(operator.invert, earlier.node)
             # `a >= b` of bools is `a OR NOT b`
-            node = build.call(operator.ge, node, earlier.validity)
-        assert node is not None
-        return node if outer is None else build.call(operator.and_, outer(), node)
+            parts.append(build.call(operator.ge, node, earlier.validity))
+        if outer is not None:
+            parts.append(outer())
+        return all_of(build, parts)
 
     return guard
 
@@ -150,10 +188,7 @@ def _in_branch(
         nodes = [build.call(operator.invert, node) for node in earlier]
         nodes += [own] if own is not None else []
         nodes += [outer()] if outer is not None else []
-        result = nodes[0]
-        for node in nodes[1:]:
-            result = build.call(operator.and_, result, node)
-        return result
+        return all_of(build, nodes)
 
     return guard
 

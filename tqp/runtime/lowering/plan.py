@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,13 @@ from tqp.operators import rows as row_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.cardinality import selectivity
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Literal
+from tqp.planner.expressions import ColumnRef, Expression, Literal, conjunction
+from tqp.planner.filter_order import worth_selecting
 from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
+from tqp.runtime.lowering.conditions import all_of
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
@@ -32,9 +33,6 @@ from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ColumnSource
-
-#: Below this share of remaining rows, further conjuncts are computed on those rows only.
-_SPARSE = 0.25
 
 
 class PlanLowering:
@@ -156,22 +154,27 @@ class PlanLowering:
         stream = self.lower(node.input)
         lowering = self.enter(stream, node)
         build = stream.builder
-        mask: Any = None
-        left = 1.0
-        for position, condition in enumerate(node.conjuncts):
+        masks: list[Node] = []
+        done: tuple[Expression, ...] = ()  # the conjuncts of the masks
+        for position, condition in enumerate(node.conjuncts, 1):
             with build.fragment(f"WHERE {format_expression(condition)}"):
                 # what an earlier conjunct has dropped must not make this one raise
-                lowering.guard = None if mask is None else functools.partial(_same, mask)
-                part = lowering.condition(condition)
-                mask = part if mask is None else build.call(operator.and_, mask, part, name="mask")
-                left *= selectivity(condition, stream.fields)
-                last = position == len(node.conjuncts) - 1
-                if last and id(node) in self.selecting:
-                    stream.select(mask)
-                elif last or (left < _SPARSE and self.program.device.type == "cpu"):
-                    stream.keep(build.call(row_kernels.row_indices, mask, name="rows"))
-                    mask, left = None, 1.0
+                lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
+                masks.append(lowering.condition(condition))
+                done = (*done, condition)
+                rest = node.conjuncts[position:]
+                if not rest and id(node) in self.selecting:
+                    stream.select(all_of(build, masks))
+                elif self._selects(done, rest, stream):
+                    stream.keep(build.call(row_kernels.row_indices, all_of(build, masks), name="rows"))
+                    masks, done = [], ()
         return stream
+
+    def _selects(self, done: tuple[Expression, ...], rest: Sequence[Expression], stream: Stream) -> bool:
+        """Are row numbers made here, or later? Elsewhere than on the CPU once: each time waits for the device."""
+        if not rest or self.program.device.type != "cpu":
+            return not rest
+        return worth_selecting(selectivity(conjunction(done), stream.fields), rest, stream.fields)
 
     def _project(self, node: physical.Project) -> Stream:
         stream = self.lower(node.input)
@@ -303,10 +306,6 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
-
-
-def _same(node: Node) -> Node:
-    return node
 
 
 def _sorted_codes(pool: Pool | None) -> bool:
