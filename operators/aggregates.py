@@ -21,8 +21,6 @@ from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
 from tqp.operators.wide import SIGN_BIT, less, order_keys
 
-_INT64 = torch.iinfo(torch.int64)
-
 
 def sum_by_group(
     values: Tensor,
@@ -60,7 +58,7 @@ def min_by_group(
     validity: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Least value of each group: int64 of integers, floats as they are (NaN is the greatest), [g, 2] of wide ones.
+    """Least value of each group, in the dtype of the values (int8 of booleans), [g, 2] of wide ones; NaN is the greatest float.
 
     Of an empty group: the greatest value of the type (NaN for floats).
     """
@@ -188,8 +186,9 @@ def _set_groups(out: Tensor, group_ids: Tensor, rows: Tensor, value: bool) -> Te
     return out.scatter_(0, take(group_ids, rows).to(torch.int64), fill.expand(rows.shape[0]))
 
 
-def _identity(which: Literal["amin", "amax"]) -> int:
-    return _INT64.max if which == "amin" else _INT64.min
+def _identity(which: Literal["amin", "amax"], dtype: torch.dtype = torch.int64) -> int:
+    limits = torch.iinfo(dtype)
+    return limits.max if which == "amin" else limits.min
 
 
 def _extreme_by_group(
@@ -204,10 +203,12 @@ def _extreme_by_group(
         rows = row_indices(validity)
         values, group_ids = take(values, rows), take(group_ids, rows)
     group_ids = group_ids.to(torch.int64)
+    if values.dtype is torch.bool:
+        values = values.to(torch.int8)
     if values.dim() == 1 and not values.is_floating_point():
         if out is None:
-            out = allocation.full(num_groups, _identity(which), torch.int64, values.device)
-        return out.scatter_reduce_(0, group_ids, values.to(torch.int64), which)
+            out = allocation.full(num_groups, _identity(which, values.dtype), values.dtype, values.device)
+        return out.scatter_reduce_(0, group_ids, values.to(out.dtype), which)
     if values.dim() == 2:
         extremes = _wide_extreme(values, group_ids, num_groups, which)
     else:
@@ -244,7 +245,8 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
         return _extreme_by_group(values, group_ids, 1, validity, None, which)[0]
     if validity is not None:
         values = take(values, row_indices(validity))
-    values = values.to(torch.int64)
+    if values.dtype is torch.bool:
+        values = values.to(torch.int8)
     if values.shape[0] == 0:
-        return torch.tensor(_identity(which), dtype=torch.int64, device=values.device)
+        return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
     return values.amin() if which == "amin" else values.amax()

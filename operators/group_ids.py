@@ -14,6 +14,7 @@ from torch import Tensor
 from tqp.operators import allocation
 from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
+from tqp.operators.runs import Runs
 
 Groups = tuple[Tensor, Tensor, int]
 
@@ -46,12 +47,8 @@ def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
 
 def cluster_boundaries(keys: Tensor) -> Groups:
     """Groups runs of equal neighbours: for keys [n] that are sorted, or clustered."""
-    num_rows = keys.shape[0]
-    starts = torch.ones(num_rows, dtype=torch.bool, device=keys.device)
-    if num_rows > 1:
-        torch.ne(keys[1:], keys[:-1], out=starts[1:])
-    first_rows = row_indices(starts)
-    return starts.cumsum(0).sub_(1), first_rows, first_rows.shape[0]
+    runs = Runs(keys)
+    return runs.ids(), runs.first_rows, runs.count
 
 
 def _group_word(word: Word) -> Groups:

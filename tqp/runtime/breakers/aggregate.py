@@ -16,6 +16,7 @@ from torch import Tensor
 from tqp.operators import aggregates, allocation, group_ids, rows, wide
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
+from tqp.operators.runs import Runs
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.collect import Collect, key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
@@ -51,6 +52,7 @@ _MERGES = {
     "sum_wide": "add_wide",
     "min": "amin",
     "max": "amax",
+    "reference": "amax",  # any row of the group, the same for any number of threads
     "bool_and": "and",
     "bool_or": "or",
     "present": "or",
@@ -107,13 +109,7 @@ class FoldGroups:
                 return self._fold_single(frame, kept, state)
             case GroupAlgorithm.DIRECT:
                 return self._fold_direct(frame, kept, state)
-        codes = frame.columns[0].values
-        assert isinstance(codes, Tensor)
-        ids, first_rows, size = group_ids.cluster_boundaries(codes)
-        states: list[Tensor | None] = [
-            _fold(reduction, frame, ids, size, None) for reduction in self.reductions
-        ]
-        return _Accumulators(rows.take(codes, first_rows), states)
+        return self._fold_runs(frame)
 
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         codes = frame.columns[0].values
@@ -132,6 +128,23 @@ class FoldGroups:
             if index not in self._packed:
                 state.states[index] = _fold(reduction, frame, ids, size, state.states[index])
         return state
+
+    def _fold_runs(self, frame: Frame) -> _Accumulators:
+        codes = frame.columns[0].values
+        assert isinstance(codes, Tensor)
+        runs = Runs(codes)
+        states: list[Tensor | None] = []
+        for reduction in self.reductions:
+            if reduction.kind in _PACKED:
+                summands = _summands(reduction, frame)
+                states.append(
+                    runs.lengths() if summands is None else runs.sums(summands, reduction.value_range)
+                )
+            elif reduction.kind == "reference":
+                states.append(take_values(frame.columns[reduction.column].values, runs.first_rows))
+            else:
+                states.append(_fold(reduction, frame, runs.ids(), runs.count, None))
+        return _Accumulators(rows.take(codes, runs.first_rows), states)
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         states: list[Tensor | None] = [
@@ -156,28 +169,25 @@ class FoldGroups:
         ]
 
     def _join_runs(self, states: list[_Accumulators]) -> _Accumulators:
-        """Runs of one key may end in one batch and go on in the next."""
-        keys = allocation.concatenate([state.keys for state in states if state.keys is not None])
-        columns: list[Tensor | None] = [
-            allocation.concatenate(parts) for parts in zip(*(state.states for state in states), strict=True)
-        ]
-        ids, first_rows, size = group_ids.cluster_boundaries(keys)
-        if size == keys.shape[0]:
-            return _Accumulators(keys, columns)
-        again = {
-            "add": "sum",
-            "add_wide": "sum_wide",
-            "amin": "min",
-            "amax": "max",
-            "and": "bool_and",
-            "or": "bool_or",
-        }
-        joined: list[Tensor | None] = []
-        for reduction, values in zip(self.reductions, columns, strict=True):
-            kind = "sum_float" if reduction.kind == "sum_float" else again[_MERGES[reduction.kind]]
-            frame = Frame(keys.shape[0], (FrameColumn(values, None),))
-            joined.append(_fold(Reduction(kind, 0), frame, ids, size, None))
-        return _Accumulators(rows.take(keys, first_rows), joined)
+        """A run may end in one batch and go on in the next."""
+        joined: list[_Accumulators] = []
+        for state in states:
+            assert state.keys is not None
+            if joined and state.keys.shape[0] and _equal_keys(joined[-1], state):
+                last = joined[-1]
+                ends = self._merged([_end(s, -1) for s in last.states], [_end(s, 0) for s in state.states])
+                for values, end in zip(last.states, ends, strict=True):
+                    assert values is not None and end is not None
+                    values[-1:] = end
+                state = _Accumulators(state.keys[1:], [s if s is None else s[1:] for s in state.states])
+            if state.keys is not None and state.keys.shape[0]:
+                joined.append(state)
+        joined = joined or states[:1]
+        columns = zip(*(state.states for state in joined), strict=True)
+        keys = allocation.concatenate([state.keys for state in joined if state.keys is not None])
+        return _Accumulators(
+            keys, [allocation.concatenate([part for part in parts if part is not None]) for parts in columns]
+        )
 
     def finish(self, state: _Accumulators, program_state: State) -> State:
         keys, states = state.keys, list(state.states)
@@ -246,7 +256,12 @@ class CollectGroups(Collect):
             FrameColumn(take_values(key.values, representatives), take_values(key.validity, representatives))
             for key in state.columns[: self.num_keys]
         ]
-        reduced = [self._reduce(reduction, state, ids, count) for reduction in self.reductions]
+        reduced = [
+            FrameColumn(take_values(state.columns[reduction.column].values, representatives), None)
+            if reduction.kind == "reference"
+            else self._reduce(reduction, state, ids, count)
+            for reduction in self.reductions
+        ]
         return {self.slot: Frame(count, (*keys, *reduced))}
 
     def _reduce(self, reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> FrameColumn:
@@ -265,6 +280,17 @@ class CollectGroups(Collect):
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         return f"group all rows at the end: reduce {kinds} into {self.slot}"
+
+
+def _equal_keys(before: _Accumulators, after: _Accumulators) -> bool:
+    """Is the last group of the one the first of the other?"""
+    assert before.keys is not None and after.keys is not None
+    return bool(before.keys[-1] == after.keys[0])
+
+
+def _end(values: Tensor | None, position: int) -> Tensor | None:
+    """The first (0) or the last (-1) row, as one of its own."""
+    return None if values is None else values[position:][:1]
 
 
 def _fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
@@ -288,7 +314,7 @@ def _fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tenso
             return sums if out is None else wide.add(out, sums)
         case "min":
             return aggregates.min_by_group(values, ids, size, validity, out)
-        case "max":
+        case "max" | "reference":
             return aggregates.max_by_group(values, ids, size, validity, out)
         case "bool_and":
             return aggregates.bool_and_by_group(values, ids, size, validity, out)
@@ -331,7 +357,7 @@ def _reduce_all(reduction: Reduction, frame: Frame, kept: Tensor | None, device:
             return wide.sum_by_group(_zero_if_null(values, validity), ids, 1)[0]
         case "min":
             return aggregates.min_all(values, validity)
-        case "max":
+        case "max" | "reference":
             return aggregates.max_all(values, validity)
         case "bool_and":
             return aggregates.bool_or_all(~values, validity).logical_not()

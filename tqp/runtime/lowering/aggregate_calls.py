@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import averages
 from tqp.planner import physical_plan as physical
-from tqp.planner.expressions import AggregateCall, Cast
+from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
 from tqp.runtime.breakers.aggregate import Reduction
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import range_of, scale_of
-from tqp.runtime.lowering.stream import Value
+from tqp.runtime.lowering.stream import Space, StoredColumn, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
@@ -27,6 +27,16 @@ _INT64 = (-(2**63), 2**63 - 1)
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column that is equal in all rows of a group, as a row of where it is stored; -1 for NULL if `padded`."""
+
+    reduction: int
+    stored: StoredColumn
+    home: Space
+    padded: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +54,11 @@ class AggregateCalls:
         self.lowering, self.node, self.outputs = lowering, node, outputs
         self.reductions: list[Reduction] = []
 
-    def lower(self, call: AggregateCall) -> Pending:
+    def lower(self, call: AggregateCall) -> Pending | Reference:
         """Adds what the call needs to the outputs and reductions."""
+        reference = self._reference(call)
+        if reference is not None:
+            return reference
         if call.filter is None:
             return self._lower(call, None)
         outer = self.lowering.guard
@@ -85,6 +98,27 @@ class AggregateCalls:
             layout = canonical_layout(value.layout.data_type, value.layout.nullable)
             return replace(value, node=self.lowering.strings(value), layout=layout)
         return value
+
+    def _reference(self, call: AggregateCall) -> Reference | None:
+        """Of a stored column that the group keys determine, one row; columns from one place share it.
+
+        A call from no place in the SQL is the optimizer's, for such a key.
+        """
+        if (
+            call.function != "any_value"
+            or call.span is not None
+            or not isinstance(call.arguments[0], ColumnRef)
+        ):
+            return None
+        stream = self.lowering.stream
+        column = stream.columns[call.arguments[0].id]
+        if column.stored is None or column.home is None:
+            return None
+        found = stream.rows_of(column.home)
+        if found is None:
+            return None
+        rows = Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), found[0])
+        return Reference(self._reduce("reference", rows), column.stored, column.home, found[1])
 
     # accumulators
 
@@ -214,11 +248,7 @@ class AggregateCalls:
         return self._optional(argument, self._reduce(kind, argument), narrowed)
 
     def _any_value(self, call: AggregateCall, argument: Value) -> Pending:
-        """The first value, as in DuckDB.
-
-        A call from no place in the SQL is the optimizer's, for a key that others determine: there all values of a
-        group are equal, and the greatest can be had batch by batch.
-        """
+        """The first value, as in DuckDB; where all are equal (see `_reference`) the greatest, batch by batch."""
         if call.span is None and argument.layout.form in (Form.NUMBER, Form.WIDE, Form.CODES):
             if argument.layout.dtype is torch.bool:
                 return self._plain(argument, "bool_or", argument.layout)

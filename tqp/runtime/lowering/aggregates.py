@@ -14,11 +14,11 @@ from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.aggregate import CollectGroups, FoldGroups, Reduction
-from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending
+from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.keys import lower_values, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
-from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -43,6 +43,7 @@ def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
 class _AggregateLowering:
     def __init__(self, plan: PlanLowering, lowering: ExpressionLowering, node: physical.Aggregate) -> None:
         self.plan, self.lowering, self.node = plan, lowering, node
+        self.in_runs = False  # is the input clustered on a key that is an integer?
         self.outputs: list[Value] = []  # what the pipeline puts out: keys, then what the reductions read
         self.calls = AggregateCalls(lowering, node, self.outputs)
 
@@ -51,6 +52,8 @@ class _AggregateLowering:
         with stream.builder.fragment("GROUP BY " + ", ".join(format_expression(key) for key in node.keys)):
             keys = lower_values(self.lowering, node.keys)
             packing = node.packing if self._packs(keys) else None
+            if node.algorithm is GroupAlgorithm.CLUSTERED and packing is not None:
+                packing, self.in_runs = None, keys[0].validity is None  # the key stays as it is
             if node.keys:
                 self._add_keys(keys, packing)
         num_keys = len(self.outputs)
@@ -100,7 +103,7 @@ class _AggregateLowering:
 
     def _folds(self, packing: physical.KeyPacking | None) -> bool:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
-        if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None):
+        if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
             return False
         if not all(reduction.folds for reduction in reductions):
             return False
@@ -132,7 +135,7 @@ class _AggregateLowering:
         keys: list[Value],
         packing: physical.KeyPacking | None,
         num_keys: int,
-        pending: list[Pending],
+        pending: list[Pending | Reference],
     ) -> Stream:
         node = self.node
         stream = Stream(slot)
@@ -158,7 +161,16 @@ class _AggregateLowering:
                 stream.add_source_column(
                     field.id, field.name, StoredColumn(self.outputs[position].layout, slot, position)
                 )
+        group_space, homes = stream.space, dict[Space, Link]()
         for field, item in zip(aggregate_fields, pending, strict=True):
+            if isinstance(item, Reference):
+                link = homes.get(item.home)
+                if link is None:
+                    layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
+                    rows = stream.source_values("row", StoredColumn(layout, slot, num_keys + item.reduction))
+                    link = homes[item.home] = Link(Space(), rows, item.padded)
+                stream.add_source_column(field.id, field.name, item.stored, link.space)
+                continue
             nodes = []
             for index in item.reductions:
                 layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
@@ -168,4 +180,6 @@ class _AggregateLowering:
                 f"{format_expression(node.aggregates[aggregate_fields.index(field)])} AS {field.name}"
             ):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
+        if homes:
+            stream.link(Link(group_space, None), *homes.values())
         return stream

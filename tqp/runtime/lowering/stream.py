@@ -102,7 +102,8 @@ class StreamColumn:
     layout: Layout
     name: str
     available: dict[Space, Value] = field(default_factory=dict)
-    source: StoredColumn | None = None  # of a column of the stream's source
+    stored: StoredColumn | None = None  # where, and as the rows of which space, if it is stored
+    home: Space | None = None
 
 
 class Stream:
@@ -178,8 +179,8 @@ class Stream:
         if layout.nullable:
             kind = InputKind.ALL_VALIDITY if whole else InputKind.VALIDITY
             validity = self.input(f"{name}_valid", kind, slot, stored.index)
-        available = {space or self.root: Value(layout, node, validity)}
-        self.columns[id] = StreamColumn(layout, name, available, None if whole else stored)
+        home = space or self.root
+        self.columns[id] = StreamColumn(layout, name, {home: Value(layout, node, validity)}, stored, home)
 
     def source_values(self, name: str, stored: StoredColumn) -> Node:
         """The batch's values of a stored column that is no column of the plan."""
@@ -198,11 +199,23 @@ class Stream:
 
     def root_source(self, id: int) -> StoredColumn | None:
         """Where the column is stored, if it is one of the source's; the current rows may be any of the source's."""
-        return self.columns[id].source
+        column = self.columns[id]
+        return column.stored if column.home is self.root else None
 
     def stored_source(self, id: int) -> StoredColumn | None:
         """Where the column is stored, if it is one of the source's and no row has been dropped or moved since."""
-        return self.columns[id].source if self.space is self.root else None
+        return self.root_source(id) if self.space is self.root else None
+
+    def rows_of(self, home: Space) -> tuple[Node, bool] | None:
+        """For each row of the current space, the row of a stored column's home; and whether it may be -1.
+
+        None if the two are the same rows. Of the stream's source, rows of the source, not of the batch.
+        """
+        if home is self.root:
+            return self.root_rows(), False
+        path = self._path(self.space, (home,))
+        assert path is not None, "a column's home is in reach"
+        return None if path.rows is None or path.selected else (path.rows, path.padded)
 
     def mark(self, operator: int) -> None:
         """Note that the rows of the current space are what the physical node puts out; for EXPLAIN ANALYZE."""
@@ -216,7 +229,11 @@ class Stream:
         """For each row of the current space, the number of the source's row that it comes from."""
         first = self.input("first_row", InputKind.FIRST_ROW)
         path = self._path(self.space, (self.root,))
-        assert path is not None and not path.padded and not path.selected, "a source row is never padding"
+        assert path is not None and not path.padded, "a source row is never padding"
+        if path.selected:
+            count = self.input("num_rows", InputKind.NUM_ROWS)
+            numbers = self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
+            return self.builder.call(row_kernels.take_selected, numbers, path.rows, name="row")
         if path.rows is None:
             count = self.input("num_rows", InputKind.NUM_ROWS)
             return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
@@ -259,6 +276,8 @@ class Stream:
         ):  # a literal is never on the padded side: build columns are materialised
             return value
         layout, validity = value.layout, None
+        if self._is_row_number(column, path):
+            return Value(layout, self.builder.method("to", rows, layout.dtype, name=column.name))
         if path.padded:
             validity = self.builder.call(
                 row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
@@ -272,6 +291,12 @@ class Stream:
             return Value(layout, self._take(path, value.node, column.name), validity)
         kernel = batches.take_selected_strings if path.selected else string_layout.take
         return Value(layout, self.builder.call(kernel, value.node, rows, name=column.name), validity)
+
+    def _is_row_number(self, column: StreamColumn, path: Path) -> bool:
+        """Is the code of a row simply its number? Codes of a column that is stored by reference are 0, 1, ..."""
+        if column.stored is None or not column.stored.implicit or path.padded or path.selected:
+            return False
+        return path.space is column.home is not self.root
 
     def _take(self, path: Path, values: Node | None, name: str) -> Node:
         if path.selected:
