@@ -20,8 +20,8 @@ from tqp.data.strings import Strings
 from tqp.operators import wide
 from tqp.operators.kernel import Kernel
 from tqp.operators.rows import row_indices
+from tqp.operators.string_codes import factorize
 from tqp.operators.string_format import formatter
-from tqp.operators.string_hash import factorize
 from tqp.operators.string_layout import compact, from_list, take, to_arrow, to_list
 from tqp.operators.string_parse import (
     ParseFailure,

@@ -1,16 +1,15 @@
-"""Hash strings, and number their distinct values."""
+"""Hash strings."""
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
+from tqp.operators import allocation
 from tqp.operators.rows import row_indices
-from tqp.operators.string_layout import from_arrow, from_list, take, to_arrow_binary, to_list
-from tqp.operators.string_rank import rank
-from tqp.operators.string_words import WORD, step_width, words
+from tqp.operators.string_layout import cut, take
+from tqp.operators.string_words import BLOCK, WORD, step_width, words
 
 
 def _signed(value: int) -> int:
@@ -24,12 +23,17 @@ _BASE = 0xD1342543DE82EF95
 _FINISH = _signed(0xBF58476D1CE4E5B9)
 
 
-#: Rows looked at to tell whether a column repeats its values.
-_SAMPLE_ROWS = 512
-
-
 def hash64(strings: Strings) -> Tensor:
     """A 64-bit hash of each row's bytes and length: int64 [n], the same wherever the bytes lie."""
+    if strings.starts.device.type != "cpu" or strings.num_rows <= BLOCK:
+        return _hash64(strings)
+    result = allocation.empty((strings.num_rows,), torch.int64, strings.starts.device)
+    for start in range(0, strings.num_rows, BLOCK):
+        result[start : start + BLOCK] = _hash64(cut(strings, start, start + BLOCK))
+    return result
+
+
+def _hash64(strings: Strings) -> Tensor:
     # A polynomial over scrambled words. The word 0 is scrambled to 0, so padding past a row's end adds nothing.
     result = strings.lengths.to(torch.int64) * _FINISH
     rows: Tensor | None = None
@@ -59,53 +63,3 @@ def hash64(strings: Strings) -> Tensor:
             rows = kept
     result = (result ^ ((result >> 32) & 0xFFFFFFFF)) * _FINISH
     return result ^ ((result >> 32) & 0xFFFFFFFF)
-
-
-def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor, Strings]:
-    """Number the distinct values of the valid rows in byte order.
-
-    Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get some
-    code, a safe index: with rows but no valid one, the distinct values are one empty string.
-    """
-    if strings.num_rows == 0:
-        return torch.zeros_like(strings.starts), strings
-    if strings.starts.device.type == "cpu" and not _is_mostly_distinct(strings):
-        return _factorize_on_host(strings, validity)
-    if validity is None:
-        codes = rank(strings)
-        return codes, _representatives(strings, codes)
-    rows = row_indices(validity)
-    codes = torch.zeros_like(strings.starts)
-    if rows.shape[0] == 0:
-        return codes, from_list([b""], strings.starts.device)
-    valid_strings = take(strings, rows)
-    valid_codes = rank(valid_strings)
-    return codes.index_copy_(0, rows, valid_codes), _representatives(valid_strings, valid_codes)
-
-
-def _representatives(strings: Strings, codes: Tensor) -> Strings:
-    """One row of each code, in the order of the codes."""
-    rows = torch.empty(int(codes.max()) + 1, dtype=torch.int64, device=codes.device)
-    rows.scatter_(0, codes, torch.arange(codes.shape[0], device=codes.device))
-    return take(strings, rows)
-
-
-def _is_mostly_distinct(strings: Strings) -> bool:
-    """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
-    if strings.num_rows < 8 * _SAMPLE_ROWS:
-        return False
-    sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
-    values = to_list(sample)
-    return len(set(values)) > 0.9 * len(values)
-
-
-def _factorize_on_host(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings]:
-    """By Arrow's hash table, then ranking the distinct values only."""
-    encoded = to_arrow_binary(strings, validity).dictionary_encode()
-    distinct = from_arrow(encoded.dictionary)
-    if distinct.num_rows == 0:
-        return torch.zeros_like(strings.starts), from_list([b""])
-    order = rank(distinct)
-    found = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
-    codes = torch.index_select(order, 0, torch.from_numpy(np.array(found)))
-    return codes, _representatives(distinct, order)

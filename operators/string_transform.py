@@ -18,7 +18,7 @@ from tqp.operators.string_characters import (
     is_ascii,
     slice_characters,
 )
-from tqp.operators.string_hash import factorize
+from tqp.operators.string_codes import factorize
 from tqp.operators.string_layout import (
     broadcast,
     compact,

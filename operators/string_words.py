@@ -10,6 +10,8 @@ from tqp.data.strings import Strings
 from tqp.operators import string_scan
 
 WORD = 8
+#: Rows worked on at a time on the CPU, so that what is computed of them stays in the cache.
+BLOCK = 65_536
 
 #: Entry k keeps the first k bytes of a little-endian word.
 _KEEP = torch.tensor([(1 << (8 * k)) - 1 for k in range(8)] + [-1], dtype=torch.int64)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators import string_compare, string_layout, string_scan, string_search
-from tqp.operators.string_hash import factorize, hash64
+from tqp.operators.string_codes import factorize
+from tqp.operators.string_hash import hash64
 from tqp.operators.string_layout import from_arrow, from_list, take, to_list
 from tqp.operators.string_like import like
 from tqp.operators.string_words import order_key, words

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators import keys as key_kernels
-from tqp.operators import string_hash
+from tqp.operators import string_codes
 from tqp.operators.comparisons import interval_order
 from tqp.operators.sort import SortColumn, sort_rows, top_rows
 from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_frame
@@ -91,9 +91,9 @@ def _words(column: FrameColumn) -> list[FrameColumn]:
 
 
 def order_values(column: FrameColumn) -> Tensor:
-    """A tensor that compares as the column does: strings become their codes in a sorted dictionary of the rows."""
+    """A tensor that compares as the column does: of strings, codes that do."""
     if isinstance(column.values, Strings):
-        return string_hash.factorize(column.values, column.validity)[0]
+        return string_codes.order_codes(column.values, column.validity)
     assert column.values is not None
     return column.values
 
@@ -126,7 +126,7 @@ def key_columns(column: FrameColumn) -> list[Tensor]:
     values = column.values
     assert values is not None
     if isinstance(values, Strings):
-        words = [string_hash.factorize(values, column.validity)[0]]
+        words = [string_codes.group_codes(values, column.validity)]
     elif values.is_floating_point():
         words = [key_kernels.ordered_bits(values)]
     elif values.dim() == 2 and values.shape[1] == 3:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import aggregates, moments, string_hash
+from tqp.operators import aggregates, elementwise, moments, string_codes, string_layout
 from tqp.operators.batches import pool_rows
-from tqp.operators.rows import take_padded
+from tqp.operators.rows import row_indices, take_padded
 from tqp.runtime.breakers.collect import order_values
 from tqp.runtime.frame import FrameColumn
 
@@ -26,11 +27,8 @@ def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) ->
     if kind == "first":
         return _take(values, aggregates.first_by_group(ids, count, validity))
     if kind in ("least", "greatest"):
-        if isinstance(values, Strings):  # no sort of the rows: their codes order as they do
-            codes, uniques = string_hash.factorize(values, validity)
-            extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
-            best = extreme(codes, ids, count, validity)
-            return pool_rows(uniques, best.clamp(0, max(0, uniques.num_rows - 1)))
+        if isinstance(values, Strings):
+            return pool_rows(values, _extreme_strings(kind, values, validity, ids, count))
         rows = moments.extreme_rows(values, ids, count, validity, greatest=kind == "greatest")
         return _take(values, rows)
     if kind == "median_lower":
@@ -49,6 +47,23 @@ def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) ->
             return moments.median_integers_by_group(values, ids, count, validity, "away")[0]
     assert kind == "median", kind
     return moments.median_by_group(values, ids, count, validity)[0]
+
+
+def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:
+    """A row with the least or greatest string of each group (0 for an empty one), without a sort: int64 [count]."""
+    chosen = torch.zeros(count, dtype=torch.int64, device=ids.device)
+    if count == 1:
+        valid = None if validity is None else row_indices(validity)
+        candidates = values if valid is None else string_layout.take(values, valid)
+        if candidates.num_rows:
+            row = string_codes.extreme_row(candidates, greatest=kind == "greatest")
+            chosen[0] = row if valid is None else valid[row]
+        return chosen
+    codes = string_codes.order_codes(values, validity)
+    extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
+    best = extreme(codes, ids, count, validity)
+    rows = row_indices(elementwise.equal(codes, torch.index_select(best, 0, ids)), validity)
+    return chosen.scatter_(0, torch.index_select(ids, 0, rows), rows)
 
 
 def _take(values: Any, rows: Tensor) -> Any:

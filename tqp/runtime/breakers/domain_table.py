@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tqp.data.strings import Strings
-from tqp.operators import string_hash
+from tqp.operators import string_codes
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.pipeline import State
@@ -21,7 +21,7 @@ class BuildDictionary(Collect):
     def finish(self, state: Frame, program_state: State) -> State:
         (column,) = state.columns
         assert isinstance(column.values, Strings)
-        codes, dictionary = string_hash.factorize(column.values, column.validity)
+        codes, dictionary = string_codes.factorize(column.values, column.validity)
         codes = codes.clamp_(min=0).to(self.dtype)  # a NULL's code has to be a safe index
         return {
             self.slot: Frame(state.num_rows, (FrameColumn(codes, column.validity),)),

@@ -1,0 +1,77 @@
+"""Strings as integers: they must compare, or be equal, exactly as the strings do, whatever way they were made."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import torch
+
+from tqp.operators import string_codes, string_pack
+from tqp.operators.string_layout import from_list, take
+
+ALPHABETS = [b"01", b"0123456789", b"abz ", b"\0a", b"\xff\x00\x7f\x80", bytes(range(256))]
+
+
+def random_values(seed: int) -> list[bytes]:
+    chance = random.Random(seed)
+    alphabet = chance.choice(ALPHABETS)
+    prefix = chance.choice([b"", b"Customer#", b"x" * 70])
+    length = chance.choice([0, 1, 3, 7, 8, 9, 16, 30])
+    varies = chance.random() < 0.5
+    return [
+        prefix
+        + bytes(chance.choice(alphabet) for _ in range(chance.randrange(length + 1) if varies else length))
+        for _ in range(chance.choice([1, 2, 40]))
+    ]
+
+
+def check(codes: list[int], values: list[bytes], *, ordered: bool) -> None:
+    for (code, value), (other_code, other) in itertools.combinations(zip(codes, values, strict=True), 2):
+        assert (code == other_code) == (value == other)
+        if ordered:
+            assert (code < other_code) == (value < other)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_codes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = random_values(seed)
+    strings = from_list(values)
+    packed = string_pack.pack(strings)
+    if packed is not None:
+        check(packed.tolist(), values, ordered=True)
+    valid = torch.tensor([random.Random(seed + i).random() < 0.7 for i in range(len(values))])
+    present = [value for value, keep in zip(values, valid, strict=True) if keep]
+    for way in range(3):
+        if way:
+            monkeypatch.setattr(string_codes, "pack", lambda strings: None)
+            monkeypatch.setattr(string_codes, "_is_mostly_distinct", lambda strings, way=way: way == 2)
+        check(string_codes.order_codes(strings).tolist(), values, ordered=True)
+        check(string_codes.group_codes(strings).tolist(), values, ordered=False)
+        check(string_codes.order_codes(strings, valid)[valid].tolist(), present, ordered=True)
+        check(string_codes.group_codes(strings, valid)[valid].tolist(), present, ordered=False)
+    assert values[string_codes.extreme_row(strings, greatest=True)] == max(values)
+    assert values[string_codes.extreme_row(strings, greatest=False)] == min(values)
+
+
+def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [b"a" * 70, b"b" * 70, b"a" * 70, b"c" * 70]
+    monkeypatch.setattr(string_codes, "hash64", lambda strings: torch.zeros_like(strings.starts))
+    monkeypatch.setattr(string_codes, "_is_mostly_distinct", lambda strings: True)
+    check(string_codes.group_codes(from_list(values)).tolist(), values, ordered=False)
+
+
+def test_many_rows_in_blocks() -> None:
+    chance = random.Random(1)
+    distinct = [f"Part#{number:07d}".encode() for number in range(0, 3_000_000, 1001)]
+    rows = torch.tensor([chance.randrange(len(distinct)) for _ in range(150_000)])
+    strings = take(from_list(distinct), rows)
+    packed = string_pack.pack(strings)
+    assert packed is not None
+    assert torch.equal(
+        torch.unique(packed, return_inverse=True)[1], torch.unique(rows, return_inverse=True)[1]
+    )
+    strings = take(from_list([value * 6 for value in distinct]), rows)
+    codes = string_codes.group_codes(strings)
+    assert len({*zip(codes.tolist(), rows.tolist(), strict=True)}) == len(set(rows.tolist()))
