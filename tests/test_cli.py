@@ -135,7 +135,10 @@ def test_benchmark(tpch_data: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([*arguments, "--compare", "duckdb", "--threads", "1", "--json", str(document)]) == 0
     output = capsys.readouterr().out
     assert output.count("equal") == 2 and "peak memory" in output
+    assert "planning and lowering: median" in output and "first runs from Arrow tables" in output
     assert json.loads(document.read_text())["all_right"] is True
+    assert main([*arguments, "--compare", "duckdb", "--no-first-runs"]) == 0
+    assert "first runs from Arrow tables" not in capsys.readouterr().out
     assert main([*arguments, "--no-verify", "--batch-rows", "1000"]) == 0
     assert "not checked" in capsys.readouterr().out
     assert main([*arguments, "--disable-rule", "nonsense"]) == 2

@@ -19,7 +19,7 @@ from tqp.tpch.compare import DuckDBRun
 from tqp.tpch.errors import UsageError
 from tqp.tpch.measure import Engine
 from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
-from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
+from tqp.tpch.report import BenchmarkReport, FirstRuns, QueryReport, Setting
 from tqp.tpch.run import Options, run_benchmark
 from tqp.tpch.verify import difference
 
@@ -154,6 +154,13 @@ def test_benchmark_report(tpch_data: Path) -> None:
     document = json.loads(report.to_json())
     assert document["queries"][0]["rows"] == 4
     assert document["peak_bytes"] > 0 and document["duckdb_peak_bytes"] > 0 and document["versions"]["duckdb"]
+    assert document["planning_max_milliseconds"] >= document["planning_median_milliseconds"] > 0
+    assert set(document["first_runs"]) == {
+        "milliseconds",
+        "duckdb_create_milliseconds",
+        "duckdb_query_milliseconds",
+    }
+    assert min(document["first_runs"].values()) > 0
     assert document["total_milliseconds"] > 0 and document["geometric_mean_ratio"] > 0
 
 
@@ -183,6 +190,9 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         ],
         setting=setting,
         facts={"scale_factor": 1},
+        first_runs=FirstRuns(
+            milliseconds=1000.0, duckdb_create_milliseconds=2000.0, duckdb_query_milliseconds=500.0
+        ),
     )
     assert not report.all_right
     assert report.geometric_mean_ratio == pytest.approx(1.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -70,19 +72,26 @@ def run_duckdb(
             for query in queries
         ],
     }
+    reply = ask("DuckDB", [duckdb_process.__file__], request)
+    milliseconds = {int(number): value for number, value in reply["milliseconds"].items()}
+    return DuckDBRun(reply["version"], milliseconds, reply["peak_bytes"], answers)
+
+
+def ask(engine: str, script: Sequence[str], request: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON that a fresh Python process running `script` replies with. Raises `UsageError` if it fails."""
     process = subprocess.run(
         # -P: the folder of the script holds modules that are not meant to be found by their bare names.
-        [sys.executable, "-P", duckdb_process.__file__],
+        [sys.executable, "-P", *script],
         check=False,
         input=json.dumps(request),
         capture_output=True,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     if process.returncode != 0:
-        raise UsageError(f"DuckDB could not run the queries:\n{process.stderr.strip()}")
-    reply = json.loads(process.stdout)
-    milliseconds = {int(number): value for number, value in reply["milliseconds"].items()}
-    return DuckDBRun(reply["version"], milliseconds, reply["peak_bytes"], answers)
+        raise UsageError(f"{engine} could not run the queries:\n{process.stderr.strip()}")
+    reply: dict[str, Any] = json.loads(process.stdout)
+    return reply
 
 
 def _answer_path(directory: Path, number: int) -> Path:

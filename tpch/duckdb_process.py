@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 
 def main() -> None:
     """Answers the request on standard input."""
-    json.dump(_serve(json.load(sys.stdin)), sys.stdout)
+    request = json.load(sys.stdin)
+    json.dump(_first_run(request) if request.get("first_run") else _serve(request), sys.stdout)
 
 
 def peak_memory() -> int:
@@ -32,6 +34,29 @@ def peak_memory() -> int:
                 return int(line.split()[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def read_arrow(path: str) -> pa.Table:
+    """A Parquet or Arrow IPC file as a table, in memory but for what the operating system maps."""
+    if path.endswith(".parquet"):
+        return pq.read_table(path)
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def _first_run(request: dict[str, Any]) -> dict[str, Any]:
+    """DuckDB's own tables made of Arrow tables, and each query once."""
+    import duckdb
+
+    connection = duckdb.connect(config={"threads": request["threads"]})
+    for name, path in request["tables"].items():
+        connection.register(f"{name}_arrow", read_arrow(path))
+    start = time.perf_counter()
+    for name in request["tables"]:
+        connection.execute(f"CREATE TABLE {name} AS FROM {name}_arrow")
+    create = (time.perf_counter() - start) * 1000
+    queries = sum(_milliseconds(connection, text) for text in request["queries"])
+    return {"create_milliseconds": create, "query_milliseconds": queries}
 
 
 def _serve(request: dict[str, Any]) -> dict[str, Any]:
@@ -62,8 +87,7 @@ def _make_table(connection: Any, name: str, path: str, in_memory: bool) -> None:
         source = "read_parquet('{}')".format(path.replace("'", "''"))
     else:
         source = f"{name}_arrow"
-        with pa.memory_map(path) as file:
-            connection.register(source, pa.ipc.open_file(file).read_all())
+        connection.register(source, read_arrow(path))
     connection.execute(f"CREATE {'TABLE' if in_memory else 'VIEW'} {name} AS FROM {source}")
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -63,15 +64,18 @@ class Engine:
             return self.threads
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+    def connect_options(self) -> dict[str, Any]:
+        """What `tqp.connect` is given besides `threads`; it can be written as JSON."""
+        return {
+            "device": self.device,
+            "batch_rows": self.batch_rows,
+            "disabled_rules": list(self.disabled_rules),
+        }
+
     def connect(self) -> tqp.Connection:
         """A connection of this kind. Raises `UsageError` if there is no such device or rule."""
         try:
-            return tqp.connect(
-                device=self.device,
-                threads=self.num_threads,
-                batch_rows=self.batch_rows,
-                disabled_rules=tuple(self.disabled_rules),
-            )
+            return tqp.connect(threads=self.num_threads, **self.connect_options())
         except tqp.Error as error:
             raise UsageError(str(error)) from error
 
@@ -81,6 +85,7 @@ class _Runs:
     """One query's runs through tqp."""
 
     milliseconds: list[float] = field(default_factory=list)
+    planning_milliseconds: float | None = None
     answer: pa.Table | None = None
     error: str | None = None
 
@@ -157,7 +162,16 @@ def _run(connection: tqp.Connection, text: str, warm_runs: int) -> _Runs:
             runs.error = f"{type(error).__name__}: {error}"
             break
         runs.milliseconds.append((time.perf_counter() - start) * 1000)
+    else:
+        runs.planning_milliseconds = statistics.median(_planning(connection, text, n) for n in range(1, 4))
     return runs
+
+
+def _planning(connection: tqp.Connection, text: str, number: int) -> float:
+    """Milliseconds to compile the query as one that was not seen before: the same text, a little longer."""
+    start = time.perf_counter()
+    connection.compile(text + "\n" * number)
+    return (time.perf_counter() - start) * 1000
 
 
 def _report(query: Query, runs: _Runs, duckdb_run: DuckDBRun | None, verify: bool) -> QueryReport:
@@ -180,6 +194,7 @@ def _report(query: Query, runs: _Runs, duckdb_run: DuckDBRun | None, verify: boo
         rows=runs.answer.num_rows,
         first_milliseconds=runs.milliseconds[0],
         median_milliseconds=statistics.median(runs.milliseconds[1:]),
+        planning_milliseconds=runs.planning_milliseconds,
         duckdb_milliseconds=duckdb_milliseconds,
         is_equal=is_equal,
         problem=problem,

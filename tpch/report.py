@@ -16,7 +16,7 @@ from rich.table import Table
 class QueryReport:
     """One query. Times are None where the query failed or was not timed; `is_equal` is None where nothing was checked.
 
-    `rows` are those of the answer, or, in a benchmark of operators, those that the operator works on.
+    `planning_milliseconds`: to plan and lower the query anew once its tables are encoded. `rows` are those of the answer, or, in a benchmark of operators, those that the operator works on.
     """
 
     number: int
@@ -24,6 +24,7 @@ class QueryReport:
     rows: int | None = None
     first_milliseconds: float | None = None
     median_milliseconds: float | None = None
+    planning_milliseconds: float | None = None
     duckdb_milliseconds: float | None = None
     is_equal: bool | None = None
     problem: str | None = None
@@ -70,6 +71,23 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRuns:
+    """Every query once, in order, from Arrow tables in memory; DuckDB makes its own tables of them first."""
+
+    milliseconds: float
+    duckdb_create_milliseconds: float
+    duckdb_query_milliseconds: float
+
+    def __str__(self) -> str:
+        duckdb = self.duckdb_create_milliseconds + self.duckdb_query_milliseconds
+        return (
+            f"first runs from Arrow tables in memory, in a fresh process: tqp {self.milliseconds:,.0f} ms (register, "
+            f"statistics, encoding, planning, execution); DuckDB {duckdb:,.0f} ms (CREATE TABLE AS "
+            f"{self.duckdb_create_milliseconds:,.0f}, queries {self.duckdb_query_milliseconds:,.0f})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkReport:
     """A whole run. `heading` says what a query is called here; `facts` are what else the JSON should say."""
 
@@ -78,6 +96,7 @@ class BenchmarkReport:
     queries: list[QueryReport]
     setting: Setting
     facts: dict[str, Any]
+    first_runs: FirstRuns | None = None
 
     @property
     def all_right(self) -> bool:
@@ -101,6 +120,12 @@ class BenchmarkReport:
         times = [getattr(query, column) for query in self.queries]
         return None if None in times else sum(times)
 
+    @property
+    def planning(self) -> tuple[float, float] | None:
+        """The median and the largest of the planning times in milliseconds."""
+        times = [q.planning_milliseconds for q in self.queries if q.planning_milliseconds is not None]
+        return (statistics.median(times), max(times)) if times else None
+
     def to_json(self) -> str:
         """Everything, with the ratios and totals worked out."""
         lowest = self.lowest
@@ -113,6 +138,9 @@ class BenchmarkReport:
             "lowest_ratio": lowest.ratio if lowest is not None else None,
             "total_milliseconds": self.total("median_milliseconds"),
             "duckdb_total_milliseconds": self.total("duckdb_milliseconds"),
+            "planning_median_milliseconds": self.planning[0] if self.planning is not None else None,
+            "planning_max_milliseconds": self.planning[1] if self.planning is not None else None,
+            "first_runs": dataclasses.asdict(self.first_runs) if self.first_runs is not None else None,
             "all_right": self.all_right,
         }
         return json.dumps(document, indent=2)
@@ -145,6 +173,13 @@ class BenchmarkReport:
             if query.problem is not None:
                 problem = f"{self.heading} {query.label}: {query.problem}"
                 console.print(problem, style="red", markup=False)
+        if self.planning is not None:
+            median, largest = self.planning
+            console.print(
+                f"planning and lowering: median {median:.1f} ms, at most {largest:.1f} ms", highlight=False
+            )
+        if self.first_runs is not None:
+            console.print(str(self.first_runs), highlight=False, markup=False)
         console.print(str(self.setting), highlight=False, markup=False)
 
 

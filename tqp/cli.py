@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     benchmark.add_argument(
         "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
     )
+    benchmark.add_argument(
+        "--no-first-runs", action="store_true", help="do not compare first runs from Arrow tables in memory"
+    )
     _add_benchmark_arguments(benchmark)
     benchmark.set_defaults(run=_run_tpch)
 
@@ -163,8 +166,16 @@ def _run_tpch(options: argparse.Namespace) -> int:
     from tqp.tpch.run import Options, run_benchmark
 
     def run(console: Console) -> BenchmarkReport:
-        numbers = parse_numbers(options.queries)
-        return run_benchmark(Options(options.sf, numbers, options.data, _engine(options)), console)
+        return run_benchmark(
+            Options(
+                scale_factor=options.sf,
+                queries=parse_numbers(options.queries),
+                data=options.data,
+                engine=_engine(options),
+                first_runs=not options.no_first_runs,
+            ),
+            console,
+        )
 
     return _report("tqp tpch", run, options.json)
 

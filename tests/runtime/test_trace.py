@@ -12,7 +12,7 @@ import pytest
 import tqp
 from tqp.cli import main
 
-QUERY = "SELECT k, sum(x * 2) AS s FROM t WHERE x > 10 GROUP BY k ORDER BY k"
+QUERY = "SELECT k, sum(x * 2) AS s FROM t WHERE x > 900 GROUP BY k ORDER BY k"
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_table_adds_up(connection: tqp.Connection) -> None:
         connection.sql(QUERY).fetchall()
     grouping = trace.operators["pipeline: GROUP BY"]
     assert grouping.calls == 100
-    assert grouping.rows == trace.operators["row_indices"].rows == 98_900
+    assert grouping.rows == trace.operators["row_indices"].rows == 9_900
     assert 0 <= grouping.self_seconds < grouping.seconds
     lines = str(trace).splitlines()
     assert "self ms" in lines[0] and any(line.endswith("pipeline: GROUP BY") for line in lines)
