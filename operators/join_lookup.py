@@ -49,7 +49,10 @@ class LookupBuild:
 
 @dataclass(frozen=True, slots=True)
 class MembershipBuild:
-    """table[key] tells whether a build row has that key: for semi and anti joins. Probe keys must be in [0, size)."""
+    """table[key] tells whether a build row has that key. Probe keys must be in [0, size).
+
+    Alone for semi and anti joins; columns of unique build rows may stand in tables of their own, under the same keys.
+    """
 
     table: Tensor  # bool [size]
     nulls: BuildNulls = _NO_NULLS
@@ -58,6 +61,16 @@ class MembershipBuild:
         """bool [n]: has the probe row a match?"""
         found = take(self.table, as_index(keys))
         return found if validity is None else found.logical_and_(validity)
+
+    def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The probe rows that have a match, and their keys as the places of the build rows' values."""
+        probe_rows = row_indices(self.contains(keys, validity))
+        return probe_rows, take(as_index(keys), probe_rows)
+
+    def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+        """int32 or int64 [n]: the key where a build row has it, as the place of that row's values, else -1."""
+        keys = as_index(keys)
+        return (keys + 1).mul_(self.contains(keys, validity)).sub_(1)
 
 
 def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> LookupBuild | DirectoryBuild:
@@ -83,14 +96,6 @@ def mark_positions(table: Tensor, keys: Tensor, first_row: int, validity: Tensor
     table.scatter_(0, keys.to(torch.int64), rows)
 
 
-def scatter_positions(table: Tensor, keys: Tensor, rows: Tensor, validity: Tensor | None = None) -> None:
-    """Enters build rows (integers [n], any numbers below 2^31) under their keys into a position table, in place."""
-    if validity is not None:
-        valid = row_indices(validity)
-        keys, rows = take(keys, valid), take(rows, valid)
-    table.scatter_(0, keys.to(torch.int64), rows.to(torch.int32))
-
-
 def positions_are_unique(table: Tensor, keys: Tensor, first_row: int, validity: Tensor | None = None) -> bool:
     """True if no row of the batch was displaced by another with its key; ask when all batches are entered."""
     keys, rows = _keyed_rows(keys, first_row, validity)
@@ -112,10 +117,5 @@ def empty_membership(size: int, device: torch.device) -> Tensor:
 def build_membership(keys: Tensor, size: int, validity: Tensor | None = None) -> MembershipBuild:
     """The set of the keys (integers [n] in [0, size)) of rows that are not NULL."""
     table = empty_membership(size, keys.device)
-    mark_membership(table, keys, validity)
-    return MembershipBuild(table, build_nulls(keys, validity))
-
-
-def mark_membership(table: Tensor, keys: Tensor, validity: Tensor | None = None) -> None:
-    """Adds the keys of a batch to a membership table, in place."""
     mark_rows(table, keys if validity is None else take(keys, row_indices(validity)))
+    return MembershipBuild(table, build_nulls(keys, validity))

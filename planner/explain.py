@@ -166,7 +166,9 @@ def _join_line(node: physical.Join, names: Names) -> str:
         f"{format_expression(build, names)}"
         for probe, build, null_equal in zip(node.probe_keys, node.build_keys, node.null_equal, strict=True)
     ]
-    text = f"Join {node.identifier} {node.join_type.value} [{node.algorithm.value}{_packed(node.packing)}]"
+    how = f"{node.algorithm.value}{_packed(node.packing)}"
+    how += ", values by key" * node.by_key + ", all match" * node.all_match
+    text = f"Join {node.identifier} {node.join_type.value} [{how}]"
     if keys:
         text += f" on {' AND '.join(keys)}"
     if node.residual:

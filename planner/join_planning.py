@@ -11,7 +11,9 @@ from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjun
 from tqp.planner.join_keys import JoinKeys
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Shared, UnionAll, as_nullable
 from tqp.planner.null_facts import nullable
-from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking, KeyPart
+from tqp.planner.physical_plan import Join as PhysicalJoin
+from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking, KeyPart, PhysicalPlan, TableScan
+from tqp.planner.physical_plan import Project as PhysicalProject
 from tqp.planner.value_ranges import FieldsById, Range, value_range
 
 # Nanoseconds a row on one CPU core, rounded; only their ratios matter.
@@ -20,8 +22,12 @@ _BUILD = 8.0  # build rows are materialised, probe rows streamed
 _SORT = 15.0  # build rows with duplicate keys are sorted into a directory
 _BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
 _TABLE_ENTRY = 3.0  # filling one fresh entry of a position table; twice that for a directory of offsets
+_SCATTER = 1.5  # entering a row's value into a table, in look-ups
 
 _ALWAYS_DENSE = 1 << 20
+_FREE_ENTRIES = (
+    1 << 12
+)  # entries that a table may have too many, to save subtracting the least key of each row
 _LARGEST_TABLE = 1 << 28
 _LARGEST_PACKED = 1 << 62
 _INT64 = (-(2**63), 2**63 - 1)
@@ -103,6 +109,8 @@ def pack_join_keys(
         low, high = min(pair[0] for pair in ranges), max(pair[1] for pair in ranges)
         if low < _INT64[0] or high > _INT64[1]:
             return None
+        if len(keys.left) == 1 and 0 < low <= _FREE_ENTRIES and not null_equal:
+            low = 0  # the key is its own code then
         span = high - low + 1 + null_equal
         size *= span
         if size >= _LARGEST_PACKED:
@@ -131,6 +139,43 @@ def choose_algorithm(
         if "directory_join" not in disabled_rules:
             return JoinAlgorithm.DIRECTORY
     return JoinAlgorithm.SORT if device_type == "cuda" else JoinAlgorithm.BUCKET
+
+
+def every_row_matches(keys: JoinKeys, probe: PhysicalPlan, build: PhysicalPlan) -> bool:
+    """True if each probe row is known to have a partner: the build side is a whole table with every key there can be."""
+    if len(keys.left) != 1 or keys.residual or not isinstance(keys.right[0], ColumnRef):
+        return False
+    probe_fields, build_fields = ({field.id: field for field in side.fields} for side in (probe, build))
+    field = build_fields[keys.right[0].id]
+    known, asked = value_range(keys.right[0], build_fields), value_range(keys.left[0], probe_fields)
+    if known is None or asked is None or field.nullable or not field.statistics.is_unique:
+        return False
+    return (
+        known[1] - known[0] + 1 == _rows_of_whole_table(build)
+        and known[0] <= asked[0]
+        and asked[1] <= known[1]
+        and not nullable(keys.left[0], probe_fields)
+    )
+
+
+def _rows_of_whole_table(plan: PhysicalPlan) -> int | None:
+    """The number of rows of a table that the plan neither drops nor repeats rows of."""
+    match plan:
+        case TableScan():
+            return plan.table.num_rows
+        case PhysicalProject():
+            return _rows_of_whole_table(plan.input)
+        case PhysicalJoin() if plan.all_match:
+            return _rows_of_whole_table(plan.probe)
+    return None
+
+
+def stands_by_key(columns: int, build_rows: float, rows: float) -> bool:
+    """True if tables of the build columns by key cost less than one of positions that lead to the build rows.
+
+    They are filled for all build rows, and read once, not twice, for each row of the result.
+    """
+    return (columns - 1) * build_rows * _SCATTER <= rows
 
 
 def _is_dense(size: int, probe_rows: float, build_rows: float) -> bool:

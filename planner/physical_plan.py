@@ -135,6 +135,10 @@ class Join(PhysicalPlan):
     residual: tuple[Expression, ...]
     packing: KeyPacking | None  # None: the keys are hashed (BUCKET, SORT) and candidates compared
     mark: Field | None = None
+    all_match: bool = False  # every probe row has a partner, as is known
+    by_key: bool = (
+        False  # of a look-up join: build columns stand in tables by key, not in rows that a position leads to
+    )
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

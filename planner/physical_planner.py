@@ -29,6 +29,7 @@ from tqp.planner.join_planning import (
     FreshIds,
     choose_algorithm,
     dense_span,
+    every_row_matches,
     expand_full_join,
     flip,
     keys_for_three_values,
@@ -39,6 +40,7 @@ from tqp.planner.join_planning import (
     should_swap,
     side_cost,
     single_key,
+    stands_by_key,
 )
 from tqp.planner.logical_plan import (
     Aggregate,
@@ -345,12 +347,15 @@ class _Planner:
             right_once=probe_unique,
             keeps_left_order=in_order,
         )
+        all_match = algorithm is JoinAlgorithm.LOOKUP and every_row_matches(keys, probed, built)
         rows = self._rows(plan, (probe, probed), (build, built))
         if own is not None and own.ranges is not None:  # the join itself drops what its filter dropped before
             rows /= max(own.share, 1e-9)
+        rows = min(rows, self.estimator.rows(plan))
+        payload = (needed & right.keys()) - _columns(keys.right)
         joined = physical.Join(
             _kept(known.values(), required | columns_of(here)),
-            min(rows, self.estimator.rows(plan)),
+            rows,
             self.facts.max_rows(plan),
             identifier,
             probed,
@@ -363,6 +368,10 @@ class _Planner:
             keys.residual,
             packing,
             plan.mark,
+            all_match and join_type is JoinType.INNER,
+            algorithm is JoinAlgorithm.LOOKUP
+            and len(payload) > 0
+            and stands_by_key(len(payload), built.estimated_rows, rows),
         )
         return place(joined, here)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import fx
 
 from tqp.data.column import Table
@@ -55,7 +56,10 @@ class _Interpreter(fx.Interpreter):
             object_bytes(result) if node.op != "placeholder" else 0,
         )
         for operator in self._marks.get(node, ()):
-            self._profile.add_rows(operator, result if isinstance(result, int) else result.shape[0])
+            rows = result
+            if not isinstance(rows, int):
+                rows = int(rows.sum()) if rows.dtype is torch.bool else rows.shape[0]
+            self._profile.add_rows(operator, rows)
         return result
 
 

@@ -3,58 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from tqp.operators.join_lookup import (
-    LookupBuild,
-    MembershipBuild,
-    empty_membership,
-    empty_positions,
-    mark_membership,
-    scatter_positions,
-)
-from tqp.runtime.frame import frame_of_outputs
+from tqp.operators import allocation
+from tqp.operators.join_lookup import MembershipBuild, empty_membership
+from tqp.operators.join_pairs import mark_rows
+from tqp.operators.rows import row_indices, take
+from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import State
 
 
-class ScatterBuild:
-    """The first column is the packed key, below `size`; the second, unless only existence is asked, a row number.
+class _Tables(NamedTuple):
+    keys: Tensor  # bool [size]
+    columns: tuple[FrameColumn, ...]  # [size] each; what stands under a key that is not there is any value
 
-    The row numbers are those of the pipeline's source, whose columns the probe side then reads where they are.
+
+class ScatterBuild:
+    """The first column is the packed key, below `size`; the others are entered into tables under their row's key.
+
+    Puts the set of keys into `slot` and, if there are other columns, the tables as a frame of `size` rows into
+    `payload_slot`.
     """
 
     ordered = False
 
-    def __init__(self, slot: str, size: int, existence_only: bool, device: torch.device, name: str) -> None:
-        self.slot, self.size, self.existence_only = slot, size, existence_only
-        self.device, self.name = device, name
+    def __init__(
+        self,
+        slot: str,
+        payload_slot: str,
+        size: int,
+        columns: Sequence[tuple[torch.dtype, bool]],
+        padded: bool,
+        device: torch.device,
+        name: str,
+    ) -> None:
+        self.slot, self.payload_slot, self.size = slot, payload_slot, size
+        self.columns = tuple(columns)  # (dtype, nullable) of each
+        self.padded, self.device, self.name = padded, device, name
 
-    def initial(self, program_state: State) -> Tensor:
-        """One table for all workers: each key is written by one row, or always with the same value."""
-        make = empty_membership if self.existence_only else empty_positions
-        return make(self.size, self.device)
+    def initial(self, program_state: State) -> _Tables:
+        """One set of tables for all workers: each key is written by one row, or always with the same value."""
+        columns = (
+            FrameColumn(self._table(dtype), self._table(torch.bool) if nullable else None)
+            for dtype, nullable in self.columns
+        )
+        return _Tables(empty_membership(self.size, self.device), tuple(columns))
 
-    def partial(self, outputs: Sequence[Any], state: Tensor) -> Tensor:
-        frame = frame_of_outputs(outputs)
-        keys, validity = frame.columns[0]
+    def _table(self, dtype: torch.dtype) -> Tensor:
+        # Entries are read under keys that are there; an outer join also reads one, any one, for a row without partner,
+        # and may look further up what it finds.
+        make = allocation.zeros if self.padded else _empty
+        return make(self.size, dtype, self.device)
+
+    def partial(self, outputs: Sequence[Any], state: _Tables) -> _Tables:
+        columns = frame_of_outputs(outputs).columns
+        keys, validity = columns[0]
         assert isinstance(keys, Tensor)
-        if self.existence_only:
-            mark_membership(state, keys, validity)
-        else:
-            rows = frame.columns[1].values
-            assert isinstance(rows, Tensor)
-            scatter_positions(state, keys, rows, validity)
+        rows = None if validity is None else row_indices(validity)
+        keys = (keys if rows is None else take(keys, rows)).to(torch.int64)
+        mark_rows(state.keys, keys)
+        for table, column in zip(state.columns, columns[1:], strict=True):
+            for target, values in zip(table, column, strict=True):
+                if target is not None:
+                    assert isinstance(target, Tensor) and isinstance(values, Tensor)
+                    values = values if rows is None else take(values, rows)
+                    target.scatter_(0, keys, values.to(target.dtype))
         return state
 
-    def merge(self, states: list[Tensor]) -> Tensor:
+    def merge(self, states: list[_Tables]) -> _Tables:
         return states[0]
 
-    def finish(self, state: Tensor, program_state: State) -> State:
-        return {self.slot: MembershipBuild(state) if self.existence_only else LookupBuild(state)}
+    def finish(self, state: _Tables, program_state: State) -> State:
+        found: State = {self.slot: MembershipBuild(state.keys)}
+        if state.columns:
+            found[self.payload_slot] = Frame(self.size, state.columns)
+        return found
 
     def describe(self) -> str:
-        what = "enter the keys" if self.existence_only else "enter key and row number"
-        return f"{what} into {self.slot} for the {self.name}"
+        if not self.columns:
+            return f"enter the keys into {self.slot} for the {self.name}"
+        return f"enter the keys into {self.slot} for the {self.name}, its columns by key into {self.payload_slot}"
+
+
+def _empty(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return allocation.empty((size,), dtype, device)

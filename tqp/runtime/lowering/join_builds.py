@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
 from tqp.operators.join_bucket import build_buckets
 from tqp.operators.join_directory import build_directory
@@ -23,9 +24,10 @@ from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
-from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.stream import StoredColumn, Value
 
 if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions import ExpressionLowering
     from tqp.runtime.lowering.plan import PlanLowering
 
 
@@ -34,7 +36,11 @@ _EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_A
 
 @dataclass(frozen=True, slots=True)
 class JoinSlot:
-    """A finished build side: the build (None for nested loops), its columns, and what may be asked of it."""
+    """A finished build side: the build (None for nested loops), its columns, and what may be asked of it.
+
+    With `by_key` the columns of `columns` stand under their row's key. `positions`, if not None, is such a column too:
+    the row of the source in which `in_source` stand.
+    """
 
     build: str
     payload: str
@@ -42,6 +48,9 @@ class JoinSlot:
     packing: KeyPacking | None
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]  # with the comparison of hashed keys
+    by_key: bool = False
+    in_source: dict[int, tuple[Field, StoredColumn]] = dataclass_field(default_factory=dict)
+    positions: StoredColumn | None = None
 
 
 def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list[tuple[int, Expression]]]:
@@ -49,8 +58,9 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     program = plan.program
     stream = plan.lower(node.build)
     lowering = plan.enter(stream, node)
+    same = same_as_probe(node)
     wanted = {f.id for f in node.fields}.union(*(column_ids(part) for part in node.residual))
-    fields = [f for f in node.build.fields if f.id in wanted]
+    fields = [f for f in node.build.fields if f.id in wanted and f.id not in same]
     residual = list(node.residual)
     hidden: list[tuple[int, Expression]] = []
     algorithm = node.algorithm
@@ -70,7 +80,6 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             pair = (ColumnRef(probe_id, probe_key.data_type), ColumnRef(build_id, build_key.data_type))
             residual.append(Call(compare, pair, BOOLEAN))
     build_slot, payload = program.slot("join"), program.slot("join_rows")
-    stored: dict[int, tuple[Field, StoredColumn]] = {}
     outputs: list[Value] = []
     if algorithm is not JoinAlgorithm.NESTED_LOOP:
         key = (
@@ -81,22 +90,21 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
         validity = key_validity(lowering, values, node.null_equal)
         layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
         outputs.append(Value(layout, key, validity))
+    slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual))
     existence_only = node.join_type in _EXISTENCE and not residual
-    sources = {field.id: stream.root_source(field.id) for field in fields}
-    if node.algorithm is JoinAlgorithm.LOOKUP and _scatters(
-        plan, node, stream, existence_only, sources.values()
-    ):
-        assert node.packing is not None
-        for field in () if existence_only else fields:
-            source = sources[field.id]
-            assert source is not None
-            stored[field.id] = (field, source)
-        if not existence_only:
-            row_layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, False)
-            outputs.append(Value(row_layout, stream.root_rows()))
-        scatter = ScatterBuild(build_slot, node.packing.size, existence_only, program.device, algorithm.value)
-        program.close(stream, outputs, scatter, f"build side of the {algorithm.value}")
-        return JoinSlot(build_slot, payload, stored, node.packing, node.null_equal, tuple(residual)), hidden
+    title = f"build side of the {algorithm.value}"
+    if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+        in_tables = _by_key(plan, node, lowering, [] if existence_only else fields, slot)
+        if in_tables is not None:
+            by_key, found = in_tables
+            assert node.packing is not None
+            columns = [(value.layout.dtype, value.layout.nullable) for value in by_key]
+            padded = node.join_type in (JoinType.LEFT, JoinType.SINGLE)
+            scatter = ScatterBuild(
+                build_slot, payload, node.packing.size, columns, padded, program.device, algorithm.value
+            )
+            program.close(stream, [*outputs, *by_key], scatter, title)
+            return found, hidden
     shift = len(outputs)
     for field in fields:
         source = stream.stored_source(field.id)
@@ -104,25 +112,55 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             value = lowering.materialise(stream.column(field.id))
             source = StoredColumn(value.layout, payload, len(outputs) - shift)
             outputs.append(value)
-        stored[field.id] = (field, source)
+        slot.columns[field.id] = (field, source)
     breaker = BuildJoin(build_slot, payload, _build_function(node, existence_only), algorithm.value)
-    program.close(stream, outputs, breaker, f"build side of the {algorithm.value}")
-    return JoinSlot(build_slot, payload, stored, node.packing, node.null_equal, tuple(residual)), hidden
+    program.close(stream, outputs, breaker, title)
+    return slot, hidden
 
 
-def _scatters(
-    plan: PlanLowering,
-    node: physical.Join,
-    stream: Stream,
-    existence_only: bool,
-    sources: Iterable[StoredColumn | None],
-) -> bool:
-    """Can the build be a table that all workers fill, its columns staying in the source of the build side?"""
-    if existence_only:
-        return node.join_type in (JoinType.SEMI, JoinType.ANTI)
+def same_as_probe(node: physical.Join) -> dict[int, int]:
+    """Build columns (by id) that are keys of an inner join, and so equal to a column of the probe side."""
+    if node.join_type is not JoinType.INNER:
+        return {}
+    return {
+        build_key.id: probe_key.id
+        for probe_key, build_key in zip(node.probe_keys, node.build_keys, strict=True)
+        if isinstance(probe_key, ColumnRef)
+        and isinstance(build_key, ColumnRef)
+        and probe_key.data_type == build_key.data_type
+        and probe_key.data_type.is_integer_like
+    }
+
+
+def _by_key(
+    plan: PlanLowering, node: physical.Join, lowering: ExpressionLowering, fields: list[Field], slot: JoinSlot
+) -> tuple[list[Value], JoinSlot] | None:
+    """The columns of a build by key and where the probe side finds them; None if they do not fit into such tables.
+
+    The columns themselves where the plan says so; else the row of the source they stand in, if that is a table.
+    """
+    stream = lowering.stream
     table = plan.program.tables.get(stream.source_slot)
-    fits = table is not None and table.source.num_rows < 2**31
-    return fits and all(source is not None for source in sources)
+    reaches_rows = table is not None and table.source.num_rows < 2**31
+    values: list[Value] = []
+    columns: dict[int, tuple[Field, StoredColumn]] = {}
+    in_source: dict[int, tuple[Field, StoredColumn]] = {}
+    for field in fields:
+        source = stream.root_source(field.id) if reaches_rows else None
+        is_flat = stream.columns[field.id].layout.form in (Form.NUMBER, Form.CODES)
+        if source is not None and not (node.by_key and is_flat):
+            in_source[field.id] = (field, source)
+        elif is_flat:
+            value = lowering.materialise(stream.column(field.id))
+            columns[field.id] = (field, StoredColumn(value.layout, slot.payload, len(values)))
+            values.append(value)
+        else:
+            return None
+    positions = None
+    if in_source:
+        positions = StoredColumn(Layout(BIGINT, Form.NUMBER, torch.int32, False), slot.payload, len(values))
+        values.append(Value(positions.layout, stream.root_rows()))
+    return values, replace(slot, columns=columns, by_key=True, in_source=in_source, positions=positions)
 
 
 def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., Any] | None:

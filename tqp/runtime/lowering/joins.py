@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,13 @@ from tqp.operators import batches, elementwise, join_pairs
 from tqp.operators import rows as row_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Expression, conjunction
+from tqp.planner.expressions import Call, ColumnRef, Expression, conjunction
 from tqp.planner.logical_plan import JoinType
 from tqp.planner.physical_plan import JoinAlgorithm
 from tqp.planner.properties import nullable
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.join_builds import JoinSlot, lower_build
+from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
 from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import InputKind, Link, Space, Stream, Value
@@ -34,14 +34,15 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     """The input's rows whose keys the join's build side has."""
     stream = plan.lower(node.input)
     join = plan.joins[node.join]
-    lowering = plan.enter(stream, node)
+    lowering = plan.enter(stream, node, settle=False)
     build = stream.builder
+    if not _can_defer(stream, node.keys, join.packing):
+        stream.settle()
     with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
         values = lower_values(lowering, node.keys)
         validity = key_validity(lowering, values, join.null_equal)
         if join.packing is None:
             key = hashed_key(lowering, values, join.null_equal)
-            mask = build.method("contains", stream.object(join.build), key, validity)
         else:
             inside = range_checks(lowering, values, join.packing)
             if inside is not None:
@@ -49,9 +50,21 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
                 values = lower_values(lowering, node.keys)
                 validity = key_validity(lowering, values, join.null_equal)
             key = packed_key(lowering, values, join.packing)
-            mask = build.method("contains", stream.object(join.build), key, validity)
-        stream.keep(build.call(row_kernels.row_indices, mask, name="rows"))
+        mask = build.method("contains", stream.object(join.build), key, validity)
+    stream.filter(mask, node.estimated_rows / max(1.0, node.input.estimated_rows))
     return stream
+
+
+def _can_defer(stream: Stream, keys: Sequence[Expression], packing: physical.KeyPacking | None) -> bool:
+    """Can keys be looked up for rows that a pending mask drops? Those of the source, whose range the table covers."""
+    if packing is None:
+        return False
+    for key, part in zip(keys, packing.parts, strict=True):
+        column = stream.columns[key.id] if isinstance(key, ColumnRef) else None
+        known = column.layout.value_range if column is not None and column.source is not None else None
+        if known is None or known[0] < part.minimum or known[1] >= part.minimum + part.span - part.nullable:
+            return False
+    return True
 
 
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
@@ -63,7 +76,8 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     plan.joins[node.identifier] = slot
     if stream is None:
         stream = plan.lower(node.probe)
-    lowering = plan.enter(stream, node)
+    defers = _defers(node) and _can_defer(stream, node.probe_keys, node.packing)
+    lowering = plan.enter(stream, node, settle=not defers)
     text = " AND ".join(
         f"{format_expression(p)} = {format_expression(b)}"
         for p, b in zip(node.probe_keys, node.build_keys, strict=True)
@@ -72,6 +86,12 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
         _Probe(plan, lowering, node, slot, hidden).lower()
     stream.builder.operator = id(original)
     return stream
+
+
+def _defers(node: physical.Join) -> bool:
+    """Is the join one look-up by a bare key, which may come before the rows are selected?"""
+    kinds = (JoinType.INNER, JoinType.SEMI, JoinType.ANTI)
+    return node.algorithm is JoinAlgorithm.LOOKUP and node.join_type in kinds and not node.residual
 
 
 def _build_needs_probe(node: physical.Join) -> bool:
@@ -124,6 +144,7 @@ class _Probe:
             case JoinType.MARK | JoinType.NULL_AWARE_ANTI:
                 self._mark()
             case _:
+                self.stream.settle()
                 self._through_pairs()
 
     # matches
@@ -177,26 +198,62 @@ class _Probe:
         )
 
     def _add_build_columns(self) -> None:
-        for field, stored in self.slot.columns.values():
-            self.stream.add_source_column(field.id, field.name, stored, self.build_space)
-            self.stream.fields[field.id] = field
+        slot, stream = self.slot, self.stream
+        for field, stored in slot.columns.values():
+            stream.add_source_column(field.id, field.name, stored, self.build_space)
+            stream.fields[field.id] = field
+        for build_id, probe_id in same_as_probe(self.node).items():
+            if build_id not in slot.columns:
+                stream.columns[build_id] = stream.columns[probe_id]
+        if slot.positions is None:
+            return
+        positions = stream.whole(slot.payload, slot.positions.index, "position")
+        rows = Space()
+        self.build_space.links = (Link(rows, positions),)
+        for field, stored in slot.in_source.values():
+            stream.add_source_column(field.id, field.name, stored, rows)
+            stream.fields[field.id] = field
 
     # join types
 
     def _inner_unique(self) -> None:
         self._add_build_columns()
+        if not self.slot.by_key:
+            self._inner_by_position()
+        else:
+            self._inner_by_key()
+        if self.slot.residual:
+            self.stream.settle()
+            mask = self.lowering.condition(conjunction(self.slot.residual))
+            self.stream.filter(mask, 1.0)
+
+    def _inner_by_key(self) -> None:
+        stream, slot = self.stream, self.slot
+        key, validity = self._keys()
+        has_columns = bool(slot.columns or slot.in_source)
+        if not self.node.all_match:
+            found = self.build.method("contains", stream.object(slot.build), key, validity, name="found")
+            stream.filter(found, self._share(), may_wait=not has_columns)
+            if not has_columns:
+                return
+            rows = stream.space.links[0].rows
+            key = self.build.call(torch.index_select, key, 0, rows, name="build_rows")
+        if has_columns:
+            stream.link(Link(stream.space, None), Link(self.build_space, key))
+
+    def _inner_by_position(self) -> None:
         match = self._first_match()
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
         rows = self.build.call(row_kernels.row_indices, found, name="rows")
         build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")
         self.stream.link(Link(self.probe_space, rows), Link(self.build_space, build_rows))
-        if self.slot.residual:
-            mask = self.lowering.condition(conjunction(self.slot.residual))
-            self.stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+
+    def _share(self) -> float:
+        """The share of probe rows that is expected to find a partner."""
+        return self.node.estimated_rows / max(1.0, self.node.probe.estimated_rows)
 
     def _keep(self, found: Node, wanted: bool) -> None:
-        mask = found if wanted else self.build.call(operator.invert, found)
-        self.stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+        self.stream.filter(found if wanted else self.build.call(operator.invert, found), self._share())
 
     def _surviving_pairs(self) -> tuple[Node, Node]:
         """The pairs for which the residual is true; the stream is over them afterwards."""
@@ -243,7 +300,7 @@ class _Probe:
             mask = self.build.call(operator.invert, values.node)
             if values.validity is not None:
                 mask = self.build.call(operator.and_, mask, values.validity)
-            stream.keep(self.build.call(row_kernels.row_indices, mask, name="rows"))
+            stream.filter(mask, self._share())
             return
         assert node.mark is not None
         stream.add_computed_column(node.mark.id, node.mark.name, values)

@@ -12,7 +12,6 @@ import torch
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators import rows as row_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.cardinality import selectivity
 from tqp.planner.explain import format_expression
@@ -75,8 +74,12 @@ class PlanLowering:
         stream.mark(id(node))
         return stream
 
-    def enter(self, stream: Stream, node: physical.PhysicalPlan) -> ExpressionLowering:
-        """Nodes made from here on belong to `node`."""
+    def enter(
+        self, stream: Stream, node: physical.PhysicalPlan, *, settle: bool = True
+    ) -> ExpressionLowering:
+        """Nodes made from here on belong to `node`, which works on selected rows unless it says otherwise."""
+        if settle:
+            stream.settle()
         stream.builder.operator = id(node)
         self.program.operator = id(node)
         return ExpressionLowering(stream, self.program)
@@ -166,7 +169,8 @@ class PlanLowering:
                 if not rest and id(node) in self.selecting:
                     stream.select(all_of(build, masks))
                 elif self._selects(done, rest, stream):
-                    stream.keep(build.call(row_kernels.row_indices, all_of(build, masks), name="rows"))
+                    share = selectivity(conjunction(done), stream.fields)
+                    stream.filter(all_of(build, masks), share, may_wait=not rest)
                     masks, done = [], ()
         return stream
 
@@ -202,6 +206,7 @@ class PlanLowering:
 
         `by_reference`: table columns of an unfiltered scan are used where they are instead of being copied.
         """
+        stream.settle()
         lowering = ExpressionLowering(stream, self.program)
         slot = self.program.slot(prefix)
         stored: list[StoredColumn] = []

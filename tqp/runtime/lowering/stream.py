@@ -20,6 +20,9 @@ from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node, identifier
 from tqp.runtime.lowering.layouts import Form, Layout
 
+#: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
+_MANY = 0.3
+
 
 class InputKind(Enum):
     """What the executor hands to a placeholder of a pipeline's graph."""
@@ -115,11 +118,14 @@ class Stream:
         self.fields: dict[int, Field] = {}
         self.root = Space()
         self.space = self.root
+        # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
+        self.pending: Node | None = None
+        self.share = 1.0
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         self.is_domain = False  # the rows are the values of a column's domain
         self.marks: list[
             tuple[int, Node | None]
-        ] = []  # after which physical node how many rows are left; None: all
+        ] = []  # after which physical node which rows are left, as indices or mask; None: all
 
     # inputs
 
@@ -219,6 +225,9 @@ class Stream:
 
     def mark(self, operator: int) -> None:
         """Note that the rows of the current space are what the physical node puts out; for EXPLAIN ANALYZE."""
+        if self.pending is not None:
+            self.marks.append((operator, self.pending))
+            return
         space = self.space
         while space.links and space.links[0].rows is None:
             space = space.links[0].space
@@ -241,8 +250,30 @@ class Stream:
 
     # spaces
 
+    def filter(self, mask: Node, share: float, *, may_wait: bool = True) -> None:
+        """Go on with the rows of a mask, of which about `share` will be left.
+
+        While many are left, and if that `may_wait`, they are not selected before `settle`: what comes
+        next may look up all rows and add a mask of its own, which costs less than selecting rows twice.
+        """
+        pending = self.pending
+        self.pending = (
+            mask if pending is None else self.builder.call(operator.and_, pending, mask, name="mask")
+        )
+        self.share *= min(1.0, share)
+        if self.share < _MANY or not may_wait:
+            self.settle()
+
+    def settle(self) -> None:
+        """Select the rows of the pending mask, if there is one. To be done before columns are read for good."""
+        if self.pending is not None:
+            mask, self.pending = self.pending, None
+            self.keep(self.builder.call(row_kernels.row_indices, mask, name="rows"))
+        self.share = 1.0
+
     def keep(self, rows: Node) -> None:
         """Go on with only the rows whose indices are given."""
+        assert self.pending is None, "rows are selected twice"
         self.space = Space((Link(self.space, rows),))
 
     def select(self, mask: Node) -> None:
