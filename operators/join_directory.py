@@ -8,50 +8,74 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
-from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges
+from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, take, take_padded
+
+# Below this share of keys that build rows have, probe rows are first asked whether they have a partner at all ...
+_SPARSE = 0.5
+# ... and below this share of rows in the key range, only keys that there are get an offset.
+_VERY_SPARSE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryBuild:
-    """Build rows of key k are rows[offsets[k]:offsets[k + 1]], ascending. Probe keys must be in [0, size)."""
+    """Build rows of key k are rows[offsets[s]:offsets[s + 1]], ascending, in slot s = k, or slots[k] if there are slots.
 
-    offsets: Tensor  # int32 [size + 1]
+    Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a slot.
+    """
+
+    offsets: Tensor  # int32 [number of slots + 1]
     rows: Tensor  # int32 [number of build rows with a key]
     unique: bool
     nulls: BuildNulls
+    present: Tensor | None = None  # bool [size]
+    slots: Tensor | None = None  # int32 [size], unspecified for keys without rows
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
-        starts, counts = self._ranges(keys, validity)
+        found, starts, counts = self._ranges(as_index(keys), validity)
+        if self.present is None:
+            places = row_indices(counts > 0)
+            if not self.unique and places.shape[0] * 2 > counts.shape[0]:
+                probe_rows, positions = expand_ranges(starts, counts)
+                return probe_rows, take(self.rows, positions)
+            # expanding costs several times what leaving out the others does
+            found, starts, counts = places, take(starts, places), take(counts, places)
+        assert found is not None
         if self.unique:
-            probe_rows = row_indices(counts > 0)
-            return probe_rows, take(self.rows, take(starts, probe_rows))
-        found = row_indices(counts > 0)
-        if found.shape[0] * 2 > counts.shape[0]:
-            probe_rows, positions = expand_ranges(starts, counts)
-        else:  # expanding costs several times what leaving out the others does
-            probe_rows, positions = expand_ranges(take(starts, found), take(counts, found))
-            probe_rows = take(found, probe_rows)
-        return probe_rows, take(self.rows, positions)
+            return found, take(self.rows, starts)
+        probe_rows, positions = expand_ranges(starts, counts)
+        return take(found, probe_rows), take(self.rows, positions)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
-        return self._ranges(keys, validity)[1] > 0
+        if self.present is None:
+            return self._ranges(as_index(keys), validity)[2] > 0
+        found = take(self.present, as_index(keys))
+        return found if validity is None else found.logical_and_(validity)
 
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """int32 [n]: the first build row that matches, or -1."""
-        starts, counts = self._ranges(keys, validity)
-        found = (counts > 0).to(torch.int32)
-        first = take_padded(self.rows, (starts + 1) * found - 1)  # position -1 where nothing is found
-        return (first + 1).mul_(found).sub_(1)
+        found, starts, counts = self._ranges(as_index(keys), validity)
+        if found is not None:
+            first = torch.full(keys.shape, -1, dtype=torch.int32, device=keys.device)
+            return first.scatter_(0, found, take(self.rows, starts))
+        has_rows = (counts > 0).to(torch.int32)
+        first = take_padded(self.rows, (starts + 1) * has_rows - 1)  # position -1 where nothing is found
+        return (first + 1).mul_(has_rows).sub_(1)
 
-    def _ranges(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-        keys = as_index(keys)
+    def _ranges(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor | None, Tensor, Tensor]:
+        """(probe rows with a match, or None for all rows, with one or not; the first position of each; how many)."""
+        found = None
+        if self.present is not None:
+            found = row_indices(take(self.present, keys), validity)
+            keys = take(keys, found)
+            if self.slots is not None:
+                keys = take(self.slots, keys)
         starts = take(self.offsets, keys)
         counts = take(self.offsets[1:], keys).sub_(starts)
-        return starts, counts if validity is None else counts.mul_(validity)
+        return found, starts, counts if validity is None or found is not None else counts.mul_(validity)
 
 
 def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> DirectoryBuild:
@@ -60,9 +84,39 @@ def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> 
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
+    if keys.shape[0] < size * _VERY_SPARSE:
+        return _with_slots(keys, size, rows, nulls)
     offsets, order, largest = counting_sort(keys, size)
+    present = offsets[1:] > offsets[:-1]
+    few = int(present.sum()) < size * _SPARSE
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
-    return DirectoryBuild(offsets, rows, largest <= 1, nulls)
+    return DirectoryBuild(offsets, rows, largest <= 1, nulls, present if few else None)
+
+
+def _with_slots(keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls) -> DirectoryBuild:
+    """A directory whose build touches the tables of the key range only where there are keys."""
+    ordered, order = sort_by_key(keys, size)
+    num_rows = ordered.shape[0]
+    starts = torch.ones(num_rows, dtype=torch.bool, device=keys.device)
+    torch.ne(ordered[1:], ordered[:-1], out=starts[1:])
+    firsts = row_indices(starts)
+    distinct = take(ordered, firsts).to(torch.int64)
+    present = mark_rows(allocation.zeros(size, torch.bool, keys.device), distinct)
+    slots = allocation.empty((size,), torch.int32, keys.device)
+    numbers = torch.arange(distinct.shape[0] + 1, dtype=torch.int32, device=keys.device)
+    slots.scatter_(0, distinct, numbers[:-1])
+    offsets = torch.full_like(numbers, num_rows)
+    offsets[:-1] = firsts
+    rows = (order if rows is None else take(rows, order)).to(torch.int32)
+    return DirectoryBuild(offsets, rows, distinct.shape[0] == num_rows, nulls, present, slots)
+
+
+def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """(keys, order): a stable sort of integer keys [n] in [0, size); order is int32 or int64."""
+    # clustered inputs are common, and the look is a tenth of the sort
+    if bool((keys[1:] >= keys[:-1]).all()):
+        return keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
+    return sort_codes(narrow(keys, size))
 
 
 def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
@@ -70,11 +124,7 @@ def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
 
     order[offsets[k]:offsets[k + 1]] are the rows with key k, ascending.
     """
-    # clustered inputs are common, and the look is a tenth of the sort
-    if bool((keys[1:] >= keys[:-1]).all()):
-        ordered, order = keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
-    else:
-        ordered, order = sort_codes(narrow(keys, size))
+    ordered, order = sort_by_key(keys, size)
     offsets = allocation.empty((size + 1,), torch.int32, keys.device)
     offsets[:1] = 0
     counts = allocation.zeros(size, torch.int32, keys.device)

@@ -44,6 +44,7 @@ JOIN_TYPES = ["inner", "left", "right", "full", "semi", "anti"]
 BUILDS: dict[str, Callable[[Tensor, Tensor | None], JoinBuild]] = {
     "lookup": lambda keys, validity: build_lookup(keys, SIZE, validity),
     "directory": lambda keys, validity: build_directory(keys, SIZE, validity),
+    "directory with slots": lambda keys, validity: build_directory(keys, 10 * SIZE, validity),
     "bucket": build_buckets,
     "sort": build_sorted,
 }
@@ -152,6 +153,15 @@ def test_positions_entered_by_batches() -> None:
     assert LookupBuild(table).first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
     mark_positions(table, torch.tensor([5, 6]), 3, torch.tensor([True, True]))
     assert not positions_are_unique(table, torch.tensor([3, 5]), 0)
+
+
+def test_membership_says_where_columns_by_key_stand() -> None:
+    build = build_membership(torch.tensor([3, 5]), 10)
+    keys = torch.tensor([5, 4, 3, 3], dtype=torch.int8)
+    valid = torch.tensor([True, True, True, False])
+    assert build.first_match(keys).tolist() == [5, -1, 3, 3]
+    assert build.first_match(keys, valid).tolist() == [5, -1, 3, -1]
+    assert as_rows(*build.matches(keys, valid)) == [(0, 5), (2, 3)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -103,6 +103,8 @@ class PhysicalReference:
             assert len(set(matchable)) == len(matchable), "a look-up join needs unique keys"
         if plan.algorithm is JoinAlgorithm.NESTED_LOOP:
             assert not plan.probe_keys
+        if plan.all_match:
+            assert set(probe_keys) <= set(build_keys), "every probe row has a partner"
 
         result: list[Row] = []
         padding = {field.id: None for field in plan.build.fields}

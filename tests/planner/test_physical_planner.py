@@ -151,6 +151,32 @@ def test_the_unique_side_is_built() -> None:
     assert [field.id for field in plan.fields] == [10, 0]
 
 
+def test_a_whole_table_of_all_keys_matches_every_row() -> None:
+    lines = table("lines", 0, 1_000_000, part=(20_000, False))
+    parts = table("parts", 10, 20_000, key=(20_000, True), brand=(100, False), kind=(30, False))
+    condition = call("equal", column(lines, 0), column(parts, 0))
+    whole = Join(lines, parts, JoinType.INNER, condition)
+    (join,) = nodes(plan_physical(whole), physical.Join)
+    assert join.all_match and join.by_key
+    filtered = replace(whole, right=Filter(parts, call("less", column(parts, 1), number(7))))
+    short = replace(whole, right=replace(parts, table=FakeTable("parts", 19_999)))
+    open_lines = replace(lines, fields=(replace(lines.fields[0], nullable=True),))
+    more_parts = table("lines", 0, 1_000_000, part=(20_001, False))
+    for other in (filtered, short, replace(whole, left=open_lines), replace(whole, left=more_parts)):
+        (join,) = nodes(plan_physical(other), physical.Join)
+        assert join.algorithm is JoinAlgorithm.LOOKUP and not join.all_match
+
+
+def test_columns_stand_by_key_where_the_join_reads_them_often() -> None:
+    parts = table("parts", 10, 500_000, key=(500_000, True), brand=(100, False), kind=(30, False))
+    for rows, by_key in ((1_000_000, True), (1_000, False)):
+        lines = table("lines", 0, rows, part=(500_000, False))
+        off = PhysicalOptions(disabled_rules=frozenset({"swap_join_sides"}))
+        condition = call("equal", column(lines, 0), column(parts, 0))
+        (join,) = nodes(plan_physical(Join(lines, parts, JoinType.INNER, condition), off), physical.Join)
+        assert join.by_key is by_key
+
+
 def test_two_sparse_keys_become_one_dense_key() -> None:
     lines = table("lines", 0, 6_000_000, part=(200_000, False), supplier=(10_000, False))
     offers = table("offers", 10, 800_000, part=(200_000, False), supplier=(10_000, False))
