@@ -60,8 +60,8 @@ def _can_defer(stream: Stream, keys: Sequence[Expression], packing: physical.Key
     if packing is None:
         return False
     for key, part in zip(keys, packing.parts, strict=True):
-        column = stream.columns[key.id] if isinstance(key, ColumnRef) else None
-        known = column.layout.value_range if column is not None and column.source is not None else None
+        stored = stream.root_source(key.id) if isinstance(key, ColumnRef) else None
+        known = None if stored is None else stored.layout.value_range
         if known is None or known[0] < part.minimum or known[1] >= part.minimum + part.span - part.nullable:
             return False
     return True
