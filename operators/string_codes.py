@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -61,6 +62,16 @@ def _numbers(strings: Strings) -> Tensor:
         if not bool(same.all()):
             return rank(strings)
     return ids
+
+
+def dictionary_positions(strings: Strings, dictionary: Strings) -> Tensor:
+    """The place of each row among the distinct rows of `dictionary`, its number of rows where it is none: int32 [n]."""
+    missing = dictionary.num_rows
+    if strings.num_rows == 0 or missing == 0:
+        return torch.zeros_like(strings.lengths)
+    places = pc.index_in(to_arrow_binary(strings), value_set=to_arrow_binary(dictionary))
+    filled = places.fill_null(missing) if places.null_count else places
+    return torch.from_numpy(np.array(filled, np.int32)).to(strings.starts.device)
 
 
 def extreme_row(strings: Strings, *, greatest: bool) -> int:

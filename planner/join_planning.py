@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
@@ -49,9 +49,11 @@ def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span:
     return build_rows * (_BUILD if build_is_unique else _BUILD + _SORT) + probe_rows * _PROBE + offsets
 
 
-def dense_span(keys: JoinKeys, probe: FieldsById, build: FieldsById, rows: float) -> int | None:
+def dense_span(
+    keys: JoinKeys, probe: FieldsById, build: FieldsById, dictionaries: Mapping[int, int], rows: float
+) -> int | None:
     """The size of a packing of the keys if a table of that size pays for joins of about so many rows."""
-    packing = pack_join_keys(keys, probe, build, None)
+    packing = pack_join_keys(keys, probe, build, dictionaries, None)
     return packing.size if packing is not None and _is_dense(packing.size, rows, 0.0) else None
 
 
@@ -87,10 +89,16 @@ def single_key(keys: JoinKeys, position: int) -> JoinKeys:
 
 
 def pack_join_keys(
-    keys: JoinKeys, probe: FieldsById, build: FieldsById, filtered: Sequence[Range] | None
+    keys: JoinKeys,
+    probe: FieldsById,
+    build: FieldsById,
+    dictionaries: Mapping[int, int],
+    filtered: Sequence[Range] | None,
 ) -> KeyPacking | None:
     """A packing that covers the values of both sides, and the `filtered` ranges where a runtime filter looks keys up.
 
+    Strings are numbered by the dictionary of a table column that is the key of one side, the probe side's if it has one;
+    `dictionaries` gives the sizes by column id.
     A part is nullable only where NULLs match; elsewhere a row with a NULL key is dropped before it is packed.
     """
     parts: list[KeyPart] = []
@@ -98,7 +106,22 @@ def pack_join_keys(
     for position, (left, right, null_equal) in enumerate(
         zip(keys.left, keys.right, keys.null_equal, strict=True)
     ):
-        if left.data_type != right.data_type or not left.data_type.is_integer_like:
+        if left.data_type != right.data_type:
+            return None
+        if left.data_type.is_string:
+            column = next(
+                (key.id for key in (left, right) if isinstance(key, ColumnRef) and key.id in dictionaries),
+                None,
+            )
+            if column is None:
+                return None
+            span = dictionaries[column] + 1 + null_equal
+            size *= span
+            if size >= _LARGEST_PACKED:
+                return None
+            parts.append(KeyPart(0, span, null_equal, column))
+            continue
+        if not left.data_type.is_integer_like:
             return None
         known = [value_range(left, probe), value_range(right, build)]
         if filtered is not None:

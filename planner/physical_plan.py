@@ -35,11 +35,16 @@ class GroupAlgorithm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """One key column inside a packed key: `code = value - minimum` (+ 1 if nullable, NULL being 0), 0 <= code < span."""
+    """One key column inside a packed key: `code = value - minimum` (+ 1 if nullable, NULL being 0), 0 <= code < span.
+
+    `dictionary`: of a join's string key, the id of the table column whose dictionary numbers the strings of both sides;
+    the number after its last entry stands for every string that is not in it.
+    """
 
     minimum: int
     span: int
     nullable: bool
+    dictionary: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ PHYSICAL_RULES = (
     "reduce_keys",
     "lookup_join",
     "directory_join",
+    "dictionary_join",
     "direct_aggregate",
     "clustered_aggregate",
 )
@@ -110,6 +111,8 @@ class _Planner:
         self.facts = Facts()
         self.estimator = Estimator(self.facts)
         self._root = root
+        #: Entries of the dictionaries of table columns, by column id.
+        self._dictionaries = _dictionary_sizes(root) if self.is_on("dictionary_join") else {}
         self._fresh: FreshIds | None = None
         self._shared: dict[int, PhysicalPlan] = {}
         self._next_join = 0
@@ -323,7 +326,9 @@ class _Planner:
         keys = match_plain_nulls(keys, plan.join_type, left, right)
         join_type = plain_join_type(plan.join_type, keys, left, right)
         keys = keys_for_three_values(join_type, keys, plan.condition, left, right)
-        packing = pack_join_keys(keys, left, right, own.ranges if own is not None else None)
+        packing = pack_join_keys(
+            keys, left, right, self._dictionaries, own.ranges if own is not None else None
+        )
         algorithm = choose_algorithm(
             join_type,
             keys,
@@ -380,7 +385,8 @@ class _Planner:
             return False
         left, right, kind = plan.left, plan.right, plan.join_type
         left_rows, right_rows = self.estimator.rows(left), self.estimator.rows(right)
-        span = dense_span(keys, self.facts.fields(left), self.facts.fields(right), left_rows + right_rows)
+        fields = self.facts.fields(left), self.facts.fields(right)
+        span = dense_span(keys, *fields, self._dictionaries, left_rows + right_rows)
         as_written = side_cost(left_rows, right_rows, right_is_unique, span)
         swapped = side_cost(right_rows, left_rows, left_is_unique, span)
         if self.is_on("runtime_filters"):
@@ -396,11 +402,11 @@ class _Planner:
             return keys
         left, right = self.facts.fields(probe), self.facts.fields(build)
         rows, build_rows = self.estimator.rows(probe) + self.estimator.rows(build), self.estimator.rows(build)
-        if dense_span(keys, left, right, rows) is not None:
+        if dense_span(keys, left, right, self._dictionaries, rows) is not None:
             return keys
         singles = [single_key(keys, position) for position in range(len(keys.left))]
         candidates = [build_rows / self.estimator.distinct(build, single.right) for single in singles]
-        spans = [dense_span(single, left, right, rows) for single in singles]
+        spans = [dense_span(single, left, right, self._dictionaries, rows) for single in singles]
         saved = [saved_work(join_type, single, probe, build, self.estimator) for single in singles]
         return reduce_keys(keys, candidates, spans, saved)
 
@@ -431,3 +437,13 @@ def _columns(expressions: Iterable[Expression]) -> frozenset[int]:
 
 def _kept(fields: Iterable[Field], required: frozenset[int]) -> Schema:
     return tuple(field for field in fields if field.id in required)
+
+
+def _dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
+    return {
+        field.id: field.statistics.dictionary_size
+        for node in walk_plan(root)
+        if isinstance(node, Scan)
+        for field in node.fields
+        if field.statistics.dictionary_size is not None
+    }

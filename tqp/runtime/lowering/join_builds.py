@@ -22,7 +22,7 @@ from tqp.planner.logical_plan import JoinType
 from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
-from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key
+from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_join_keys, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import StoredColumn, Value
 
@@ -66,7 +66,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     algorithm = node.algorithm
     values: list[Value] = []
     if algorithm is not JoinAlgorithm.NESTED_LOOP:
-        values = lower_values(lowering, node.build_keys)
+        values = lower_join_keys(plan, lowering, node.build_keys, node.packing)
     if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None:
         for position, (probe_key, build_key) in enumerate(zip(node.probe_keys, node.build_keys, strict=True)):
             probe_id, build_id = program.hidden_id(), program.hidden_id()

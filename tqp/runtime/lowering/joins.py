@@ -22,7 +22,14 @@ from tqp.planner.properties import nullable
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
-from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
+from tqp.runtime.lowering.keys import (
+    hashed_key,
+    key_validity,
+    lower_join_keys,
+    lower_values,
+    packed_key,
+    range_checks,
+)
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import InputKind, Link, Space, Stream, Value
 
@@ -150,7 +157,7 @@ class _Probe:
     # matches
 
     def _keys(self) -> tuple[Node, Node | None]:
-        values = lower_values(self.lowering, self.node.probe_keys)
+        values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
         validity = key_validity(self.lowering, values, self.node.null_equal)
         if self.node.packing is None:
             return hashed_key(self.lowering, values, self.node.null_equal), validity

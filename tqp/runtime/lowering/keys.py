@@ -4,27 +4,61 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tqp.core.datatypes import TypeKind
-from tqp.operators import elementwise, string_hash
+from tqp.operators import elementwise, string_codes, string_hash
 from tqp.operators import keys as key_kernels
 from tqp.operators.comparisons import interval_order
+from tqp.operators.domain_tables import look_up
 from tqp.planner.expressions import Expression
 from tqp.planner.physical_plan import KeyPacking
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.layouts import Form
+from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
+    from tqp.runtime.lowering.plan import PlanLowering
 
 
 def lower_values(lowering: ExpressionLowering, expressions: Sequence[Expression]) -> list[Value]:
     """The expressions as tensors over the rows of the current space."""
     return [lowering.materialise(lowering.lower(expression)) for expression in expressions]
+
+
+def lower_join_keys(
+    plan: PlanLowering, lowering: ExpressionLowering, keys: Sequence[Expression], packing: KeyPacking | None
+) -> list[Value]:
+    """The keys of one side, strings as their numbers in the dictionaries that the packing names."""
+    values = lower_values(lowering, keys)
+    if packing is None:
+        return values
+    return [
+        value if part.dictionary is None else _numbered(lowering, value, plan.dictionary(part.dictionary))
+        for value, part in zip(values, packing.parts, strict=True)
+    ]
+
+
+def _numbered(lowering: ExpressionLowering, value: Value, dictionary: Pool) -> Value:
+    """Strings as places in a table column's dictionary; its size for those that it lacks."""
+    program, build = lowering.program, lowering.stream.builder
+    assert dictionary.size is not None
+    layout = replace(value.layout, form=Form.NUMBER, pool=None, value_range=(0, dictionary.size))
+    pool = value.layout.pool
+    if pool is not None and pool.slot == dictionary.slot:
+        return replace(value, layout=layout)
+    positions = None if pool is None else program.dictionary_positions(pool, dictionary)
+    if positions is not None:
+        table = lowering.stream.object(positions)
+        node = build.call(look_up, table, value.node, 0, value.layout.nullable, name="place")
+    else:
+        entries = lowering.stream.object(dictionary.slot)
+        node = build.call(string_codes.dictionary_positions, lowering.strings(value), entries, name="place")
+    return replace(value, layout=replace(layout, dtype=torch.int32), node=node)
 
 
 def packed_key(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 class PlanLowering:
     """Turns one physical plan into the pipelines of a ProgramBuilder."""
 
-    def __init__(self, program: ProgramBuilder) -> None:
+    def __init__(self, program: ProgramBuilder, root: physical.PhysicalPlan) -> None:
         self.program = program
+        self._scans = {f.id: scan for scan in _table_scans(root) for f in scan.fields}
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
@@ -83,6 +84,16 @@ class PlanLowering:
         stream.builder.operator = id(node)
         self.program.operator = id(node)
         return ExpressionLowering(stream, self.program)
+
+    def dictionary(self, column: int) -> Pool:
+        """The dictionary of the table column that a scan of the plan puts out under an id."""
+        scan = self._scans[column]
+        source: ColumnSource = scan.table  # type: ignore[assignment]
+        name = next(name for f, name in zip(scan.fields, scan.columns, strict=True) if f.id == column)
+        slot, _ = self.program.table(source, scan.table_name)
+        pool = self.program.column_layout(slot, name, source.column(name)).pool
+        assert pool is not None and pool.is_dictionary
+        return pool
 
     # leaves
 
@@ -308,9 +319,16 @@ class PlanLowering:
 
 def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[str, list[StoredColumn]]:
     """Lower a whole plan; the result's frame and its columns, one per field of the plan."""
-    lowering = PlanLowering(program)
+    lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+
+
+def _table_scans(node: physical.PhysicalPlan) -> Iterator[physical.TableScan]:
+    if isinstance(node, physical.TableScan):
+        yield node
+    for below in node.inputs:
+        yield from _table_scans(below)
 
 
 def _sorted_codes(pool: Pool | None) -> bool:

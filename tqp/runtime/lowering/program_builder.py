@@ -10,7 +10,7 @@ import torch
 
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
-from tqp.operators import string_layout, wide
+from tqp.operators import string_codes, string_layout, wide
 from tqp.operators.domain_tables import domain_values
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Expression, transform
@@ -125,6 +125,23 @@ class ProgramBuilder:
             assert stored is not None
             entries = self._dictionaries[pool.slot] = DictionaryEntries(stored)
         return entries
+
+    def dictionary_positions(self, pool: Pool, dictionary: Pool) -> str | None:
+        """The slot of int32 [entries of pool]: the place of each in another dictionary, its size for those that it lacks.
+
+        None unless both are dictionaries of table columns.
+        """
+        place, other = self.pools.get(pool.slot), self.pools.get(dictionary.slot)
+        if place is None or other is None or not pool.is_dictionary:
+            return None
+        key = ("positions", pool.slot, dictionary.slot)
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot("places")
+            entries, others = (self.tables[table].source.column(name).pool for table, name in (place, other))
+            assert entries is not None and others is not None
+            self.constants[slot] = string_codes.dictionary_positions(entries, others)
+        return slot
 
     # constants
 

@@ -1,0 +1,66 @@
+"""Joins on strings, against DuckDB: dictionaries on both sides, on one and on none; NULLs; every join type."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tqp
+
+_ROWS = 6_000  # more than what always gets a dictionary
+
+
+def _table(seed: int, values: list[str | None]) -> pa.Table:
+    numbers = [random.Random(seed + row).randrange(1000) for row in range(len(values))]
+    return pa.table({"name": pa.array(values, pa.string()), "kind": [n % 3 for n in numbers], "n": numbers})
+
+
+def _tables() -> dict[str, pa.Table]:
+    chance = random.Random(0)
+    names = [f"name {number:05d}" for number in range(_ROWS)]
+    return {
+        "few": _table(1, [chance.choice([*names[:50], "", "only few", None]) for _ in range(_ROWS)]),
+        "others": _table(2, [chance.choice([*names[20:90], "only others", None]) for _ in range(300)]),
+        "keys": _table(3, names),  # unique, hence without a dictionary
+        "missing": _table(4, [None] * 10),
+    }
+
+
+QUERIES = [
+    "SELECT count(*), sum(a.n * b.n) FROM {0} a JOIN {1} b ON a.name = b.name",
+    "SELECT count(*), sum(a.n), sum(b.n) FROM {0} a LEFT JOIN {1} b ON a.name = b.name",
+    "SELECT count(*), sum(a.n), sum(b.n) FROM {0} a FULL JOIN {1} b ON a.name = b.name AND a.kind = b.kind",
+    "SELECT count(*), sum(a.n * b.n) FROM {0} a JOIN {1} b ON a.name = b.name AND a.kind = b.kind",
+    "SELECT count(*), sum(a.n) FROM {0} a WHERE name IN (SELECT name FROM {1})",
+    "SELECT count(*), sum(a.n) FROM {0} a WHERE name NOT IN (SELECT name FROM {1})",
+    "SELECT count(*), sum(a.n) FROM {0} a WHERE NOT EXISTS (SELECT 1 FROM {1} b WHERE b.name = a.name AND b.n > a.n)",
+    "SELECT count(*), sum(a.n * b.n) FROM {0} a JOIN {1} b ON a.name IS NOT DISTINCT FROM b.name AND a.kind = b.kind",
+    "SELECT a.name, count(*) AS c FROM {0} a JOIN {1} b ON a.name = b.name GROUP BY a.name ORDER BY c DESC, a.name LIMIT 5",
+    "SELECT count(*) FROM {0} a JOIN {1} b ON upper(a.name) = upper(b.name)",
+]
+
+
+@pytest.mark.parametrize("disabled", [(), ("dictionary_join",), ("swap_join_sides",)], ids=str)
+def test_joins_on_strings(disabled: tuple[str, ...]) -> None:
+    tables = _tables()
+    reference = duckdb.connect()
+    connection = tqp.connect(threads=1, disabled_rules=disabled, batch_rows=1000)
+    for name, table in tables.items():
+        reference.register(name, table)
+        connection.register(name, table)
+    for left in tables:
+        for right in tables:
+            for query in QUERIES:
+                text = query.format(left, right)
+                assert connection.sql(text).fetchall() == reference.execute(text).fetchall(), text
+
+
+def test_the_plan_says_so() -> None:
+    connection = tqp.connect(threads=1)
+    for name, table in _tables().items():
+        connection.register(name, table)
+    assert "look-up join" in connection.explain("SELECT few.n + keys.n FROM few JOIN keys USING (name)")
+    assert "directory join" in connection.explain("SELECT few.n + others.n FROM few JOIN others USING (name)")
