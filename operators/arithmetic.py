@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.operators import wide
+from tqp.operators import elementwise, wide
 from tqp.operators.logic import any_true
 
 Operand = Tensor | int
@@ -142,9 +142,10 @@ def divide_half_away(values: Tensor, divisor: int) -> Tensor:
     low, high = value_range(values)
     if -(2**63) + half <= low and high < 2**63 - half:  # the half can be added without wrapping
         offset = divisor // 2
-        shifted = values + offset if low >= 0 else values + ((values >> 63) | 1) * offset
-        return torch.div(shifted, divisor, rounding_mode="trunc")
-    quotient = torch.div(values, divisor, rounding_mode="trunc")
+        if low >= 0:
+            return elementwise.floor_divide(values + offset, divisor)
+        return elementwise.truncate_divide(values + ((values >> 63) | 1) * offset, divisor)
+    quotient = elementwise.truncate_divide(values, divisor)
     remainder = values - quotient * divisor
     return quotient + (remainder >= half).to(torch.int64) - (remainder <= -half).to(torch.int64)
 

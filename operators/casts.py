@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.operators import arithmetic, dates, wide, wide_divide
+from tqp.operators import arithmetic, dates, elementwise, wide, wide_divide
 from tqp.operators.kernel import Kernel
 from tqp.operators.logic import any_true
 from tqp.operators.wide_forms import fix_form, narrow_if_possible
@@ -261,7 +261,7 @@ def _timestamp_to_date(values: Tensor, source: DataType) -> Attempt:
 
 def _timestamp_to_time(values: Tensor, source: DataType) -> Attempt:
     finite = dates.finite_validity(values, source)
-    ticks = torch.remainder(values.to(torch.int64), dates.ticks_per_day(source))
+    ticks = elementwise.floor_remainder(values.to(torch.int64), dates.ticks_per_day(source))
     ticks = ticks * (dates.MICROSECONDS_PER_SECOND // TICKS_PER_SECOND[source.kind])
     return ticks, None if finite is None else ~finite
 

@@ -49,7 +49,7 @@ def float_greater_equal(a: Tensor, b: Tensor) -> Tensor:
 def interval_order(interval: Tensor) -> Tensor:
     """int64 [n, 2]: whole days, microseconds below a day; compares (row-wise, first word first) as intervals do."""
     days = interval[..., 0] * 30 + interval[..., 1]
-    carried = torch.div(interval[..., 2], _MICROSECONDS_PER_DAY, rounding_mode="floor")
+    carried = elementwise.floor_divide(interval[..., 2], _MICROSECONDS_PER_DAY)
     return torch.stack([days + carried, interval[..., 2] - carried * _MICROSECONDS_PER_DAY], dim=-1)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators import arithmetic, dates
+from tqp.operators import arithmetic, dates, elementwise
 from tqp.operators.dates import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 
@@ -97,7 +97,7 @@ def _epoch(values: Tensor, data_type: DataType) -> Tensor:
         values = _change_unit(values, per_second, MICROSECONDS_PER_SECOND)
         per_second = MICROSECONDS_PER_SECOND
     if data_type.kind is TypeKind.TIMESTAMP_TZ:  # DuckDB's calendar library counts in milliseconds
-        milliseconds = torch.div(values, 1_000, rounding_mode="floor")
+        milliseconds = elementwise.floor_divide(values, 1_000)
         rest = values - milliseconds * 1_000
         return milliseconds.to(torch.float64) / 1_000 + rest.to(torch.float64) / MICROSECONDS_PER_SECOND
     return values.to(torch.float64) / per_second
@@ -109,13 +109,13 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
     if part == "hour":
         return _divide(values, 3_600 * MICROSECONDS_PER_SECOND)
     if part == "minute":
-        return torch.remainder(_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
+        return elementwise.floor_remainder(_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
     if part == "second":
-        return torch.remainder(_divide(values, MICROSECONDS_PER_SECOND), 60)
+        return elementwise.floor_remainder(_divide(values, MICROSECONDS_PER_SECOND), 60)
     if part == "millisecond":
-        return torch.remainder(_divide(values, 1_000), 60_000)
+        return elementwise.floor_remainder(_divide(values, 1_000), 60_000)
     if part == "microsecond":
-        return torch.remainder(values, 60 * MICROSECONDS_PER_SECOND)
+        return elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
     if part == "epoch":
         return values.to(torch.float64) / MICROSECONDS_PER_SECOND
     if part in _EPOCH_UNITS:
@@ -142,15 +142,15 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
     if per_month is not None:
         return _divide(months, per_month)
     if part == "month":
-        return torch.fmod(months, 12)
+        return elementwise.truncate_remainder(months, 12)
     if part == "quarter":
-        return _divide(torch.fmod(months, 12), 3) + 1
+        return _divide(elementwise.truncate_remainder(months, 12), 3) + 1
     if part == "day":
         return days
     if part == "epoch":
         # A year counts 365.25 days, a month beyond whole years 30.
         years = _divide(months, 12)
-        whole_days = days + torch.fmod(months, 12) * 30
+        whole_days = days + elementwise.truncate_remainder(months, 12) * 30
         seconds = years * 31_557_600 + whole_days * SECONDS_PER_DAY
         return seconds.to(torch.float64) + microseconds.to(torch.float64) / MICROSECONDS_PER_SECOND
     if part in _EPOCH_UNITS:  # here every month counts 30 days
@@ -160,9 +160,9 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
     if part == "hour":
         return _divide(microseconds, 60 * minute)
     if part == "minute":
-        return _divide(torch.fmod(microseconds, 60 * minute), minute)
+        return _divide(elementwise.truncate_remainder(microseconds, 60 * minute), minute)
     if part in _INTERVAL_SECOND_PARTS:
-        return _divide(torch.fmod(microseconds, minute), _INTERVAL_SECOND_PARTS[part])
+        return _divide(elementwise.truncate_remainder(microseconds, minute), _INTERVAL_SECOND_PARTS[part])
     raise UnsupportedError(f'date_part: an INTERVAL has no part "{part}"')
 
 
@@ -203,7 +203,7 @@ def _quarter(days: Tensor) -> Tensor:
 
 
 def _iso_day_of_week(days: Tensor) -> Tensor:
-    return torch.remainder(days + 3, 7) + 1
+    return elementwise.floor_remainder(days + 3, 7) + 1
 
 
 def _week(days: Tensor) -> Tensor:
@@ -254,7 +254,7 @@ def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> st
 
 
 def _divide(values: Tensor, divisor: int) -> Tensor:
-    return torch.div(values, divisor, rounding_mode="trunc")
+    return elementwise.truncate_divide(values, divisor)
 
 
 def _change_unit(values: Tensor, per_second: int, target_per_second: int) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators import dates
+from tqp.operators import dates, elementwise
 from tqp.operators.date_parts import normalize_part
 from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
@@ -91,12 +91,12 @@ def _truncate(
     ticks = dates.to_microseconds(values, data_type, validity)
     if first_day is None:
         unit = _CLOCK_UNITS[part]
-        result = torch.div(ticks, unit, rounding_mode="floor") * unit
+        result = elementwise.floor_divide(ticks, unit) * unit
     else:
-        days = torch.div(ticks, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
         result = dates.by_day(days, first_day) * MICROSECONDS_PER_DAY
     if per_day == 1:
-        result = torch.div(result, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:
         return result
     limit = dates.INFINITE_DAY if per_day == 1 else dates.INFINITE_TICK
@@ -156,7 +156,7 @@ def _count_boundaries(
         return _toward_zero(b - a, 7) if part in ("week", "yearweek") else b - a
     a, b = (_microseconds(each, data_type, validity) for each in (start, end))
     unit = _CLOCK_UNITS[part]
-    return torch.div(b, unit, rounding_mode="floor") - torch.div(a, unit, rounding_mode="floor")
+    return elementwise.floor_divide(b, unit) - elementwise.floor_divide(a, unit)
 
 
 # ---- date_sub ------------------------------------------------------------------------------------------------------
@@ -178,8 +178,8 @@ def _count_whole(
 
 def _whole_months(start: Tensor, end: Tensor) -> Tensor:
     """Whole months from start to a later end; the last day of a shorter month completes a month."""
-    start_days = torch.div(start, MICROSECONDS_PER_DAY, rounding_mode="floor")
-    end_days = torch.div(end, MICROSECONDS_PER_DAY, rounding_mode="floor")
+    start_days = elementwise.floor_divide(start, MICROSECONDS_PER_DAY)
+    end_days = elementwise.floor_divide(end, MICROSECONDS_PER_DAY)
     start_year, start_month, start_day = dates.civil_from_days(start_days)
     end_year, end_month, end_day = dates.civil_from_days(end_days)
     is_last_day = end_day == dates.days_in_month(end_year, end_month)
@@ -230,7 +230,7 @@ def _known(part: str | bytes, function: str) -> str:
 
 
 def _toward_zero(values: Tensor, divisor: int) -> Tensor:
-    return values if divisor == 1 else torch.div(values, divisor, rounding_mode="trunc")
+    return values if divisor == 1 else elementwise.truncate_divide(values, divisor)
 
 
 def _resolve_last_day(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:

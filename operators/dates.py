@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.operators.elementwise import floor_divide, floor_remainder
 from tqp.operators.logic import any_true
 
 SECONDS_PER_DAY = 86_400
@@ -57,8 +58,8 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Year, month 1-12 and day 1-31 of int64 [n] day numbers: int64 [n] each."""
     year, day_of_year = _march_based(days)
-    month_index = _floor_divide(5 * day_of_year + 2, 153)  # from March
-    day = day_of_year - _floor_divide(153 * month_index + 2, 5) + 1
+    month_index = floor_divide(5 * day_of_year + 2, 153)  # from March
+    day = day_of_year - floor_divide(153 * month_index + 2, 5) + 1
     month = month_index + 3 - 12 * (month_index >= 10)
     return year + (month <= 2), month, day
 
@@ -72,28 +73,28 @@ def year_from_days(days: Tensor) -> Tensor:
 def _march_based(days: Tensor) -> tuple[Tensor, Tensor]:
     """The year that begins in March, and the day of that year from 0: int64 [n] each."""
     shifted = days + _DAYS_TO_EPOCH
-    era = _floor_divide(shifted, _DAYS_PER_ERA)
+    era = floor_divide(shifted, _DAYS_PER_ERA)
     day_of_era = shifted - era * _DAYS_PER_ERA
-    leap_days = _floor_divide(day_of_era, 1_460) - _floor_divide(day_of_era, 36_524)
-    year_of_era = _floor_divide(day_of_era - leap_days - _floor_divide(day_of_era, 146_096), 365)
-    first_day = 365 * year_of_era + _floor_divide(year_of_era, 4) - _floor_divide(year_of_era, 100)
+    leap_days = floor_divide(day_of_era, 1_460) - floor_divide(day_of_era, 36_524)
+    year_of_era = floor_divide(day_of_era - leap_days - floor_divide(day_of_era, 146_096), 365)
+    first_day = 365 * year_of_era + floor_divide(year_of_era, 4) - floor_divide(year_of_era, 100)
     return year_of_era + era * 400, day_of_era - first_day
 
 
 def days_from_civil(year: Tensor, month: Tensor, day: Tensor) -> Tensor:
     """Day numbers of int64 [n] years, months 1-12 and days (any): int64 [n]."""
     march_year = year - (month <= 2).to(torch.int64)
-    era = _floor_divide(march_year, 400)
+    era = floor_divide(march_year, 400)
     year_of_era = march_year - era * 400
     month_index = month - 3 + 12 * (month <= 2)
-    day_of_year = _floor_divide(153 * month_index + 2, 5) + day - 1
-    leap_days = _floor_divide(year_of_era, 4) - _floor_divide(year_of_era, 100)
+    day_of_year = floor_divide(153 * month_index + 2, 5) + day - 1
+    leap_days = floor_divide(year_of_era, 4) - floor_divide(year_of_era, 100)
     return era * _DAYS_PER_ERA + year_of_era * 365 + leap_days + day_of_year - _DAYS_TO_EPOCH
 
 
 def days_in_month(year: Tensor, month: Tensor) -> Tensor:
     """28 to 31: int64 [n]."""
-    leap = ((year & 3) == 0) & ((torch.remainder(year, 100) != 0) | (torch.remainder(year, 400) == 0))
+    leap = ((year & 3) == 0) & ((floor_remainder(year, 100) != 0) | (floor_remainder(year, 400) == 0))
     lengths = torch.tensor([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31], device=month.device)
     return torch.index_select(lengths, 0, month.reshape(-1)).reshape(month.shape) + (leap & (month == 2))
 
@@ -102,7 +103,7 @@ def add_months(days: Tensor, months: Tensor | int) -> Tensor:
     """The same day of another month, or that month's last day if it is shorter: int64 [n]."""
     year, month, day = civil_from_days(days)
     total = year * MONTHS_PER_YEAR + (month - 1) + months
-    year = _floor_divide(total, MONTHS_PER_YEAR)
+    year = floor_divide(total, MONTHS_PER_YEAR)
     month = total - year * MONTHS_PER_YEAR + 1
     return days_from_civil(year, month, torch.minimum(day, days_in_month(year, month)))
 
@@ -133,7 +134,7 @@ def monday_of_week(days: Tensor) -> Tensor:
 def iso_year_and_week(days: Tensor) -> tuple[Tensor, Tensor]:
     """ISO 8601 week-numbering year and week 1-53: a week belongs to the year of its Thursday. int64 [n] each."""
     thursday = monday_of_week(days) + 3
-    return year_from_days(thursday), _floor_divide(thursday - first_day_of_year(thursday), 7) + 1
+    return year_from_days(thursday), floor_divide(thursday - first_day_of_year(thursday), 7) + 1
 
 
 def first_day_of_iso_year(days: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ def split_days(values: Tensor, data_type: DataType) -> tuple[Tensor, Tensor | No
         return values, None
     per_day = ticks_per_day(data_type)
     values = values.to(torch.int64)
-    days = _floor_divide(values, per_day)
+    days = floor_divide(values, per_day)
     return days, values - days * per_day
 
 
@@ -162,7 +163,7 @@ def days_of(values: Tensor, data_type: DataType) -> Tensor:
     """Day numbers of DATE or timestamp storage, in any integer width."""
     if data_type.kind is TypeKind.DATE:
         return values
-    return _floor_divide(values.to(torch.int64), ticks_per_day(data_type))
+    return floor_divide(values.to(torch.int64), ticks_per_day(data_type))
 
 
 def finite_validity(values: Tensor, data_type: DataType) -> Tensor | None:
@@ -192,7 +193,7 @@ def to_microseconds(values: Tensor, data_type: DataType, validity: Tensor | None
         if ticks == MICROSECONDS_PER_SECOND:
             return values
         if ticks > MICROSECONDS_PER_SECOND:
-            scaled = _floor_divide(values, ticks // MICROSECONDS_PER_SECOND)
+            scaled = floor_divide(values, ticks // MICROSECONDS_PER_SECOND)
             return scaled if finite is None else torch.where(finite, scaled, values)
         factor = MICROSECONDS_PER_SECOND // ticks
     bad = (values < -(-FIRST_MICROSECOND // factor)) | (values > LAST_MICROSECOND // factor)
@@ -204,7 +205,3 @@ def to_microseconds(values: Tensor, data_type: DataType, validity: Tensor | None
     if finite is None:
         return scaled
     return torch.where(finite, scaled, torch.where(values > 0, INFINITE_TICK, -INFINITE_TICK))
-
-
-def _floor_divide(values: Tensor, divisor: int) -> Tensor:
-    return torch.div(values, divisor, rounding_mode="floor")

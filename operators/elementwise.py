@@ -63,6 +63,37 @@ def multiply(a: Operand, b: Operand) -> Tensor:
     return _calculate(np.multiply, torch.mul, a, b)
 
 
+def floor_divide(values: Tensor, divisor: int) -> Tensor:
+    """Integers / a positive divisor, rounded down; in the values' dtype, int64 where that cannot hold the divisor."""
+    values = _holding(values, divisor)
+    if not _on_host(values):
+        return torch.div(values, divisor, rounding_mode="floor")
+    array = values.numpy()  # by one number numpy divides with multiplications, torch with divisions
+    return torch.from_numpy(np.floor_divide(array, divisor, out=np.empty_like(array)))
+
+
+def truncate_divide(values: Tensor, divisor: int) -> Tensor:
+    """As `floor_divide`, rounded toward zero."""
+    values = _holding(values, divisor)
+    if not _on_host(values):
+        return torch.div(values, divisor, rounding_mode="trunc")
+    array = values.numpy()
+    quotient = np.right_shift(array, array.itemsize * 8 - 1, out=np.empty_like(array))
+    quotient &= divisor - 1  # what rounds negative values up
+    quotient += array
+    return torch.from_numpy(np.floor_divide(quotient, divisor, out=quotient))
+
+
+def floor_remainder(values: Tensor, divisor: int) -> Tensor:
+    """Integers minus the divisor times their `floor_divide`: 0 to divisor - 1."""
+    return values - floor_divide(values, divisor) * divisor
+
+
+def truncate_remainder(values: Tensor, divisor: int) -> Tensor:
+    """Integers minus the divisor times their `truncate_divide`: with the sign of the value."""
+    return values - truncate_divide(values, divisor) * divisor
+
+
 def all_of(masks: Sequence[Tensor]) -> Tensor:
     """bool [n]: the AND of two or more masks; two at a time would write a new one each time."""
     result = masks[0] & masks[1]
@@ -107,6 +138,10 @@ def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.d
     np.bitwise_and(select, chosen ^ other, out=select)
     np.bitwise_xor(select, other, out=select)
     return torch.from_numpy(select).view(dtype)
+
+
+def _holding(values: Tensor, number: int) -> Tensor:
+    return values if number <= torch.iinfo(values.dtype).max else values.to(torch.int64)
 
 
 def _compare(on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], a: Tensor, b: Operand) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import arithmetic, wide, wide_divide
+from tqp.operators import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.casts import round_half_away
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.wide_forms import narrow_if_possible
@@ -49,6 +49,9 @@ def _log_base(base: Tensor, values: Tensor) -> Tensor:
 
 def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
     """a / b truncated toward zero, int64 [n]; a zero divisor, and `low` / -1, raise ExecutionError."""
+    divisor = _one_divisor(b)
+    if divisor is not None:
+        return elementwise.truncate_divide(a, divisor).to(torch.int64)
     a, b = a.to(torch.int64), _nonzero_divisor(b, "//", validity)
     if low < 0:
         # The one quotient that does not fit: the smallest value has no positive counterpart.
@@ -58,10 +61,19 @@ def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = 
 
 def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
     """The remainder, with the sign of a, int64 [n]; raises as `integer_divide` does, and DuckDB."""
+    divisor = _one_divisor(b)
+    if divisor is not None:
+        return elementwise.truncate_remainder(a, divisor).to(torch.int64)
     a, b = a.to(torch.int64), _nonzero_divisor(b, "%", validity)
     if low < 0:
         wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
     return torch.fmod(a, b)
+
+
+def _one_divisor(b: Tensor) -> int | None:
+    """The divisor, if it is positive and the same for all rows: a literal; reads nothing back from a device."""
+    divisor = int(b) if b.numel() == 1 and b.is_cpu else 0
+    return divisor if divisor > 0 else None
 
 
 def _nonzero_divisor(b: Tensor, symbol: str, validity: Tensor | None) -> Tensor:

@@ -115,6 +115,24 @@ def test_choose(dtype, rows):
         assert torch.equal(result.nan_to_num(nan=7.5), expected.nan_to_num(nan=7.5))
 
 
+@pytest.mark.parametrize("rows", [0, 1, 67])
+@pytest.mark.parametrize("divisor", [1, 2, 7, 100, 1000, 86_400_000_000])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_division_by_one_number(dtype, divisor, rows):
+    values = torch.cat([sample(dtype, rows), torch.arange(-101, 102, dtype=torch.int64).to(dtype)])
+    given = values.tolist()
+    floored, truncated = (
+        elementwise.floor_divide(values, divisor),
+        elementwise.truncate_divide(values, divisor),
+    )
+    assert floored.tolist() == [x // divisor for x in given]
+    assert truncated.tolist() == [abs(x) // divisor * (1 if x >= 0 else -1) for x in given]
+    assert elementwise.floor_remainder(values, divisor).tolist() == [x % divisor for x in given]
+    remainders = [abs(x) % divisor * (1 if x >= 0 else -1) for x in given]
+    assert elementwise.truncate_remainder(values, divisor).tolist() == remainders
+    assert floored.dtype is truncated.dtype is (dtype if divisor <= torch.iinfo(dtype).max else torch.int64)
+
+
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_masks_are_combined_and_left_as_they_are(count):
     masks = [sample(torch.bool, 9, seed) for seed in range(count)]
