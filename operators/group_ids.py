@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
+from tqp.operators.hash_groups import group_by_hash
 from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
 from tqp.operators.runs import Runs
@@ -21,18 +22,12 @@ Groups = tuple[Tensor, Tensor, int]
 # Up to so many slots a row, a table over the key range is cheaper than a sort.
 _TABLE_SLOTS_PER_ROW = 4
 _MIN_TABLE_SLOTS = 1024
-
-
-def group_by_codes_sorted(keys: Tensor) -> Groups:
-    """Groups the rows by integer keys [n] of any range; the groups come in key order."""
-    return _group_word(pack_by_range([keys])[0])
+# Between these numbers of rows, hashing is cheaper than a sort: its steps are not too small, and the table fits the cache.
+_MIN_HASHED_ROWS, _MAX_HASHED_ROWS = 8192, 1_000_000
 
 
 def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
-    """Groups the rows by several integer columns, each [n] or [n, 2] (wide), of any range.
-
-    The groups come in lexicographic order of the columns (the low word of a wide one ordered as signed).
-    """
+    """Groups the rows by several integer columns, each [n] or [n, 2] (wide), of any range."""
     words = pack_by_range(
         [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
     )
@@ -55,6 +50,8 @@ def _group_word(word: Word) -> Groups:
     codes, span = word
     if span <= max(_TABLE_SLOTS_PER_ROW * codes.shape[0], _MIN_TABLE_SLOTS):
         return _group_by_table(codes.to(torch.int64), span)
+    if codes.is_cpu and _MIN_HASHED_ROWS <= codes.shape[0] <= _MAX_HASHED_ROWS:
+        return group_by_hash(codes)
     ordered, order = sort_codes(codes)
     sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
     group_ids = torch.empty_like(sorted_ids).scatter_(0, order, sorted_ids)

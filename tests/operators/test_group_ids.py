@@ -9,25 +9,24 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators.group_ids import cluster_boundaries, group_by_codes_sorted, group_ids_of_columns
+from tqp.operators.group_ids import cluster_boundaries, group_ids_of_columns
+from tqp.operators.hash_groups import group_by_hash, partition_rows
 
 
 def check(groups: tuple[Tensor, Tensor, int], rows: list[tuple[int, ...]]) -> None:
-    """Same partition and first rows as the reference, groups in key order."""
+    """Same partition and first rows as the reference; groups may come in any order."""
     ids, representatives, num_groups = groups
     expected_ids, first_rows = reference.group_ids(rows)
-    by_key = sorted(first_rows, key=rows.__getitem__)
-    assert num_groups == len(first_rows)
-    assert ids.dtype is torch.int64 and representatives.tolist() == by_key
-    rank = {expected_ids[row]: position for position, row in enumerate(by_key)}
-    assert ids.tolist() == [rank[group] for group in expected_ids]
+    assert num_groups == len(first_rows) and sorted(representatives.tolist()) == sorted(first_rows)
+    assert ids.dtype is torch.int64
+    assert representatives[ids].tolist() == [first_rows[group] for group in expected_ids]
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize("num_rows", [0, 1, 50])
 def test_dense_keys(dtype: torch.dtype, num_rows: int) -> None:
     keys = torch.randint(-10, 10, (num_rows,), generator=torch.Generator().manual_seed(1)).to(dtype)
-    check(group_by_codes_sorted(keys), [(key,) for key in keys.tolist()])
+    check(group_ids_of_columns([keys]), [(key,) for key in keys.tolist()])
 
 
 @pytest.mark.parametrize("num_rows", [2, 300, 20_000, 40_000])
@@ -35,7 +34,7 @@ def test_sparse_keys(num_rows: int) -> None:
     generator = random.Random(2)
     domain = [-(2**63), 2**63 - 1, *(generator.randrange(-(2**63), 2**63) for _ in range(500))]
     keys = generator.choices(domain, k=num_rows)
-    check(group_by_codes_sorted(torch.tensor(keys)), [(key,) for key in keys])
+    check(group_ids_of_columns([torch.tensor(keys)]), [(key,) for key in keys])
 
 
 @pytest.mark.parametrize(
@@ -65,3 +64,28 @@ def test_wide_columns_count_with_both_words() -> None:
 @pytest.mark.parametrize("keys", [[], [4], [4, 4], [1, 1, 2, 5, 5, 5], [-3, 0, 1]])
 def test_runs(keys: list[int]) -> None:
     check(cluster_boundaries(torch.tensor(keys, dtype=torch.int32)), [(key,) for key in keys])
+
+
+@pytest.mark.parametrize("distinct", [1, 7, 3000, 20_000])
+@pytest.mark.parametrize("multiple", [1, 64, 2**40])
+def test_groups_by_hash(distinct: int, multiple: int) -> None:
+    generator = random.Random(distinct)
+    keys = [generator.randrange(distinct) * multiple - 2**62 for _ in range(10_000)]
+    check(group_by_hash(torch.tensor(keys)), [(key,) for key in keys])
+    check(group_by_hash(torch.tensor(keys[:3])), [(key,) for key in keys[:3]])
+    check(group_by_hash(torch.zeros(0, dtype=torch.int64)), [])
+
+
+def test_partitions_keep_equal_keys_together_and_rows_in_order() -> None:
+    keys = torch.randint(0, 500, (5000,), generator=torch.Generator().manual_seed(5)) * 64
+    order, ends = partition_rows(keys, 3)
+    assert sorted(order.tolist()) == list(range(5000)) and len(ends) == 8 and ends[-1] == 5000
+    parts = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    assert all(part.tolist() == sorted(part.tolist()) for part in parts)
+    assert all(part.shape[0] > 300 for part in parts)
+    owners = [set(keys[part].tolist()) for part in parts]
+    assert sum(len(owner) for owner in owners) == len(set().union(*owners))
+    assert partition_rows(keys[:0], 2)[1] == [0, 0, 0, 0]
+    low_bits = torch.tensor([5, 4, 1, 0, 6], dtype=torch.int16)
+    order, ends = partition_rows(low_bits, 2, dense=True)
+    assert (order.tolist(), ends) == ([1, 3, 0, 2, 4], [2, 4, 5, 5])

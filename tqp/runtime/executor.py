@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from tqp.runtime.allocator import keep_freed_memory
 from tqp.runtime.frame import object_bytes
 from tqp.runtime.pipeline import Pipeline, State
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
@@ -92,6 +93,7 @@ class Executor:
         breaker, function = pipeline.breaker, pipeline.function
         starts = iter(range(0, max(1, num_rows), batch_rows))
         account = _Account(self.memory_limit)
+        state["workers"] = self
         initial = breaker.initial(state)
 
         def run_rows(start: int, stop: int) -> Iterator[tuple[int, Any]]:
@@ -152,6 +154,18 @@ class Executor:
         with torch.no_grad():
             merged = breaker.merge([partial for _, partial in states])
             state.update(breaker.finish(merged, state))
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """function(item) of each item, in order, computed by the calling worker and idle ones; for breakers."""
+        numbered = iter(enumerate(items))
+
+        def work() -> list[tuple[int, Any]]:
+            with torch.no_grad():
+                return [(number, function(item)) for number, item in numbered]
+
+        helpers = [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
+        results = _gather(work, helpers, numbered)
+        return [result for _, result in sorted(results, key=lambda pair: pair[0])]
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -14,7 +14,7 @@ from tqp.runtime.frame import Frame
 from tqp.runtime.graph import Graph, Node
 from tqp.runtime.lowering.stream import Input, InputKind
 
-#: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device.
+#: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
 State = dict[str, Any]
 
 

@@ -1,7 +1,8 @@
-"""GROUP BY: folds each batch into accumulators by group, or collects the rows and groups them all at the end.
+"""GROUP BY that folds each batch into accumulators by group.
 
 Folding is for reductions whose states merge (counts, sums, extremes) where group ids are known at once: a single group,
-packed keys used as ids, runs of a clustered key. Everything else (DISTINCT, medians, keys without bounds) collects.
+packed keys used as ids, runs of a clustered key. Everything else (DISTINCT, medians, keys without bounds) collects, see
+`collect_groups`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, allocation, group_ids, rows, wide
+from tqp.operators import aggregates, allocation, rows, wide
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.breakers.collect import Collect, key_columns
-from tqp.runtime.breakers.collected_reductions import reduce_collected
-from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_frame, take_values
+from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State
 
 
@@ -126,7 +125,7 @@ class FoldGroups:
             state.sums.add([_summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):
             if index not in self._packed:
-                state.states[index] = _fold(reduction, frame, ids, size, state.states[index])
+                state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
     def _fold_runs(self, frame: Frame) -> _Accumulators:
@@ -143,7 +142,7 @@ class FoldGroups:
             elif reduction.kind == "reference":
                 states.append(take_values(frame.columns[reduction.column].values, runs.first_rows))
             else:
-                states.append(_fold(reduction, frame, runs.ids(), runs.count, None))
+                states.append(fold(reduction, frame, runs.ids(), runs.count, None))
         return _Accumulators(rows.take(codes, runs.first_rows), states)
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
@@ -214,74 +213,6 @@ class FoldGroups:
         return f"{self.algorithm.value}: fold {kinds} into {self.slot}"
 
 
-class CollectGroups(Collect):
-    """Keeps the rows; groups and reduces them once all are there.
-
-    The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. The slot gets a frame of the key columns, one row per group,
-    then one column per reduction.
-    """
-
-    def __init__(
-        self,
-        slot: str,
-        num_keys: int,
-        reductions: Sequence[Reduction],
-        device: torch.device,
-        has_kept: bool = False,
-    ) -> None:
-        super().__init__(slot)
-        self.num_keys, self.reductions, self.device, self.has_kept = (
-            num_keys,
-            tuple(reductions),
-            device,
-            has_kept,
-        )
-
-    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
-        frame = frame_of_outputs(outputs)
-        if not self.has_kept:
-            return frame
-        kept: Any = frame.columns[-1].values
-        frame = Frame(frame.num_rows, frame.columns[:-1])
-        return frame if kept is None else take_frame(frame, rows.row_indices(kept))
-
-    def finish(self, state: Frame, program_state: State) -> State:
-        if self.num_keys == 0:
-            ids = torch.zeros(state.num_rows, dtype=torch.int64, device=self.device)
-            representatives, count = ids[:1], 1
-        else:
-            columns = [word for key in state.columns[: self.num_keys] for word in key_columns(key)]
-            ids, representatives, count = group_ids.group_ids_of_columns(columns)
-        keys = [
-            FrameColumn(take_values(key.values, representatives), take_values(key.validity, representatives))
-            for key in state.columns[: self.num_keys]
-        ]
-        reduced = [
-            FrameColumn(take_values(state.columns[reduction.column].values, representatives), None)
-            if reduction.kind == "reference"
-            else self._reduce(reduction, state, ids, count)
-            for reduction in self.reductions
-        ]
-        return {self.slot: Frame(count, (*keys, *reduced))}
-
-    def _reduce(self, reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> FrameColumn:
-        column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
-        if reduction.distinct:
-            word = key_columns(FrameColumn(column.values, None))[0]
-            chosen = aggregates.distinct_rows(ids, word, column.validity)
-            ids = rows.take(ids, chosen)
-            column = FrameColumn(take_values(column.values, chosen), None)
-        if not reduction.is_mergeable:
-            return FrameColumn(reduce_collected(reduction.kind, column, ids, count), None)
-        plain = Frame(ids.shape[0], (column,))
-        index = 0 if reduction.column >= 0 else -1
-        return FrameColumn(_fold(Reduction(reduction.kind, index), plain, ids, count, None), None)
-
-    def describe(self) -> str:
-        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
-        return f"group all rows at the end: reduce {kinds} into {self.slot}"
-
-
 def _equal_keys(before: _Accumulators, after: _Accumulators) -> bool:
     """Is the last group of the one the first of the other?"""
     assert before.keys is not None and after.keys is not None
@@ -293,7 +224,7 @@ def _end(values: Tensor | None, position: int) -> Tensor | None:
     return None if values is None else values[position:][:1]
 
 
-def _fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
+def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
     """One reduction over one batch, into `out` if there is one."""
     values: Any = None
     validity: Tensor | None = None

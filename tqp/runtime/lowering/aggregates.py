@@ -13,7 +13,8 @@ from tqp.operators import keys as key_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.breakers.aggregate import CollectGroups, FoldGroups, Reduction
+from tqp.runtime.breakers.aggregate import FoldGroups, Reduction
+from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.keys import lower_values, packed_key
@@ -23,8 +24,9 @@ from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
 
-#: Sums of floats keep an accumulator per batch, for a result that does not depend on threads; so only few groups fold.
-_MAX_ORDERED_GROUPS = 4096
+#: Sums of floats keep accumulators per batch, for a result that does not depend on threads. Up to about so many groups
+#: these take less memory than the rows, and are added up in less time than rows are collected.
+_MAX_ORDERED_GROUPS = 131_072
 
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
@@ -76,7 +78,9 @@ class _AggregateLowering:
                 slot, node.algorithm, size, reductions, node.input.max_rows, program.device, has_kept
             )
         else:
-            breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept)
+            bits = partition_bits(node.input.estimated_rows, program.device)
+            dense = packing is not None and packing.size <= 4 * node.input.estimated_rows
+            breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept, bits, dense)
         program.close(stream, self.outputs, breaker, "GROUP BY")
         return self._results(slot, keys, packing, num_keys, pending)
 

@@ -1,0 +1,59 @@
+"""Group-bys in partitions give the groups of one partition, for every type of key, and the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tqp.runtime.breakers import collect_groups
+
+_QUERIES = (
+    "SELECT i, count(*), sum(x), avg(x), count(DISTINCT s), median(x) FROM t GROUP BY i",
+    "SELECT i, n, s, min(s), max(d), any_value(x) FROM t GROUP BY i, n, s",
+    "SELECT f, count(*), sum(DISTINCT n), stddev_samp(x) FROM t GROUP BY f",
+    "SELECT h, count(DISTINCT f) FROM t WHERE i <> 5 GROUP BY h",
+    "SELECT v, count(*), min(s) FROM t GROUP BY v",
+    "SELECT concat(s, i) AS k, sum(n) FROM t GROUP BY k",
+    "SELECT DISTINCT n, f FROM t",
+    "SELECT DISTINCT s, b FROM t WHERE i < 1000",
+    "SELECT i * 1000000007000 AS k, count(DISTINCT n), bool_or(b) FROM t GROUP BY k",
+    "SELECT i, sum(DISTINCT x) FROM t WHERE i < 0 GROUP BY i",
+    "SELECT count(DISTINCT s) FROM t",
+)
+
+
+def _table(rows: int) -> pa.Table:
+    random = np.random.default_rng(3)
+    floats = random.choice([0.0, -0.0, 1.5, np.nan, -np.inf, 7.25], rows)
+    return pa.table(
+        {
+            "i": random.integers(0, 300, rows),
+            "n": pa.array(random.integers(-5, 5, rows) * 10**15, mask=random.random(rows) < 0.2),
+            "x": random.normal(size=rows) * 10.0 ** random.integers(-8, 8, rows),
+            "f": pa.array(floats, mask=random.random(rows) < 0.1),
+            "s": pa.array(
+                [None if k % 7 == 0 else f"value {k % 90}" for k in random.integers(0, 1000, rows)]
+            ),
+            "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),
+            "b": random.random(rows) < 0.5,
+            "v": pa.array(random.integers(0, 4, rows).astype("timedelta64[D]").astype("timedelta64[us]")),
+        }
+    )
+
+
+def _answers(query: str, threads: int) -> list[tuple[object, ...]]:
+    with tqp.connect(threads=threads, batch_rows=500) as connection:
+        table = _table(4000)
+        h = pa.array([int(k) * 10**25 for k in table["i"].to_pylist()], pa.decimal128(38, 0))
+        connection.register("t", table.append_column("h", h))
+        return sorted(connection.sql(query).fetchall(), key=repr)
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+def test_partitions_change_no_group(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = _answers(query, 1)
+    monkeypatch.setattr(collect_groups, "_PARTITION_ROWS", 20)
+    assert [repr(row) for row in _answers(query, 1)] == [repr(row) for row in expected]
+    assert [repr(row) for row in _answers(query, 3)] == [repr(row) for row in expected]

@@ -1,0 +1,143 @@
+"""GROUP BY that keeps the rows, in partitions by a hash of their keys, and groups each partition once all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators import aggregates, group_ids, rows, string_hash
+from tqp.operators import keys as key_kernels
+from tqp.operators.hash_groups import partition_rows
+from tqp.runtime.breakers.aggregate import Reduction, fold
+from tqp.runtime.breakers.collect import key_columns
+from tqp.runtime.breakers.collected_reductions import reduce_collected
+from tqp.runtime.frame import (
+    Frame,
+    FrameColumn,
+    concatenate_frames,
+    frame_of_outputs,
+    take_frame,
+    take_values,
+)
+from tqp.runtime.pipeline import State
+
+#: A partition of about so many rows is grouped within the caches.
+_PARTITION_ROWS = 65_536
+_MAX_PARTITION_BITS = 6
+
+
+def partition_bits(expected_rows: float, device: torch.device) -> int:
+    """The logarithm of the number of partitions for so many rows: 0, meaning one, for few."""
+    if device.type != "cpu" or expected_rows < 4 * _PARTITION_ROWS:
+        return 0
+    return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
+
+
+class CollectGroups:
+    """Groups and reduces rows that have all been collected.
+
+    The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. Workers
+    distribute each batch over 2^`bits` partitions and then group the partitions. `dense`: the key is one of integers from
+    0 on, not many more than there are rows. The slot gets a frame of the key columns, one row per group, then one column
+    per reduction.
+    """
+
+    ordered = True
+
+    def __init__(
+        self,
+        slot: str,
+        num_keys: int,
+        reductions: Sequence[Reduction],
+        device: torch.device,
+        has_kept: bool = False,
+        bits: int = 0,
+        dense: bool = False,
+    ) -> None:
+        self.slot, self.num_keys, self.reductions = slot, num_keys, tuple(reductions)
+        self.device, self.has_kept, self.bits = device, has_kept, bits if num_keys else 0
+        self.dense = dense
+
+    def initial(self, program_state: State) -> None:
+        return None
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> list[Frame]:
+        """The rows of a batch, a frame for each partition."""
+        frame = frame_of_outputs(outputs)
+        if self.has_kept:
+            kept: Any = frame.columns[-1].values
+            frame = Frame(frame.num_rows, frame.columns[:-1])
+            if kept is not None:
+                frame = take_frame(frame, rows.row_indices(kept))
+        if not self.bits:
+            return [frame]
+        order, ends = partition_rows(_one_word(frame.columns[: self.num_keys]), self.bits, self.dense)
+        frame = take_frame(frame, order)
+        return [frame.cut(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def merge(self, states: list[list[Frame]]) -> list[list[Frame]]:
+        """For each partition its frames, in batch order; a partition without rows is left out, but one has to stay."""
+        partitions = [list(frames) for frames in zip(*states, strict=True)]
+        return [part for part in partitions if any(frame.num_rows for frame in part)] or partitions[:1]
+
+    def finish(self, state: list[list[Frame]], program_state: State) -> State:
+        if len(state) == 1:
+            return {self.slot: self._group(state[0])}
+        return {self.slot: concatenate_frames(program_state["workers"].map(self._group, state))}
+
+    def _group(self, frames: list[Frame]) -> Frame:
+        frame = concatenate_frames([frame for frame in frames if frame.num_rows] or frames[:1])
+        keys = frame.columns[: self.num_keys]
+        if keys:
+            words = [word for key in keys for word in key_columns(key)]
+            if self.dense:
+                words = [words[0] >> self.bits]  # the other bits are those of the partition
+            ids, first_rows, count = group_ids.group_ids_of_columns(words)
+        else:
+            ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
+            first_rows, count = ids[:1], 1
+        chosen = [
+            FrameColumn(take_values(key.values, first_rows), take_values(key.validity, first_rows))
+            for key in keys
+        ]
+        reduced = [
+            FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
+            if reduction.kind == "reference"
+            else self._reduce(reduction, frame, ids, count)
+            for reduction in self.reductions
+        ]
+        return Frame(count, (*chosen, *reduced))
+
+    def _reduce(self, reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> FrameColumn:
+        column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
+        if reduction.distinct:
+            word = key_columns(FrameColumn(column.values, None))[0]
+            chosen = aggregates.distinct_rows(ids, word, column.validity)
+            ids = rows.take(ids, chosen)
+            column = FrameColumn(take_values(column.values, chosen), None)
+        if not reduction.is_mergeable:
+            return FrameColumn(reduce_collected(reduction.kind, column, ids, count), None)
+        plain = Frame(ids.shape[0], (column,))
+        index = 0 if reduction.column >= 0 else -1
+        return FrameColumn(fold(Reduction(reduction.kind, index), plain, ids, count, None), None)
+
+    def describe(self) -> str:
+        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
+        where = f" in {1 << self.bits} partitions" if self.bits else ""
+        return f"group all rows at the end{where}: reduce {kinds} into {self.slot}"
+
+
+def _one_word(keys: Sequence[FrameColumn]) -> Tensor:
+    """int64 [n] that is equal for equal keys, NULL being equal to NULL, in every batch."""
+    words: list[Tensor] = []
+    for key in keys:
+        if not isinstance(key.values, Strings):
+            words += key_columns(key)
+            continue
+        word = string_hash.hash64(key.values)
+        words.append(word if key.validity is None else word * key.validity)
+    return words[0] if len(words) == 1 and words[0].dim() == 1 else key_kernels.hash_combine(words)
