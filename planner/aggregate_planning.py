@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.expressions import ColumnRef, Expression, literal_labels
 from tqp.planner.null_facts import nullable
 from tqp.planner.physical_plan import GroupAlgorithm, KeyPacking, KeyPart
 from tqp.planner.value_ranges import FieldsById, value_range
@@ -21,7 +21,7 @@ _ACCUMULATORS_PER_SORTED_ROW = 4.0
 def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPacking | None:
     """A packing of the keys, NULL being code 0 of a nullable part; None if a range is unknown or 63 bits too few.
 
-    A bare dictionary-encoded string is packed by its dictionary code, a boolean as 0 and 1.
+    A bare dictionary-encoded string, and a CASE between literals, is packed by its dictionary code, a boolean as 0 and 1.
     """
     parts: list[KeyPart] = []
     size = 1
@@ -45,6 +45,8 @@ def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
         return KeyPart(known[0], known[1] - known[0] + 1 + can_be_null, can_be_null)
     if key.data_type.kind is TypeKind.BOOLEAN:
         return KeyPart(0, 2 + can_be_null, can_be_null)
+    if labels := literal_labels(key):
+        return KeyPart(0, len(labels) + can_be_null, can_be_null)
     field = fields.get(key.id) if isinstance(key, ColumnRef) else None
     if field is None or not field.data_type.is_string or field.statistics.dictionary_size is None:
         return None

@@ -195,6 +195,19 @@ TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
 
 
+def literal_labels(expression: Expression) -> frozenset[Value]:
+    """The strings that a CASE chooses from, if it chooses between literals only; else none.
+
+    The runtime stores such a value as codes into a dictionary of them.
+    """
+    if not isinstance(expression, Case) or not expression.data_type.is_string:
+        return frozenset()
+    values = (*(value for _, value in expression.branches), expression.default)
+    if not all(isinstance(value, Literal) for value in values):
+        return frozenset()
+    return frozenset(part.value for part in values if isinstance(part, Literal) and part.value is not None)
+
+
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything below it, parents first; does not enter the plans of subqueries."""
     yield expression

@@ -19,6 +19,7 @@ from tqp.planner.expressions import (
     Literal,
     Value,
     column_ids,
+    literal_labels,
 )
 from tqp.planner.join_keys import JoinKeys, key_column
 from tqp.planner.logical_plan import JoinType
@@ -74,11 +75,14 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         _type_safe(value_range(expression, fields), field),
         nullable(expression, fields),
         expression_distinct(expression, fields),
+        dictionary_size=len(literal_labels(expression)) or None,
     )
 
 
 def expression_distinct(expression: Expression, fields: FieldsById) -> float | None:
     """An estimate of how many values the expression takes, from its columns; None if one of them is unknown."""
+    if labels := literal_labels(expression):
+        return float(len(labels))
     distinct: float | None = 1.0
     for identifier in column_ids(expression):
         field = fields.get(identifier)

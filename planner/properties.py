@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression, conjuncts
+from tqp.planner.expressions import ColumnRef, Expression, conjuncts, literal_labels
 from tqp.planner.field_facts import (
     Fields,
     aggregate_fields,
@@ -300,6 +300,8 @@ def key_span(key: Expression, fields: Fields) -> int | None:
         return known[1] - known[0] + 1 + nullable(key, fields)
     if key.data_type.kind is TypeKind.BOOLEAN:
         return 2 + nullable(key, fields)
+    if labels := literal_labels(key):
+        return len(labels) + nullable(key, fields)
     field = fields.get(key.id) if isinstance(key, ColumnRef) else None
     if field is not None and field.statistics.dictionary_size is not None:
         return field.statistics.dictionary_size + field.nullable

@@ -7,16 +7,18 @@ nothing earlier has decided.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.operators import elementwise, logic, string_layout
-from tqp.planner.expressions import Call, Case, Expression
+from tqp.planner.expressions import Call, Case, Expression, literal_labels
+from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, Layout, narrowest
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -119,6 +121,8 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     values.append(lowering.lower(case.default))
     lowering.guard = outer
     layout = lowering.common_layout(values, case)
+    if labels := literal_labels(case):
+        layout, values = _as_codes(lowering, values, layout, labels)
     product = _as_product(lowering, conditions, values, layout)
     if product is not None:
         return product
@@ -133,6 +137,21 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
             name="case_valid",
         )
     return Value(layout, node, validity)
+
+
+def _as_codes(
+    lowering: ExpressionLowering, values: list[Value], layout: Layout, labels: Iterable[StorageValue]
+) -> tuple[Layout, list[Value]]:
+    """String literals as codes into a dictionary of them; a NULL stays one."""
+    words = sorted({word.encode() if isinstance(word, str) else word for word in labels})  # type: ignore[type-var]
+    pool = lowering.program.literal_dictionary(words)  # type: ignore[arg-type]
+    codes = {word: code for code, word in enumerate(words)}
+    dtype = narrowest((0, len(words))) or torch.int64
+    coded = []
+    for value in values:
+        word = value.constant.encode() if isinstance(value.constant, str) else value.constant
+        coded.append(replace(value, constant=None if word is None else codes[word]))
+    return replace(layout, form=Form.CODES, dtype=dtype, pool=pool), coded
 
 
 def _choose(

@@ -115,16 +115,24 @@ class ProgramBuilder:
         return Layout(column.data_type, form, column.values.dtype, nullable, value_range)
 
     def dictionary(self, pool: Pool) -> DictionaryEntries | None:
-        """The entries of a table column's dictionary; None of one that the program makes itself."""
-        place = self.pools.get(pool.slot)
-        if place is None or not pool.is_dictionary:
-            return None
+        """The entries of a dictionary of a table column or of literals; None of one that a run makes."""
         entries = self._dictionaries.get(pool.slot)
-        if entries is None:
+        place = self.pools.get(pool.slot)
+        if entries is None and place is not None and pool.is_dictionary:
             stored = self.tables[place[0]].source.column(place[1]).pool
             assert stored is not None
             entries = self._dictionaries[pool.slot] = DictionaryEntries(stored)
         return entries
+
+    def literal_dictionary(self, words: Sequence[bytes]) -> Pool:
+        """A dictionary of sorted, distinct words, as a constant."""
+        key = ("dictionary", tuple(words))
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot("labels")
+            self.constants[slot] = string_layout.from_list(list(words), self.device)
+            self._dictionaries[slot] = DictionaryEntries(self.constants[slot])
+        return Pool(slot, True, len(words))
 
     def dictionary_positions(self, pool: Pool, dictionary: Pool) -> str | None:
         """The slot of int32 [entries of pool]: the place of each in another dictionary, its size for those that it lacks.
