@@ -22,7 +22,7 @@ from tqp.planner.logical_plan import JoinType
 from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
-from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_join_keys, packed_key
+from tqp.runtime.lowering.keys import hashed_key, is_exact, key_validity, lower_join_keys, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import StoredColumn, Value
 
@@ -48,6 +48,7 @@ class JoinSlot:
     packing: KeyPacking | None
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]  # with the comparison of hashed keys
+    exact: bool = False  # keys that are not packed are not hashed either
     by_key: bool = False
     in_source: dict[int, tuple[Field, StoredColumn]] = dataclass_field(default_factory=dict)
     positions: StoredColumn | None = None
@@ -67,7 +68,8 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     values: list[Value] = []
     if algorithm is not JoinAlgorithm.NESTED_LOOP:
         values = lower_join_keys(plan, lowering, node.build_keys, node.packing)
-    if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None:
+    exact = node.packing is None and is_exact(node.probe_keys, node.build_keys, node.null_equal)
+    if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None and not exact:
         for position, (probe_key, build_key) in enumerate(zip(node.probe_keys, node.build_keys, strict=True)):
             probe_id, build_id = program.hidden_id(), program.hidden_id()
             hidden.append((probe_id, probe_key))
@@ -85,12 +87,12 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
         key = (
             packed_key(lowering, values, node.packing)
             if node.packing is not None
-            else hashed_key(lowering, values, node.null_equal)
+            else hashed_key(lowering, values, node.null_equal, exact=exact)
         )
         validity = key_validity(lowering, values, node.null_equal)
         layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
         outputs.append(Value(layout, key, validity))
-    slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual))
+    slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), exact)
     existence_only = node.join_type in _EXISTENCE and not residual
     title = f"build side of the {algorithm.value}"
     if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):

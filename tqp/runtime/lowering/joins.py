@@ -49,7 +49,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
         values = lower_values(lowering, node.keys)
         validity = key_validity(lowering, values, join.null_equal)
         if join.packing is None:
-            key = hashed_key(lowering, values, join.null_equal)
+            key = hashed_key(lowering, values, join.null_equal, exact=join.exact)
         else:
             inside = range_checks(lowering, values, join.packing)
             if inside is not None:
@@ -160,7 +160,8 @@ class _Probe:
         values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
         validity = key_validity(self.lowering, values, self.node.null_equal)
         if self.node.packing is None:
-            return hashed_key(self.lowering, values, self.node.null_equal), validity
+            key = hashed_key(self.lowering, values, self.node.null_equal, exact=self.slot.exact)
+            return key, validity
         return packed_key(self.lowering, values, self.node.packing), validity
 
     def _first_match(self) -> Node:

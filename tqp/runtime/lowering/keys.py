@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import DataType, TypeKind
 from tqp.operators import elementwise, string_codes, string_hash
 from tqp.operators import keys as key_kernels
 from tqp.operators.comparisons import interval_order
@@ -74,8 +74,27 @@ def packed_key(
     return lowering.stream.builder.call(pack, columns, parts, name="key")
 
 
-def hashed_key(lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool]) -> Node:
-    """An int64 hash per row, equal for equal keys; the keys have to be compared afterwards."""
+def is_exact(
+    probe_keys: Sequence[Expression], build_keys: Sequence[Expression], null_equal: Sequence[bool]
+) -> bool:
+    """Is the key of a join one number of 64 bits on both sides, which then needs no hash and no comparison after it?"""
+    types = [key.data_type for key in (*probe_keys, *build_keys)]
+    return len(types) == 2 and not null_equal[0] and all(_fits_a_word(data_type) for data_type in types)
+
+
+def _fits_a_word(data_type: DataType) -> bool:
+    if not data_type.is_integer_like:
+        return data_type.is_float
+    limits = torch.iinfo(torch.int64)
+    return limits.min <= data_type.bounds[0] and data_type.bounds[1] <= limits.max
+
+
+def hashed_key(
+    lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool], *, exact: bool = False
+) -> Node:
+    """An int64 hash per row, equal for equal keys; unless `exact`, the keys have to be compared afterwards."""
+    if exact:
+        return hash_word(lowering, values[0])
     build = lowering.stream.builder
     words: list[Any] = []
     for value, with_null in zip(values, null_equal, strict=True):
