@@ -50,6 +50,11 @@ def pool_rows(pool: Strings, codes: Tensor) -> Strings:
     return string_layout.take(pool, codes)
 
 
+def pool_range(pool: Strings, first: int, num_rows: int) -> Strings:
+    """Entries first .. first + num_rows of `pool`, as views."""
+    return string_layout.cut(pool, first, first + num_rows)
+
+
 def take_padded_strings(strings: Strings, rows: Tensor) -> Strings:
     """The given rows; an empty string or any other where a row is -1."""
     return pool_rows(strings, rows.clamp(min=0))

@@ -101,19 +101,28 @@ def three_way(left: Strings, right: Strings) -> Tensor:
             left_word = left_word.expand(first.shape[0], count).gather(1, first).view(-1)
             right_word = right_word.expand(first.shape[0], count).gather(1, first).view(-1)
         left_key, right_key = order_key(left_word), order_key(right_word)
-        above = (left_key > right_key).to(torch.int8)
-        sign = above - (left_key < right_key).to(torch.int8)
+        above, below = elementwise.greater(left_key, right_key), elementwise.less(left_key, right_key)
+        sign = above.view(torch.int8) - below.view(torch.int8)
+        tied = elementwise.equal(sign, 0)
         if rows is None:
-            result = torch.where(sign != 0, sign, result)
+            result = sign + result * tied
         else:
-            current = torch.index_select(result, 0, rows)
-            result.index_copy_(0, rows, torch.where(sign != 0, sign, current))
+            result.index_copy_(0, rows, sign + torch.index_select(result, 0, rows) * tied)
         offset += WORD * count
-        kept = row_indices((sign == 0) & (left.lengths > offset) & (right.lengths > offset))
+        if left.num_rows > 1:
+            tied &= elementwise.greater(left.lengths, offset)
+        elif int(left.lengths) <= offset:
+            break
+        if right.num_rows > 1:
+            tied &= elementwise.greater(right.lengths, offset)
+        elif int(right.lengths) <= offset:
+            break
+        kept = row_indices(tied)
         if kept.shape[0] == 0:
             break
-        rows = kept if rows is None else torch.index_select(rows, 0, kept)
-        left, right = _rows_of(left, kept), _rows_of(right, kept)
+        if kept.shape[0] < sign.shape[0]:
+            rows = kept if rows is None else torch.index_select(rows, 0, kept)
+            left, right = _rows_of(left, kept), _rows_of(right, kept)
     return result
 
 

@@ -22,6 +22,10 @@ _ALIGNED = 7
 _CHUNK = 4
 #: Bytes compared everywhere until no more than this share of the positions is left, or three bytes are.
 _FEW = 1 / 500
+#: One place for so many rows is looked up by binary search.
+_FEW_PLACES = 8
+#: How often a place may be a row too far before it is looked up by binary search.
+_STEPS = 4
 #: Bytes looked at to learn how common something is.
 _SAMPLE = 4096
 
@@ -77,27 +81,51 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
     """
     result = np.zeros(starts.shape[0], np.bool_)
     first = 0
-    edges = np.empty(0, np.int64)
     while first < starts.shape[0]:
         low = starts[first]
         after = max(int(np.searchsorted(ends, low + BLOCK, side="right")), first + 1)
         rows = slice(first, after)
-        found = _bytes_match(span[low : ends[after - 1]], word, range(len(word)))
-        # One more, so that the position after the last row's end is one.
-        found = np.append(found, np.zeros(len(word), np.bool_))
-        edges = np.empty(2 * (after - first), np.int64)
-        np.subtract(starts[rows], low, out=edges[::2])
-        np.subtract(ends[rows], low + len(word) - 1, out=edges[1::2])
-        fits = edges[1::2] > edges[::2]
-        np.maximum(edges[::2], edges[1::2], out=edges[1::2])
-        np.logical_and(np.logical_or.reduceat(found, edges)[::2], fits, out=result[rows])
+        places, last = starts[rows] - low, ends[rows] - low
+        found = np.zeros(last[-1] + 1, np.bool_)  # one more: an empty last row starts there
+        matches = _bytes_match(span[low : ends[after - 1]], word, range(len(word)))
+        found[: matches.shape[0]] = matches
+        filled = last > places
+        edges = (places, last) if filled.all() else (places[filled], last[filled])
+        for shorter in range(1, len(word)):  # what starts too near to the end of its row is not in it
+            found[np.maximum(edges[1] - shorter, edges[0])] = False
+        # A range without bytes gives the byte after it.
+        np.logical_and(np.logical_or.reduceat(found, places), filled, out=result[rows])
         first = after
     return result
 
 
+def rows_of(starts: Positions, places: Positions) -> Positions:
+    """The last row that starts at or before each place: int64 [m]. Both ascend, and no place is before the first start.
+
+    Where places are many, the rows that start in each small block of bytes are counted first: that leaves a step or two
+    of search for each place.
+    """
+    if places.shape[0] * _FEW_PLACES < starts.shape[0]:
+        nearest: Positions = np.searchsorted(starts, places, side="right") - 1
+        return nearest
+    low = starts[0]
+    shift = max(int(places[-1] - low) // starts.shape[0], 1).bit_length() - 1
+    blocks = (places - low) >> shift
+    started = np.bincount((starts - low) >> shift, minlength=int(blocks[-1]) + 1)
+    rows: Positions = np.cumsum(started)[blocks] - 1
+    for _ in range(_STEPS):
+        late = starts[rows] > places
+        if not late.any():
+            return rows
+        rows -= late
+    remaining = np.flatnonzero(starts[rows] > places)
+    rows[remaining] = np.searchsorted(starts, places[remaining], side="right") - 1
+    return rows
+
+
 def is_common(span: Bytes, word: bytes, num_rows: int) -> bool:
-    """Whether `word` likely occurs more often than in every other of `num_rows` rows."""
-    return bool(sample(span).tobytes().count(word) * span.shape[0] > _SAMPLE * num_rows // 2)
+    """Whether `word` likely occurs more than twice a row."""
+    return bool(sample(span).tobytes().count(word) * span.shape[0] > _SAMPLE * num_rows * 2)
 
 
 def byte_counts(span: Bytes) -> Positions:
@@ -190,16 +218,22 @@ def _verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
 
 
 def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
-    """Which of the places `word` stands at, read up to eight bytes at a time; it fits into `span` at all of them."""
+    """Which of the places `word` stands at; it fits into `span` at all of them.
+
+    Read up to eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
+    """
     rows = np.arange(places.shape[0])
-    offset = 0
-    while offset < len(word) and rows.shape[0]:
-        size = next(size for size in (8, 4, 2, 1) if size <= len(word) - offset)
-        # An unaligned view whose entry i is the `size` bytes from i on.
-        windows = np.ndarray((span.shape[0] - size + 1,), f"<u{size}", span, 0, (1,))
+    if rows.shape[0] == 0:
+        return rows
+    size = next(size for size in (8, 4, 2, 1) if size <= len(word))
+    # An unaligned view whose entry i is the `size` bytes from i on.
+    windows = np.ndarray((span.shape[0] - size + 1,), f"<u{size}", span, 0, (1,))
+    remaining = len(word)
+    while remaining > 0 and rows.shape[0]:
+        offset = max(remaining - size, 0)  # the last step may look at some bytes again
         same = windows[places + offset] == int.from_bytes(word[offset : offset + size], "little")
         if not same.all():
             kept = np.flatnonzero(same)
             rows, places = rows[kept], places[kept]
-        offset += size
+        remaining = offset
     return rows

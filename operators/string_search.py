@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,7 +49,7 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     hits = _scan_span(strings, word)
     if hits.shape[0] >= strings.num_rows:
         # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
-        first = _places_among(hits, strings.starts).clamp_(max=hits.shape[0] - 1)
+        first = torch.searchsorted(hits, strings.starts).clamp_(max=hits.shape[0] - 1)
         offsets = torch.index_select(hits, 0, first).sub_(strings.starts)
         rows = row_indices((offsets >= 0) & (offsets + len(word) <= strings.lengths))
         return rows, torch.index_select(offsets, 0, rows)
@@ -72,21 +71,15 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
 
 def _hits_in_rows(strings: Strings, hits: Tensor, length: int) -> tuple[Tensor, Tensor]:
     """Row of each hit (offsets into the bytes of ordered rows) and offset in it, without those that leave their row."""
-    rows = _places_among(strings.starts, hits, right=True).sub_(1)
+    if hits.device.type == "cpu":
+        rows = torch.from_numpy(string_scan.rows_of(strings.starts.numpy(), hits.numpy()))
+    else:
+        rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + length <= torch.index_select(strings.lengths, 0, rows))
     if inside.shape[0] < rows.shape[0]:
         rows, offsets = torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
     return rows, offsets
-
-
-def _places_among(ascending: Tensor, values: Tensor, right: bool = False) -> Tensor:
-    """torch.searchsorted; NumPy's is quicker where the values ascend too."""
-    if values.device.type != "cpu":
-        return torch.searchsorted(ascending, values, right=right)
-    return torch.from_numpy(
-        np.searchsorted(ascending.numpy(), values.numpy(), side="right" if right else "left")
-    )
 
 
 def _scan_span(strings: Strings, word: bytes) -> Tensor:

@@ -54,3 +54,14 @@ def test_what_is_common() -> None:
     span = np.frombuffer(b"the cat and the dog " * 1000, np.uint8)
     assert string_scan.is_common(span, b"the", 1000)
     assert not string_scan.is_common(span, b"cow", 1000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_places(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    lengths = chance.integers(0, [1, 3, 40, 2000][seed % 4], 300) * chance.integers(0, 2, 300)
+    starts = np.cumsum(lengths) - lengths + seed
+    for count in (1, 30, 500, 5000):
+        places = np.sort(chance.integers(starts[0], starts[-1] + 50, count))
+        expected = np.searchsorted(starts, places, side="right") - 1
+        assert string_scan.rows_of(starts, places).tolist() == expected.tolist()

@@ -106,6 +106,9 @@ class ExpressionLowering:
             return value.node
         assert value.layout.pool is not None
         pool = self.stream.object(value.layout.pool.slot)
+        if value.node.target is batches.row_numbers:  # a table's column in its own order
+            first, count = value.node.arguments[:2]
+            return self.stream.builder.call(batches.pool_range, pool, first, count)
         return self.stream.builder.call(batches.pool_rows, pool, value.node)
 
     def constant(self, value: Value) -> Node:
