@@ -107,13 +107,13 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
     """A field of the time of day, given in microseconds (any integer width), [n]."""
     values = microseconds.to(torch.int64)
     if part == "hour":
-        return _divide(values, 3_600 * MICROSECONDS_PER_SECOND)
+        return elementwise.floor_divide(values, 3_600 * MICROSECONDS_PER_SECOND)
     if part == "minute":
-        return elementwise.floor_remainder(_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
+        return elementwise.floor_remainder(elementwise.floor_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
     if part == "second":
-        return elementwise.floor_remainder(_divide(values, MICROSECONDS_PER_SECOND), 60)
+        return elementwise.floor_remainder(elementwise.floor_divide(values, MICROSECONDS_PER_SECOND), 60)
     if part == "millisecond":
-        return elementwise.floor_remainder(_divide(values, 1_000), 60_000)
+        return elementwise.floor_remainder(elementwise.floor_divide(values, 1_000), 60_000)
     if part == "microsecond":
         return elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
     if part == "epoch":

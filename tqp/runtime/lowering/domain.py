@@ -16,6 +16,7 @@ from tqp.operators.casts import resolve_cast
 from tqp.operators.domain_tables import look_up
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
+from tqp.planner.null_facts import nullable as may_be_null
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -143,12 +144,20 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
     )
     validity = lowering.combine_validity(column)
     layout = table.layout
-    if layout.nullable:
+    if layout.nullable and _adds_nulls(expression, domain, stream):
         produced = build.call(
             look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low, nullable
         )
         validity = produced if validity is None else build.call(operator.and_, validity, produced)
     return Value(layout.with_nullable(validity is not None), values, validity)
+
+
+def _adds_nulls(expression: Expression, domain: Domain, stream: Stream) -> bool:
+    """May the expression be NULL where its column is not?"""
+    field = stream.fields.get(domain.column)
+    if field is None:
+        return True
+    return may_be_null(expression, {field.id: replace(field, nullable=False)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from tqp.operators import batches, logic, wide
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Cast, ColumnRef, walk
+from tqp.planner.null_facts import nullable as may_be_null
 from tqp.planner.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, canonical_layout, narrowest
@@ -35,11 +36,14 @@ def call_kernel(
     column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
     node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
     nullable = any(value.layout.nullable for value in arguments)
-    if kernel.nulls is NullRule.CUSTOM or kernel.returns_validity:
+    custom = kernel.nulls is NullRule.CUSTOM
+    if kernel.returns_validity and not custom and not may_be_null(expression, lowering.stream.fields):
+        node = build.call(operator.getitem, node, 0)
+    elif custom or kernel.returns_validity:
         nullable = True
         produced = build.call(operator.getitem, node, 1)
         node = build.call(operator.getitem, node, 0)
-        if kernel.nulls is NullRule.CUSTOM or validity is None:
+        if custom or validity is None:
             validity = build.call(
                 batches.validity_or_true,
                 produced,
