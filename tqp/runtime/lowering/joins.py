@@ -250,6 +250,8 @@ class _Probe:
             stream.link(Link(stream.space, None), Link(self.build_space, key))
 
     def _inner_by_position(self) -> None:
+        self.stream.settle()
+        self.probe_space = self.stream.space
         match = self._first_match()
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
         rows = self.build.call(row_kernels.row_indices, found, name="rows")
