@@ -26,13 +26,15 @@ from tqp.runtime.frame import (
 from tqp.runtime.pipeline import State
 
 #: A partition of about so many rows is grouped within the caches.
-_PARTITION_ROWS = 65_536
+_PARTITION_ROWS = 32_768
+#: Batches are cut into pieces of at least about so many rows.
+_ROWS_OF_A_PIECE = 64
 _MAX_PARTITION_BITS = 6
 
 
 def partition_bits(expected_rows: float, device: torch.device) -> int:
     """The logarithm of the number of partitions for so many rows: 0, meaning one, for few."""
-    if device.type != "cpu" or expected_rows < 4 * _PARTITION_ROWS:
+    if device.type != "cpu" or expected_rows < 2 * _PARTITION_ROWS:
         return 0
     return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
 
@@ -66,13 +68,16 @@ class CollectGroups:
         return None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> list[Frame]:
-        """The rows of a batch, a frame for each partition."""
+        """The rows of a batch, a frame for each partition; of few rows just one frame."""
         frame = frame_of_outputs(outputs)
         if self.has_kept:
             kept: Any = frame.columns[-1].values
             frame = Frame(frame.num_rows, frame.columns[:-1])
             if kept is not None:
                 frame = take_frame(frame, rows.row_indices(kept))
+        return self._distributed(frame) if frame.num_rows >= _ROWS_OF_A_PIECE << self.bits else [frame]
+
+    def _distributed(self, frame: Frame) -> list[Frame]:
         if not self.bits:
             return [frame]
         order, ends = partition_rows(_one_word(frame.columns[: self.num_keys]), self.bits, self.dense)
@@ -80,22 +85,29 @@ class CollectGroups:
         return [frame.cut(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
     def merge(self, states: list[list[Frame]]) -> list[list[Frame]]:
-        """For each partition its frames, in batch order; a partition without rows is left out, but one has to stay."""
-        partitions = [list(frames) for frames in zip(*states, strict=True)]
-        return [part for part in partitions if any(frame.num_rows for frame in part)] or partitions[:1]
+        """For each partition its frames, in batch order; only one of them if there are fewer rows than expected."""
+        if sum(frame.num_rows for frames in states for frame in frames) < 2 * _PARTITION_ROWS:
+            return [[frame for frames in states for frame in frames]]
+        distributed = [frames if len(frames) > 1 else self._distributed(frames[0]) for frames in states]
+        return [list(frames) for frames in zip(*distributed, strict=True)]
 
     def finish(self, state: list[list[Frame]], program_state: State) -> State:
         if len(state) == 1:
-            return {self.slot: self._group(state[0])}
-        return {self.slot: concatenate_frames(program_state["workers"].map(self._group, state))}
+            return {self.slot: self._group(state[0], 0)}
 
-    def _group(self, frames: list[Frame]) -> Frame:
+        def group(frames: list[Frame]) -> Frame:
+            return self._group(frames, self.bits)
+
+        return {self.slot: concatenate_frames(program_state["workers"].map(group, state))}
+
+    def _group(self, frames: list[Frame], bits: int) -> Frame:
+        """The groups of the partition whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
         frame = concatenate_frames([frame for frame in frames if frame.num_rows] or frames[:1])
         keys = frame.columns[: self.num_keys]
         if keys:
             words = [word for key in keys for word in key_columns(key)]
-            if self.dense:
-                words = [words[0] >> self.bits]  # the other bits are those of the partition
+            if self.dense and bits:
+                words = [words[0] >> bits]
             ids, first_rows, count = group_ids.group_ids_of_columns(words)
         else:
             ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
