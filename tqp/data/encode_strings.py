@@ -16,6 +16,7 @@ from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.column_facts import BLOCK, integer_statistics, scale_distinct, spread
 from tqp.data.encode_integers import joined_validity, narrowest
+from tqp.data.encode_views import as_binary, encode_short_views, take_rows
 from tqp.data.string_buffers import strings_of
 
 _SAMPLE = 10_000
@@ -32,15 +33,18 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
         column = _dictionary_column(name, cleaned, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
         if column is not None:
             return column
-        chunks = [_as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
-    chunks = [_as_binary(chunk) for chunk in chunks]
-    distinct, is_unique = _estimate_distinct(chunks, num_rows)
+        chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
+    distinct, is_unique, sample = _estimate_distinct(chunks, num_rows)
     limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
-        encoded = [pc.dictionary_encode(chunk) for chunk in chunks]
+        encoded = encode_short_views(chunks, sample)
+        if encoded is None:
+            chunks = [as_binary(chunk) for chunk in chunks]
+            encoded = [pc.dictionary_encode(chunk) for chunk in chunks]
         column = _dictionary_column(name, encoded, data_type, limit)
         if column is not None:
             return column
+    chunks = [as_binary(chunk) for chunk in chunks]
     validity = joined_validity(chunks)
     return Column(
         data_type,
@@ -56,7 +60,7 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
     """For each row of a string or binary array, its place among the array's distinct values in byte order; int64 [n]."""
     if len(array) == 0:
         return torch.empty(0, dtype=torch.int64)
-    column = _dictionary_column(name, [pc.dictionary_encode(_as_binary(array))], VARCHAR, len(array))
+    column = _dictionary_column(name, [pc.dictionary_encode(as_binary(array))], VARCHAR, len(array))
     assert column is not None and column.values is not None
     return column.values.long()
 
@@ -107,17 +111,10 @@ def _dictionary_column(
 
 def _clean_dictionary(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
     """The chunk with a dictionary of large_binary entries without NULL or duplicates, which Arrow allows."""
-    dictionary = _as_binary(chunk.dictionary)
+    dictionary = as_binary(chunk.dictionary)
     if dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary):
         return pc.dictionary_encode(dictionary.take(chunk.indices))
     return pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), dictionary)
-
-
-def _as_binary(array: pa.Array) -> pa.Array:
-    """The same bytes as large_binary, which sorts by bytes and never overflows."""
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array.cast(pa.large_binary())
 
 
 def _index_blocks(chunks: Sequence[pa.DictionaryArray]) -> list[tuple[AnyArray, BoolArray | None]]:
@@ -131,17 +128,18 @@ def _index_blocks(chunks: Sequence[pa.DictionaryArray]) -> list[tuple[AnyArray, 
     return blocks
 
 
-def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float, bool]:
-    """(distinct values estimated from a sample, whether they are all known to be distinct)."""
+def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float, bool, pa.Array]:
+    """(distinct values estimated from a sample, whether they are all known to be distinct, those of the sample)."""
     rows = spread(num_rows, _SAMPLE)
     samples, start = [], 0
     for chunk in chunks:
         stop = start + len(chunk)
         first, last = np.searchsorted(rows, (start, stop))
-        samples.append(chunk.take(pa.array(rows[first:last] - start)))
+        samples.append(as_binary(take_rows(chunk, rows[first:last] - start)))
         start = stop
     sample = pa.chunked_array(samples, pa.large_binary()).drop_null()
-    counts = sample.value_counts().field("counts").to_numpy()
+    found = sample.value_counts()
+    counts = found.field("counts").to_numpy()
     scaled_rows = num_rows * len(sample) / max(len(rows), 1)
     estimate = scale_distinct(len(counts), int(np.count_nonzero(counts == 1)), len(sample), scaled_rows)
-    return estimate, len(rows) == num_rows and len(counts) == len(sample)
+    return estimate, len(rows) == num_rows and len(counts) == len(sample), found.field("values")
