@@ -18,6 +18,7 @@ from tqp.planner.rules.columns import largest_id, restore_schema, with_mapped_in
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.group_before_join import group_before_join
+from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
 from tqp.planner.rules.reduce_group_keys import reduce_group_keys
@@ -87,6 +88,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),
+    ("group_by_days", group_by_days),
     ("group_before_join", group_before_join),
     ("reorder_joins", reorder_joins),
     ("common_subplans", common_subplans),
