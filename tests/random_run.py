@@ -22,7 +22,7 @@ import pyarrow as pa
 import tqp
 from tests.random_queries import RandomQuery, random_query
 from tests.random_tables import random_tables
-from tests.settings import switchable_rules
+from tests.settings import fuse_everything, switchable_rules
 from tqp.tpch.verify import difference
 
 #: Queries that share tables and settings.
@@ -48,7 +48,7 @@ class Outcome:
         return sum(self.outcomes.values()) + len(self.mismatches)
 
 
-def run(seed: int, count: int, first: int = 0, seconds: float | None = None) -> Outcome:
+def run(seed: int, count: int, first: int = 0, seconds: float | None = None, fuse: str = "off") -> Outcome:
     """Runs queries `first` to `first + count` of `seed`, or as many of them as fit into `seconds`."""
     outcome = Outcome()
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -56,7 +56,7 @@ def run(seed: int, count: int, first: int = 0, seconds: float | None = None) -> 
     while index < first + count and (deadline is None or time.monotonic() < deadline):
         group = index // GROUP_SIZE
         stop = min((group + 1) * GROUP_SIZE, first + count)
-        with _group(seed, group) as (oracle, connection, settings):
+        with _group(seed, group, fuse) as (oracle, connection, settings):
             for number in range(index, stop):
                 query = random_query(Random(f"query {seed} {number}"))
                 problem = _compare(query, oracle, connection, outcome)
@@ -71,12 +71,12 @@ def run(seed: int, count: int, first: int = 0, seconds: float | None = None) -> 
 
 @contextlib.contextmanager
 def _group(
-    seed: int, group: int
+    seed: int, group: int, fuse: str
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, tqp.Connection, dict[str, Any]]]:
     """Both engines with the tables of a group, and tqp's settings."""
     random = Random(f"group {seed} {group}")
     tables = random_tables(random)
-    settings = _settings(random)
+    settings = {**_settings(random), "fuse": fuse}
     with duckdb.connect() as oracle, tqp.connect(**settings) as connection:
         for name, table in tables.items():
             oracle.register(name, table)
@@ -148,16 +148,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=5000, help="how many queries (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="default: from the clock")
     parser.add_argument("--only", type=int, default=None, help="run one query of the seed and print it")
+    parser.add_argument(
+        "--fuse", action="store_true", help="with elementwise parts compiled, however small they are (slow)"
+    )
     options = parser.parse_args(arguments)
+    fuse = "off"
+    if options.fuse:
+        fuse_everything()
+        fuse = "on"
     seed = int(time.time()) if options.seed is None else options.seed
     if options.only is not None:
         print(random_query(Random(f"query {seed} {options.only}")).sql)
-        outcome = run(seed, 1, options.only)
+        outcome = run(seed, 1, options.only, fuse=fuse)
     else:
         print(f"seed {seed}")
         outcome = Outcome()
         for first in range(0, options.count, 100):
-            part = run(seed, min(100, options.count - first), first)
+            part = run(seed, min(100, options.count - first), first, fuse=fuse)
             outcome.outcomes += part.outcomes
             outcome.unsupported += part.unsupported
             outcome.mismatches += part.mismatches

@@ -171,6 +171,7 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         runs=5,
         batch_rows=1000,
         disabled_rules=["topk"],
+        fuse="on",
         peak_bytes=2**30,
         device_peak_bytes=None,
         duckdb_peak_bytes=2**31,
@@ -210,6 +211,7 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         "2.00 GiB",
         "lowest",
         "without topk",
+        "fuse: on",
         "batches of 1,000 rows",
     ):
         assert part in text

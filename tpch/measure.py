@@ -43,6 +43,7 @@ class Engine:
     verify: bool = True
     batch_rows: int | None = None
     disabled_rules: Sequence[str] = ()
+    fuse: str = "off"
     profile: Path | None = None
 
     def check(self) -> None:
@@ -70,6 +71,7 @@ class Engine:
             "device": self.device,
             "batch_rows": self.batch_rows,
             "disabled_rules": list(self.disabled_rules),
+            "fuse": self.fuse,
         }
 
     def connect(self) -> tqp.Connection:
@@ -211,6 +213,7 @@ def _setting(engine: Engine, duckdb_run: DuckDBRun | None, peak_bytes: int) -> S
         runs=engine.runs,
         batch_rows=engine.batch_rows,
         disabled_rules=list(engine.disabled_rules),
+        fuse=engine.fuse,
         peak_bytes=peak_bytes,
         device_peak_bytes=_device_peak_memory(engine.device),
         duckdb_peak_bytes=duckdb_run.peak_bytes if duckdb_run is not None and engine.compare else None,

@@ -46,6 +46,7 @@ class Setting:
     runs: int
     batch_rows: int | None
     disabled_rules: list[str]
+    fuse: str
     peak_bytes: int
     device_peak_bytes: int | None
     duckdb_peak_bytes: int | None
@@ -65,6 +66,8 @@ class Setting:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         where = f"{self.processor}, threads: {self.threads}, device: {self.device}"
         changed = [f"without {rule}" for rule in self.disabled_rules]
+        if self.fuse != "off":
+            changed.append(f"fuse: {self.fuse}")
         if self.batch_rows is not None:
             changed.append(f"batches of {self.batch_rows:,} rows")
         return "\n".join([measured, peak, where, versions, *changed])

@@ -113,6 +113,12 @@ def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="plan without this optimizer rule; may be repeated",
     )
+    parser.add_argument(
+        "--fuse",
+        choices=["off", "on", "background"],
+        default="off",
+        help="compile elementwise parts with torch.compile, where that is quicker (default: %(default)s)",
+    )
 
 
 def _add_profile_argument(parser: argparse.ArgumentParser) -> None:
@@ -200,6 +206,7 @@ def _engine(options: argparse.Namespace) -> Engine:
         verify=not options.no_verify,
         batch_rows=options.batch_rows,
         disabled_rules=options.disable_rule,
+        fuse=options.fuse,
         profile=options.profile,
     )
 
@@ -228,6 +235,7 @@ def _connect(options: argparse.Namespace) -> tqp.Connection:
         threads=options.threads,
         batch_rows=options.batch_rows,
         disabled_rules=tuple(options.disable_rule),
+        fuse=options.fuse,
     )
     for name, path in options.table:
         connection.register(name, path)

@@ -26,6 +26,7 @@ from tqp.planner.physical_plan import PhysicalPlan
 from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 from tqp.result import Result
 from tqp.runtime.executor import Executor
+from tqp.runtime.fuse import MODES, Fuser
 from tqp.runtime.lowering.plan import lower_plan
 from tqp.runtime.lowering.program_builder import ProgramBuilder
 from tqp.runtime.profiler import profile
@@ -49,18 +50,22 @@ class Connection:
         memory_limit: int | str | None = None,
         batch_rows: int | None = None,
         disabled_rules: Iterable[str] = (),
+        fuse: str = "off",
     ) -> None:
         self._device = parse_device(device)
         if threads is not None and threads < 1:
             raise BindError(f"threads={threads}: at least one thread is needed")
         if batch_rows is not None and batch_rows < 1:
             raise BindError(f"batch_rows={batch_rows}: a batch has at least one row")
+        if fuse not in MODES:
+            raise BindError(f'fuse="{fuse}": choose one of {", ".join(MODES)}')
         self._disabled_rules = frozenset(disabled_rules)
         known = [name for name, _ in RULES] + list(PHYSICAL_RULES)
         for rule in self._disabled_rules:
             if rule not in known:
                 raise BindError(f'there is no optimizer rule "{rule}"' + nearest(rule, known))
         self._executor = Executor(self._device, threads, batch_rows, _parse_size(memory_limit))
+        self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
         self._lock = threading.RLock()
@@ -157,6 +162,8 @@ class Connection:
             self._sources.clear()
             self._compiled.clear()
         self._executor.close()
+        if self._fuser is not None:
+            self._fuser.close()
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +205,10 @@ class Connection:
         builder = ProgramBuilder(self._device)
         slot, columns = lower_plan(builder, plan)
         types = [field.data_type for field in statement.plan.schema]
-        return TensorProgram(builder, columns, slot, statement.names, types, self._executor)
+        program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
+        if self._fuser is not None:
+            self._fuser.fuse(program.steps())
+        return program
 
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
         context = OptimizerContext(disabled_rules=self._disabled_rules)

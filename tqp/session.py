@@ -22,13 +22,16 @@ def connect(
     *,
     batch_rows: int | None = None,
     disabled_rules: Iterable[str] = (),
+    fuse: str = "off",
 ) -> Connection:
     """A connection: tables can be registered on it and queried.
 
     `device`: "cpu" (the default), "cuda", "cuda:1", "mps", ...; `threads`: worker threads on the CPU, by default all
     processors; `memory_limit`: bytes, or a size such as "4GiB", that intermediate results may take, by default four fifths
     of the memory; `batch_rows`: rows
-    per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same).
+    per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
+    `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
+    without; what is not quicker compiled stays as it is.
     Raises BindError for a device that torch does not have.
     """
     return Connection(
@@ -37,6 +40,7 @@ def connect(
         memory_limit=memory_limit,
         batch_rows=batch_rows,
         disabled_rules=disabled_rules,
+        fuse=fuse,
     )
 
 

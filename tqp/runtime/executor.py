@@ -56,7 +56,7 @@ class Executor:
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None
         caller_threads = torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_one_torch_thread)
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=one_torch_thread)
         # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
         barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
@@ -171,7 +171,7 @@ class Executor:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _one_torch_thread() -> None:
+def one_torch_thread() -> None:
     """Let the calling thread run each torch operation by itself."""
     # A thread's first operation, or question, sets its number from the process's: ask first, or 1 would be overwritten.
     torch.get_num_threads()
