@@ -13,6 +13,7 @@ import torch
 
 import tqp
 from tqp.operators import join_pairs
+from tqp.runtime import executor
 
 
 def _numbers(count: int) -> pa.Table:
@@ -39,7 +40,10 @@ _QUERIES = (
 
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 100])
-def test_results_are_bit_identical_for_any_number_of_threads(query: str, batch_rows: int | None) -> None:
+def test_results_are_bit_identical_for_any_number_of_threads(
+    query: str, batch_rows: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_WORTH_A_WORKER", 64)  # the batches differ with the number of workers
     answers = []
     for threads in (1, 2, 3, 8):
         with tqp.connect(threads=threads, batch_rows=batch_rows) as connection:
@@ -47,6 +51,28 @@ def test_results_are_bit_identical_for_any_number_of_threads(query: str, batch_r
             connection.register("u", _numbers(60))
             answers.append(connection.sql(query).to_arrow())
     assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("threads", "num_rows", "expected"),
+    [
+        (1, 10, 100),
+        (2, 19, 100),
+        (2, 20, 10),
+        (2, 99, 50),
+        (2, 100, 50),
+        (2, 201, 51),
+        (3, 29, 15),
+        (3, 301, 51),
+    ],
+)
+def test_workers_get_equal_shares(
+    threads: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_WORTH_A_WORKER", 10)
+    with tqp.connect(threads=threads, batch_rows=100) as connection:
+        assert connection._executor._even_batch(num_rows, fixed=False) == expected
+        assert connection._executor._even_batch(num_rows, fixed=True) == 100
 
 
 def test_workers_leave_the_callers_torch_threads_alone() -> None:

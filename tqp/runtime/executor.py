@@ -6,9 +6,10 @@ Results do not depend on the number of threads: states are merged in batch order
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -25,6 +26,8 @@ Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
 CPU_BATCH_ROWS = 262_144
+#: Rows for which another worker is woken.
+_WORTH_A_WORKER = 32_768
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
@@ -56,7 +59,7 @@ class Executor:
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None
         caller_threads = torch.get_num_threads()
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=one_torch_thread)
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_set_up_worker)
         # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
         barrier = threading.Barrier(self.threads + 1)
         for _ in range(self.threads):
@@ -83,92 +86,58 @@ class Executor:
             cancelled.set()
             raise
 
-    def run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> None:
-        """Run one pipeline on the calling worker, with help from idle ones, and put its results into `state`."""
+    def run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> State:
+        """Run one pipeline on the calling worker, with help from idle ones; what it adds to the program's state."""
         if self.instrument is not None:
             pipeline = self.instrument(pipeline)
         num_rows = state[pipeline.source_slot].num_rows
-        batch_rows = self.batch_rows
-        arguments = pipeline.arguments(state)
-        breaker, function = pipeline.breaker, pipeline.function
-        starts = iter(range(0, max(1, num_rows), batch_rows))
-        account = _Account(self.memory_limit)
+        breaker = pipeline.breaker
         state["workers"] = self
-        initial = breaker.initial(state)
-
-        def run_rows(start: int, stop: int) -> Iterator[tuple[int, Any]]:
-            """The graph's outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
-            # a stack and not a recursion: a function that refers to itself would keep the inputs until the next garbage collection
-            pending = [(start, stop)]
-            while pending:
-                if cancelled.is_set():
-                    raise Cancelled
-                start, stop = pending.pop()
-                try:
-                    outputs = function(*arguments(start, stop))
-                except TooManyPairs as error:
-                    if stop - start <= 1:
-                        raise ResourceError(_TOO_MANY_MATCHES) from None
-                    step = max(1, (stop - start) // error.pieces)
-                    pending += [(at, min(at + step, stop)) for at in reversed(range(start, stop, step))]
-                else:
-                    yield start, outputs
-
-        def work() -> list[tuple[int, Any]]:
-            states: list[tuple[int, Any]] = []
-            folded: Any = initial
-            with torch.no_grad():
-                for (
-                    start
-                ) in starts:  # a range iterator is one step under the GIL: no batch is given out twice
-                    for row, outputs in run_rows(start, min(start + batch_rows, num_rows)):
-                        if breaker.ordered:
-                            partial = breaker.partial(outputs, None)
-                            account.add(partial)
-                            states.append((row, partial))
-                        else:
-                            folded = breaker.partial(outputs, folded)
-            if folded is not None:
-                states.append((0, folded))
-            return states
-
-        def until(wanted: int) -> list[tuple[int, Any]]:
-            """Batch by batch, until the pipeline has put out as many rows as anybody wants."""
-            states, rows = [], 0
-            step = min(batch_rows, max(2048, wanted))
-            with torch.no_grad():
-                for start in range(0, max(1, num_rows), step):
-                    for row, outputs in run_rows(start, min(start + step, num_rows)):
-                        states.append((row, breaker.partial(outputs, None)))
-                        rows += outputs[0]
-                    if rows >= wanted:
-                        break
-            return states
-
+        job = _Job(pipeline, state, cancelled, self.memory_limit)
         if pipeline.row_limit is not None:
-            states = until(pipeline.row_limit)
+            states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            num_helpers = min(self.threads, -(-num_rows // batch_rows)) - 1
-            states = _gather(work, [self._pool.submit(work) for _ in range(num_helpers)], starts)
-        states.sort(key=lambda pair: pair[0])
-        with torch.no_grad():
-            merged = breaker.merge([partial for _, partial in states])
-            state.update(breaker.finish(merged, state))
+            step = self._even_batch(num_rows, breaker.fixed_batches)
+            job.cut(num_rows, step)
+            num_helpers = min(self.threads, -(-num_rows // step)) - 1
+            if num_helpers <= 0:
+                states = job.work()
+            else:
+                helpers = [self._pool.submit(job.work) for _ in range(num_helpers)]
+                states = _gather(job.work, helpers, job.batches)
+                states.sort(key=operator.itemgetter(0))
+        return breaker.finish(breaker.merge([partial for _, partial in states]), state)
+
+    def _even_batch(self, num_rows: int, fixed: bool) -> int:
+        """Rows of each batch of a source: at most `batch_rows`, and every worker has as many batches as the others.
+
+        `fixed`: the same for any number of workers.
+        """
+        if fixed or num_rows < 2 * _WORTH_A_WORKER:
+            return self.batch_rows
+        shares = min(self.threads, num_rows // _WORTH_A_WORKER)
+        rounds = -(-num_rows // (self.batch_rows * shares))
+        return -(-num_rows // (rounds * shares))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """function(item) of each item, in order, computed by the calling worker and idle ones; for breakers."""
         numbered = iter(enumerate(items))
 
         def work() -> list[tuple[int, Any]]:
-            with torch.no_grad():
-                return [(number, function(item)) for number, item in numbered]
+            return [(number, function(item)) for number, item in numbered]
 
         helpers = [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
         results = _gather(work, helpers, numbered)
-        return [result for _, result in sorted(results, key=lambda pair: pair[0])]
+        return [result for _, result in sorted(results, key=operator.itemgetter(0))]
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _set_up_worker() -> None:
+    """Run torch operations on the calling thread alone, and record nothing for derivatives."""
+    torch.set_grad_enabled(False)
+    one_torch_thread()
 
 
 def one_torch_thread() -> None:
@@ -178,14 +147,89 @@ def one_torch_thread() -> None:
     torch.set_num_threads(1)
 
 
+class _Job:
+    """One run of one pipeline: the batches that are left, and what a worker does with them."""
+
+    def __init__(
+        self, pipeline: Pipeline, state: State, cancelled: threading.Event, memory_limit: int | None
+    ) -> None:
+        self._function, self._breaker = pipeline.function, pipeline.breaker
+        self._arguments = pipeline.arguments(state)
+        self._initial = self._breaker.initial(state)
+        self._cancelled, self._memory_limit = cancelled, memory_limit
+        self._left_behind, self._lock = 0, threading.Lock()
+        self.batches: Iterator[int] = iter(())
+        self._num_rows = self._step = 0
+
+    def cut(self, num_rows: int, step: int) -> None:
+        """The batches for `work`. A source without rows is one batch without rows."""
+        self._num_rows, self._step = num_rows, step
+        self.batches = iter(range(0, max(1, num_rows), step))
+
+    def work(self) -> list[tuple[int, Any]]:
+        """Take batches while there are any; the states that come of them, each with its first row."""
+        states: list[tuple[int, Any]] = []
+        folded: Any = self._initial
+        partial = self._breaker.partial
+        for start in self.batches:  # a range iterator is one step under the GIL: no batch is given out twice
+            for row, outputs in self._run(start, min(start + self._step, self._num_rows)):
+                if self._breaker.ordered:
+                    states.append((row, partial(outputs, None)))
+                    if self._step < self._num_rows:
+                        self._account(states[-1][1])
+                else:
+                    folded = partial(outputs, folded)
+        if folded is not None:
+            states.append((0, folded))
+        return states
+
+    def until(self, wanted: int, num_rows: int, batch_rows: int) -> list[tuple[int, Any]]:
+        """Batch by batch, until the pipeline has put out as many rows as anybody wants."""
+        states, rows = [], 0
+        step = min(batch_rows, max(2048, wanted))
+        for start in range(0, max(1, num_rows), step):
+            for row, outputs in self._run(start, min(start + step, num_rows)):
+                states.append((row, self._breaker.partial(outputs, None)))
+                rows += outputs[0]
+            if rows >= wanted:
+                break
+        return states
+
+    def _run(self, start: int, stop: int) -> Iterable[tuple[int, Any]]:
+        """The outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
+        if self._cancelled.is_set():
+            raise Cancelled
+        try:
+            return ((start, self._function(*self._arguments(start, stop))),)
+        except TooManyPairs as error:
+            if stop - start <= 1:
+                raise ResourceError(_TOO_MANY_MATCHES) from None
+            return self._run_pieces(start, stop, max(1, (stop - start) // error.pieces))
+
+    def _run_pieces(self, start: int, stop: int, step: int) -> Iterator[tuple[int, Any]]:
+        for at in range(start, stop, step):
+            yield from self._run(at, min(at + step, stop))
+
+    def _account(self, partial: Any) -> None:
+        """Add up what the batches leave behind and hold it against the limit."""
+        if self._memory_limit is not None:
+            size = object_bytes(partial)
+            with self._lock:
+                self._left_behind += size
+                used = self._left_behind
+            check_memory(used, self._memory_limit)
+
+
 def _gather(
-    work: Callable[[], list[tuple[int, Any]]], helpers: list[Future[list[tuple[int, Any]]]], starts: Any
+    work: Callable[[], list[tuple[int, Any]]],
+    helpers: list[Future[list[tuple[int, Any]]]],
+    left: Iterator[Any],
 ) -> list[tuple[int, Any]]:
     """The states of this worker and of its helpers. Helpers that have not started when the batches run out never do."""
     try:
         states = work()
     except BaseException:
-        for _ in starts:  # leave nothing for the others to start on
+        for _ in left:  # leave nothing for the others to start on
             pass
         for helper in helpers:
             helper.cancel()
@@ -194,22 +238,6 @@ def _gather(
     running = [helper for helper in helpers if not helper.cancel()]
     wait(running)
     return list(itertools.chain(states, *(helper.result() for helper in running)))
-
-
-class _Account:
-    """Adds up what a pipeline's batches leave behind and holds it against the limit."""
-
-    def __init__(self, limit: int | None) -> None:
-        self._limit, self._used, self._lock = limit, 0, threading.Lock()
-
-    def add(self, partial: Any) -> None:
-        if self._limit is None:
-            return
-        size = object_bytes(partial)
-        with self._lock:
-            self._used += size
-            used = self._used
-        check_memory(used, self._limit)
 
 
 def check_memory(used: int, limit: int | None) -> None:

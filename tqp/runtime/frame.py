@@ -37,7 +37,7 @@ class Frame:
 
     @property
     def num_bytes(self) -> int:
-        return sum(object_bytes(item) for column in self.columns for item in column)
+        return sum(object_bytes(item) for column in self.columns for item in column if item is not None)
 
 
 def frame_of_outputs(outputs: Sequence[Any]) -> Frame:
@@ -88,7 +88,7 @@ def take_values(values: Any, rows: Tensor) -> Any:
 def object_bytes(item: Any) -> int:
     """Memory of a tensor, Strings (without the bytes they share), frame or join build; 0 for anything else."""
     if isinstance(item, Tensor):
-        return item.numel() * item.element_size()
+        return item.nbytes
     if isinstance(item, Strings):
         return object_bytes(item.starts) + object_bytes(item.lengths)
     if isinstance(item, Frame):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,7 +11,6 @@ from torch import fx, nn
 
 from tqp.data.strings import Strings
 from tqp.operators import string_layout
-from tqp.runtime.frame import Frame
 from tqp.runtime.graph import Graph, Node
 from tqp.runtime.lowering.stream import Input, InputKind
 
@@ -24,6 +24,8 @@ class Breaker(Protocol):
     #: True: every batch has a state of its own and `merge` gets them in batch order; False: one state per worker,
     #: in any order, for folds that do not depend on order.
     ordered: bool
+    #: True: where a batch ends changes the result (sums of floats), so that it must not depend on the number of workers.
+    fixed_batches: bool
 
     def initial(self, program_state: State) -> Any:
         """What each worker starts to fold into, once per run; None, or something that the workers share."""
@@ -67,6 +69,10 @@ class Pipeline(nn.Module):
         super().__init__()
         self.record = record
         self.inputs = tuple(inputs)
+        self._readers = [_reader(item) for item in self.inputs]
+        self._cut = _positions(self.inputs, InputKind.VALUES, InputKind.VALIDITY)
+        self._counts = _positions(self.inputs, InputKind.NUM_ROWS)
+        self._firsts = _positions(self.inputs, InputKind.FIRST_ROW)
         self.source_slot = source_slot
         self.breaker = breaker
         self.row_limit = row_limit
@@ -81,46 +87,43 @@ class Pipeline(nn.Module):
 
     def arguments(self, state: State) -> Callable[[int, int], list[Any]]:
         """A function that gives the graph's arguments for rows [start, stop) of the source."""
-        source: Frame = state[self.source_slot]
-        num_rows = source.num_rows
-        fixed: list[Any] = []
-        cuts: list[tuple[int, Any]] = []
-        counts: list[int] = []
-        firsts: list[int] = []
-        for position, item in enumerate(self.inputs):
-            value: Any = None
-            match item.kind:
-                case InputKind.VALUES | InputKind.VALIDITY:
-                    column = source.columns[item.column]
-                    value = column.values if item.kind is InputKind.VALUES else column.validity
-                    cuts.append((position, value))
-                case InputKind.ALL_VALUES:
-                    value = state[item.slot].columns[item.column].values
-                case InputKind.ALL_VALIDITY:
-                    value = state[item.slot].columns[item.column].validity
-                case InputKind.OBJECT:
-                    value = state[item.slot]
-                case InputKind.FRAME_ROWS:
-                    value = state[item.slot].num_rows
-                case InputKind.NUM_ROWS:
-                    counts.append(position)
-                case InputKind.FIRST_ROW:
-                    firsts.append(position)
-            fixed.append(value)
+        num_rows = state[self.source_slot].num_rows
+        values = [None if read is None else read(state) for read in self._readers]
 
         def for_batch(start: int, stop: int) -> list[Any]:
-            values = fixed.copy()
+            arguments = values.copy()
             if start or stop != num_rows:
-                for position, value in cuts:
-                    values[position] = (
+                for position in self._cut:
+                    value: Any = values[position]
+                    arguments[position] = (
                         string_layout.cut(value, start, stop)
                         if isinstance(value, Strings)
                         else value[start:stop]
                     )
-            for position in counts:
-                values[position] = stop - start
-            for position in firsts:
-                values[position] = start
-            return values
+            for position in self._counts:
+                arguments[position] = stop - start
+            for position in self._firsts:
+                arguments[position] = start
+            return arguments
 
         return for_batch
+
+
+def _reader(item: Input) -> Callable[[State], Any] | None:
+    """How an input is found in the program's state, for all rows; None for what only the batch says."""
+    slot, column = item.slot, item.column
+    match item.kind:
+        case InputKind.VALUES | InputKind.ALL_VALUES:
+            return lambda state: state[slot].columns[column].values
+        case InputKind.VALIDITY | InputKind.ALL_VALIDITY:
+            return lambda state: state[slot].columns[column].validity
+        case InputKind.OBJECT:
+            return operator.itemgetter(slot)
+        case InputKind.FRAME_ROWS:
+            return lambda state: state[slot].num_rows
+        case _:
+            return None
+
+
+def _positions(inputs: Sequence[Input], *kinds: InputKind) -> list[int]:
+    return [position for position, item in enumerate(inputs) if item.kind in kinds]

@@ -107,6 +107,7 @@ class _ProfiledBreaker:
     def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
         self._breaker, self._operator, self._recorder = pipeline.breaker, pipeline.operator, recorder
         self.ordered = pipeline.breaker.ordered
+        self.fixed_batches = pipeline.breaker.fixed_batches
 
     def initial(self, program_state: State) -> Any:
         return self._breaker.initial(program_state)
@@ -145,7 +146,7 @@ def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramP
             profiled = _ProfiledPipeline(pipeline, recorder)
             for operator in profiled._whole_batch:
                 recorder.add_rows(operator, source.num_rows)
-            executor.run(profiled, state, cancelled)  # type: ignore[arg-type]
+            state.update(executor.run(profiled, state, cancelled))  # type: ignore[arg-type]
         table = program.result(state)
         return table, ProgramProfile(dict(recorder.operators), time.perf_counter() - begin)
 

@@ -84,7 +84,8 @@ class TensorProgram(nn.Module):
         executor: Executor,
     ) -> None:
         super().__init__()
-        self.pipelines = nn.ModuleList(builder.pipelines)
+        self._steps = builder.pipelines
+        self.pipelines = nn.ModuleList(self._steps)
         functions = compile_graphs([pipeline.record for pipeline in builder.pipelines])
         for pipeline, function in zip(builder.pipelines, functions, strict=True):
             pipeline.function = function
@@ -102,20 +103,18 @@ class TensorProgram(nn.Module):
     def run(self, executor: Executor, cancelled: threading.Event) -> Table:
         """Run on the calling worker."""
         state = self.initial_state(executor.device)
-        for pipeline in self.steps():
+        used = 0
+        for pipeline in self._steps:
             self.prepare(pipeline, state, executor.device)
-            executor.run(pipeline, state, cancelled)
+            made = executor.run(pipeline, state, cancelled)
+            state.update(made)
             if executor.memory_limit is not None:
-                made = sum(
-                    object_bytes(item)
-                    for slot, item in state.items()
-                    if slot not in self.tables and slot not in self.pools
-                )
-                check_memory(made, executor.memory_limit)
+                used += sum(map(object_bytes, made.values()))
+                check_memory(used, executor.memory_limit)
         return self.result(state)
 
     def steps(self) -> list[Pipeline]:
-        return [pipeline for pipeline in self.pipelines if isinstance(pipeline, Pipeline)]
+        return self._steps
 
     def initial_state(self, device: torch.device) -> State:
         """Tables, their string pools, constants and the device, by slot."""

@@ -152,6 +152,7 @@ def _method(name: str) -> Callable[..., Any]:
 class _TracedBreaker:
     def __init__(self, breaker: Breaker, trace: Trace) -> None:
         self.ordered, self.describe = breaker.ordered, breaker.describe
+        self.fixed_batches = breaker.fixed_batches
         self._breaker, self._trace, self._name = breaker, trace, type(breaker).__name__
 
     def initial(self, program_state: State) -> Any:

@@ -90,7 +90,8 @@ class FoldGroups:
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
-        self.ordered = clustered or any(reduction.kind == "sum_float" for reduction in reductions)
+        self.fixed_batches = any(reduction.kind == "sum_float" for reduction in reductions)
+        self.ordered = clustered or self.fixed_batches
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)

@@ -21,6 +21,7 @@ class Collect:
     """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
 
     ordered = True
+    fixed_batches = False
 
     def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
         self.slot, self.limit, self.offset = slot, limit, offset

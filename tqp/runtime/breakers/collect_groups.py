@@ -49,6 +49,7 @@ class CollectGroups:
     """
 
     ordered = True
+    fixed_batches = False
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ class Concatenate:
     """Joins the frames in `sources`, which have the same columns in the same form."""
 
     ordered = True
+    fixed_batches = False
 
     def __init__(self, slot: str, sources: Sequence[str]) -> None:
         self.slot, self.sources = slot, tuple(sources)

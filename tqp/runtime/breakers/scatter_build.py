@@ -29,6 +29,7 @@ class ScatterBuild:
     """
 
     ordered = False
+    fixed_batches = False
 
     def __init__(
         self,
