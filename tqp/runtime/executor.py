@@ -25,9 +25,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
-CPU_BATCH_ROWS = 262_144
+CPU_BATCH_ROWS = 1_048_576
 #: Rows for which another worker is woken.
-_WORTH_A_WORKER = 32_768
+_WORTH_A_WORKER = 131_072
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
