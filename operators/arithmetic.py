@@ -72,17 +72,6 @@ def multiply_checked(
     return _as_tensor(result)
 
 
-def negate_checked(a: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None) -> Tensor:
-    """-a as int64 [n]; raises ExecutionError if a valid row leaves `bounds`."""
-    low, high = value_range(a)
-    values = _as_tensor(_as_operand(a))
-    if not _inside(-high, -low, bounds):
-        bad = _outside(values, (-bounds[1], -bounds[0]))
-        if any_true(bad if validity is None else bad & validity):
-            raise ExecutionError(f"Overflow in negation of {type_name}" + _REMEDY)
-    return -values
-
-
 def check_bounds(values: Tensor, bounds: Bounds, message: str, validity: Tensor | None = None) -> Tensor:
     """`values` itself; raises ExecutionError(message) if a valid row lies outside `bounds` (inclusive)."""
     if not _inside(*value_range(values), bounds):

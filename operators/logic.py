@@ -56,11 +56,6 @@ def kleene_or(
     return values, (a_validity & b_validity) | (a_validity & a) | (b_validity & b)
 
 
-def is_true(values: Tensor, validity: Tensor | None) -> Tensor:
-    """bool [n]: what a filter and a CASE condition keep; NULL counts as false."""
-    return values if validity is None else values & validity
-
-
 Choice = Tensor | int | float | bool
 
 

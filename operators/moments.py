@@ -1,4 +1,4 @@
-"""Aggregates beyond sums and extremes: variances by mergeable moments, and medians.
+"""Aggregates beyond sums and extremes: variances and medians.
 
 `group_ids`: integers [n] in [0, num_groups). `validity` (bool [n] or None): rows that count.
 """
@@ -19,7 +19,7 @@ from tqp.operators.sort import SortColumn, sort_rows
 
 
 class Moments(NamedTuple):
-    """State of variances: each [num_groups]."""
+    """What a variance is computed from: each [num_groups]."""
 
     counts: Tensor  # int64
     means: Tensor  # float64, 0 for an empty group
@@ -41,18 +41,6 @@ def variance_by_group(
     return Moments(
         counts, means, m2.masked_fill_(counts < 2, 0.0)
     )  # a single infinity varies by 0, not by NaN
-
-
-def merge_moments(a: Moments, b: Moments) -> Moments:
-    """The moments of the union of two sets of rows (Chan, Golub and LeVeque)."""
-    counts = a.counts + b.counts
-    share = b.counts.to(torch.float64) / counts.clamp(min=1)
-    difference = b.means - a.means
-    m2 = a.m2 + b.m2 + difference * difference * share * a.counts
-    # a side without rows leaves the other as it is, without rounding and whatever infinities there are
-    alone = (a.counts == 0) | (b.counts == 0)
-    means = torch.where(alone, torch.where(a.counts == 0, b.means, a.means), a.means + difference * share)
-    return Moments(counts, means, torch.where(alone, a.m2 + b.m2, m2))
 
 
 class _Ordered(NamedTuple):

@@ -69,24 +69,11 @@ def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
     return _overloads(_AGGREGATES, AGGREGATES, main_name(name))
 
 
-def is_variadic(name: str) -> bool:
-    """Functions that the binder types itself, because they take any number of arguments or rewrite themselves."""
-    return main_name(name) in VARIADIC
-
-
 def function_names() -> Iterable[str]:
     """Every SQL spelling, for the "did you mean" of an error."""
     return (
         name for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES) for name in table if name.isidentifier()
     )
-
-
-def canonical_functions() -> frozenset[str]:
-    """Every function that a `Call` may carry."""
-    from_table = {
-        overload.canonical for name in SCALARS for overload in _overloads(_SCALARS, SCALARS, name) or ()
-    }
-    return frozenset(from_table | set(VARIADIC.values()) - {""})
 
 
 def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:

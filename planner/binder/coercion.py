@@ -8,7 +8,7 @@ from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.parse import Span
 from tqp.planner.type_rules import can_cast, common_type, comparison_type, settle
 
@@ -99,8 +99,3 @@ def as_text(context: BindContext, expression: Expression, span: Span | None) -> 
 def _of_type(data_type: DataType) -> Expression:
     """A stand-in with a settled type, to go on comparing with."""
     return ColumnRef(-1, data_type)
-
-
-def is_true_literal(expression: Expression) -> bool:
-    """Is it the constant TRUE?"""
-    return isinstance(expression, Literal) and expression.value is True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -218,13 +217,3 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
         "Decimal, date, datetime, time or timedelta",
         span,
     )
-
-
-def integer_value(expression: Expression) -> int | None:
-    """The value of an integer-like literal; None for anything else."""
-    if isinstance(expression, Literal) and not isinstance(expression.value, bool):
-        if isinstance(expression.value, int) and expression.data_type.is_integer:
-            return expression.value
-        if isinstance(expression.value, float) and math.isfinite(expression.value):
-            return round(expression.value)
-    return None

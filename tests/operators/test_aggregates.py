@@ -165,18 +165,11 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
     kept, values, validity, ids, group_ids = draw(dtype, num_rows, nulls)
     values = values.nan_to_num(nan=2.5, posinf=8.0, neginf=-8.0).clamp(-1e9, 1e9)
     kept = [None if value is None else values.tolist()[row] for row, value in enumerate(kept)]
-    half = num_rows // 3
-    first = None if validity is None else validity[:half]
-    second = None if validity is None else validity[half:]
-    merged = moments.merge_moments(
-        moments.variance_by_group(values[:half], group_ids[:half], NUM_GROUPS, first),
-        moments.variance_by_group(values[half:], group_ids[half:], NUM_GROUPS, second),
-    )
     expected = reference.aggregate(reference.variance_population, kept, ids, NUM_GROUPS)
-    for state in (merged, moments.variance_by_group(values, group_ids, NUM_GROUPS, validity)):
-        got = with_none((state.m2 / state.counts).tolist(), kept, ids)
-        pairs = zip(got, expected, strict=True)
-        assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
+    state = moments.variance_by_group(values, group_ids, NUM_GROUPS, validity)
+    got = with_none((state.m2 / state.counts).tolist(), kept, ids)
+    pairs = zip(got, expected, strict=True)
+    assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
     medians, median_validity = moments.median_by_group(values, group_ids, NUM_GROUPS, validity)
     expected = reference.aggregate(reference.median, kept, ids, NUM_GROUPS)
     got = [m if ok else None for m, ok in zip(medians.tolist(), median_validity.tolist(), strict=True)]
@@ -202,15 +195,6 @@ def test_variance_is_null_without_enough_rows() -> None:
     assert validity.tolist() == [False, True, False] and values[1] == 2.0
     values, validity = moments.variance(state, sample=False)
     assert validity.tolist() == [True, True, False] and values[:2].tolist() == [0.0, 1.0]
-
-
-def test_variance_of_a_single_infinity_is_zero() -> None:
-    infinity, group_ids = torch.tensor([math.inf]), torch.tensor([0])
-    single = moments.variance_by_group(infinity, group_ids, 1)
-    nothing = moments.variance_by_group(infinity[:0], group_ids[:0], 1)
-    assert moments.merge_moments(nothing, single).m2.tolist() == [0.0]
-    assert moments.merge_moments(single, nothing).means.tolist() == [math.inf]
-    assert math.isnan(moments.merge_moments(single, single).m2.item())
 
 
 def test_float_sums_do_not_depend_on_the_threads() -> None:
@@ -252,3 +236,8 @@ def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
     assert moments.extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
     valid = torch.tensor([True, True, False, False, True])
     assert moments.extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]
+
+
+def test_variance_of_a_single_infinity_is_zero() -> None:
+    single = moments.variance_by_group(torch.tensor([math.inf]), torch.tensor([0]), 2)
+    assert single.m2.tolist() == [0.0, 0.0]

@@ -10,7 +10,7 @@ import torch
 
 from tqp.core.errors import ExecutionError
 from tqp.operators import arithmetic
-from tqp.operators.arithmetic import add_checked, multiply_checked, negate_checked, subtract_checked
+from tqp.operators.arithmetic import add_checked, multiply_checked, subtract_checked
 
 INT64 = (-(2**63), 2**63 - 1)
 INT8 = (-128, 127)
@@ -67,13 +67,6 @@ def test_narrow_inputs_do_not_wrap_and_empty_works(kernel: Callable[..., torch.T
 def test_the_message_names_the_values() -> None:
     with pytest.raises(ExecutionError, match=r"Overflow in addition of INT64 \(9223372036854775807 \+ 1\)"):
         add_checked(torch.tensor([5, 2**63 - 1]), 1, INT64, "INT64")
-
-
-def test_negate() -> None:
-    assert negate_checked(torch.tensor([5, -5], dtype=torch.int8), INT8, "INT8").tolist() == [-5, 5]
-    for bounds, value in ((INT64, -(2**63)), (INT8, -128), ((0, 255), 1)):
-        with pytest.raises(ExecutionError, match="negation"):
-            negate_checked(torch.tensor([value]), bounds, "INT")
 
 
 def test_rescale_rounds_half_away_from_zero() -> None:
