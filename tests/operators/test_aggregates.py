@@ -98,6 +98,43 @@ def test_extremes_merge(dtype: torch.dtype, which: Literal["amin", "amax"]) -> N
     assert same(with_none(merged.tolist(), kept, ids), reference.aggregate(function, kept, ids, NUM_GROUPS))
 
 
+FLOAT_POOLS = {
+    "finite": [0.5, -1.25, 3.0],
+    "zeros": [-0.0, 0.0],
+    "with NaN": [0.5, -1.25, math.nan],
+    "only NaN": [math.nan, -math.nan],
+    "infinities": [math.inf, -math.inf],
+    "infinity and NaN": [math.inf, math.nan],
+    "negative infinity": [-math.inf, -1.0],
+}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", FLOAT_POOLS)
+@pytest.mark.parametrize("share", [None, 0.0, 0.5, 0.95])
+def test_extremes_of_floats(dtype: torch.dtype, name: str, share: float | None) -> None:
+    generator = random.Random(name)
+    for num_rows in (1, 2, 40):
+        drawn = generator.choices(FLOAT_POOLS[name], k=num_rows)
+        values = torch.tensor(drawn, dtype=dtype)
+        group_ids = torch.tensor([generator.randrange(NUM_GROUPS - 1) for _ in drawn])
+        valid = [share is None or generator.random() < share for _ in drawn]
+        validity = None if share is None else torch.tensor(valid)
+        kept = [value if ok else None for value, ok in zip(drawn, valid, strict=True)]
+        present = [value for value in kept if value is not None]
+        ids = group_ids.tolist()
+        for by_group, of_all, function in (
+            (aggregates.min_by_group, aggregates.min_all, reference.least),
+            (aggregates.max_by_group, aggregates.max_all, reference.greatest),
+        ):
+            got = by_group(values, group_ids, NUM_GROUPS, validity).tolist()
+            assert same(with_none(got, kept, ids), reference.aggregate(function, kept, ids, NUM_GROUPS))
+            extreme = of_all(values, validity).item()
+            empty = math.nan if function is reference.least else -math.inf
+            assert same([extreme], [function(present) if present else empty])
+            assert extreme != 0.0 or math.copysign(1.0, extreme) == 1.0
+
+
 def test_extremes_of_wide_integers() -> None:
     generator = random.Random(3)
     pool = [-(2**127), 2**127 - 1, 2**64, 2**64 - 1, -1, 0, 1, -(2**64), 2**63]
