@@ -44,17 +44,23 @@ class ScopeColumn:
 
 
 class Relation:
-    """A table, derived table or CTE in FROM, under the name it has there."""
+    """A table, derived table or CTE in FROM, under the name it has there. The second column "a" of it is "a_1"."""
 
     __slots__ = ("alias", "by_name", "columns", "span")
 
     def __init__(self, alias: str, columns: Sequence[ScopeColumn], span: Span | None = None) -> None:
         self.alias = alias
         self.span = span
-        self.columns = tuple(columns)
-        self.by_name: dict[str, list[ScopeColumn]] = {}
-        for column in self.columns:
-            self.by_name.setdefault(column.name.lower(), []).append(column)
+        #: By name in lower case.
+        self.by_name: dict[str, ScopeColumn] = {}
+        last_numbers: dict[str, int] = {}
+        for column in columns:
+            name = column.name
+            while name.lower() in self.by_name:
+                number = last_numbers[column.name.lower()] = last_numbers.get(column.name.lower(), 0) + 1
+                name = f"{column.name}_{number}"
+            self.by_name[name.lower()] = column if name == column.name else column.renamed(name)
+        self.columns = tuple(self.by_name.values())
 
 
 @dataclass(slots=True)
@@ -98,15 +104,14 @@ class Scope:
         lowered = name.lower()
         if qualifier is not None:
             candidates = [
-                column
+                relation.by_name[lowered]
                 for relation in self.relations
-                if relation.alias.lower() == qualifier.lower()
-                for column in relation.by_name.get(lowered, ())
+                if relation.alias.lower() == qualifier.lower() and lowered in relation.by_name
             ]
         else:
             merged = self.merged.get(lowered)
             candidates = [
-                column for relation in self.relations for column in relation.by_name.get(lowered, ())
+                relation.by_name[lowered] for relation in self.relations if lowered in relation.by_name
             ]
             if merged is not None and all(column in merged.parts for column in candidates):
                 expression = merged.expression()
@@ -116,13 +121,8 @@ class Scope:
             return None
         if len(candidates) > 1:
             owners = [r.alias for r in self.relations if lowered in r.by_name]
-            if qualifier is None and len(set(owners)) > 1:
-                choices = " or ".join(f'"{owner}.{name}"' for owner in owners)
-                raise BindError(f'column "{name}" is ambiguous; write {choices}', span)
-            raise BindError(
-                f'"{qualifier or owners[0]}" has more than one column "{name}"; give them different names',
-                span,
-            )
+            choices = " or ".join(f'"{owner}.{name}"' for owner in owners)
+            raise BindError(f'column "{name}" is ambiguous; write {choices}', span)
         reference = candidates[0].reference()
         self.used[reference.id] = (name, span)
         return reference
@@ -132,7 +132,8 @@ class Scope:
         lowered = name.lower()
         for relation in self.relations:
             if qualifier is None or relation.alias.lower() == qualifier.lower():
-                for column in relation.by_name.get(lowered, ()):
+                column = relation.by_name.get(lowered)
+                if column is not None:
                     return column.name
         return name if self.parent is None else self.parent.display_name(name, qualifier)
 

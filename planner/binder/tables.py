@@ -169,7 +169,7 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
     lowered = name.lower()
     if lowered in tree.merged:
         return tree.merged[lowered]
-    found = [column for relation in tree.relations for column in relation.by_name.get(lowered, ())]
+    found = [relation.by_name[lowered] for relation in tree.relations if lowered in relation.by_name]
     if not found:
         names = [column.name for relation in tree.relations for column in relation.columns]
         raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)

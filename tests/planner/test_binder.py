@@ -301,6 +301,11 @@ def test_a_column_selected_twice_has_two_ids() -> None:
     assert len({made.id for made in statement.plan.schema}) == 2
 
 
+def test_the_second_column_of_a_name_is_numbered_in_a_derived_table() -> None:
+    names = bound("SELECT * FROM (SELECT 1 AS a, 2 AS A, 3 AS a_1, 4 AS a) s").names
+    assert names == ("a", "A_1", "a_1_1", "a_2")  # DuckDB 2.0.0's
+
+
 def test_a_chain_of_unions_is_one_node() -> None:
     (union,) = nodes(bound("SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3").plan, UnionAll)
     assert len(union.branches) == 3
