@@ -15,7 +15,7 @@ from tqp.operators import wide
 from tqp.operators.aggregates import count_by_group, sum_by_group
 from tqp.operators.comparisons import interval_order
 from tqp.operators.rows import row_indices, take, take_padded
-from tqp.operators.sort import SortColumn, sort_rows
+from tqp.operators.sort import SortColumn, sort_rows, take_rows
 
 
 class Moments(NamedTuple):
@@ -62,7 +62,7 @@ def _in_order(
 ) -> _Ordered:
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
-        columns = [column._replace(values=take(column.values, rows)) for column in columns]
+        columns = [take_rows(column, rows) for column in columns]
         group_ids = take(group_ids, rows)
     order = sort_rows([SortColumn(group_ids), *columns])
     counts = count_by_group(group_ids, num_groups)

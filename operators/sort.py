@@ -1,4 +1,4 @@
-"""ORDER BY: the rows in order, or the first k of them, through order-preserving integer codes."""
+"""ORDER BY: the rows in order, through order-preserving integer codes (the first k of them: `top_rows`)."""
 
 from __future__ import annotations
 
@@ -8,21 +8,33 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.data.strings import Strings
 from tqp.operators.keys import ordered_bits, pack_by_range, sort_codes
-from tqp.operators.rows import row_indices, take, take_optional
+from tqp.operators.rows import take, take_optional
+from tqp.operators.string_codes import order_codes
+from tqp.operators.string_layout import take as take_strings
 from tqp.operators.wide import order_keys
-
-# Up to this share of the rows, finding the k-th row first is cheaper than sorting all.
-_TOP_SHARE = 16
 
 
 class SortColumn(NamedTuple):
-    """One ORDER BY key: bool, integers, or floats [n], or wide integers int64 [n, 2]."""
+    """One ORDER BY key: bool, integers, or floats [n], or wide integers int64 [n, 2], or strings."""
 
-    values: Tensor
+    values: Tensor | Strings
     validity: Tensor | None = None
     descending: bool = False
     nulls_first: bool = False
+
+    @property
+    def num_rows(self) -> int:
+        return self._any.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        return self._any.device
+
+    @property
+    def _any(self) -> Tensor:
+        return self.values.starts if isinstance(self.values, Strings) else self.values
 
 
 def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
@@ -34,33 +46,19 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
     return order
 
 
-def top_rows(columns: Sequence[SortColumn], k: int) -> Tensor:
-    """The first k (or all, if fewer) of the rows that `sort_rows` gives."""
-    num_rows = columns[0].values.shape[0]
-    if k <= 0:
-        return torch.zeros(0, dtype=torch.int64, device=columns[0].values.device)
-    if k * _TOP_SHARE > num_rows:
-        return sort_rows(columns)[:k]
-    # Rows after the k-th in the first column alone cannot be among the first k; its ties can.
-    first_word = pack_by_range(_codes(columns[0]))[0].codes
-    last = torch.topk(first_word, k, largest=False, sorted=False).values.max()
-    candidates = row_indices(first_word <= last)
-    remaining = [
-        SortColumn(
-            take(column.values, candidates),
-            take_optional(column.validity, candidates),
-            column.descending,
-            column.nulls_first,
-        )
-        for column in columns
-    ]
-    return take(candidates, sort_rows(remaining)[:k])
+def take_rows(column: SortColumn, rows: Tensor) -> SortColumn:
+    """The given rows of a key."""
+    values = column.values
+    taken = take_strings(values, rows) if isinstance(values, Strings) else take(values, rows)
+    return column._replace(values=taken, validity=take_optional(column.validity, rows))
 
 
 def _codes(column: SortColumn) -> list[Tensor]:
     """Integer columns whose lexicographic ascending order is the order that the column asks for."""
     values = column.values
-    if values.is_floating_point():
+    if isinstance(values, Strings):
+        codes = [order_codes(values, column.validity)]
+    elif values.is_floating_point():
         codes = [ordered_bits(values)]
     elif values.dim() == 2:
         codes = list(order_keys(values))

@@ -11,9 +11,9 @@ from tqp.data.strings import Strings
 from tqp.operators import elementwise
 from tqp.operators.rows import row_indices
 from tqp.operators.string_hash import hash64
-from tqp.operators.string_layout import from_list, take, to_list
+from tqp.operators.string_layout import cut, from_list, take, to_list
 from tqp.operators.string_rank import rank
-from tqp.operators.string_words import WORD, order_key, stands_at, step_width, word_of, words
+from tqp.operators.string_words import BLOCK, WORD, order_key, stands_at, step_width, word_of, words
 
 __all__ = [
     "equal",
@@ -24,11 +24,14 @@ __all__ = [
     "less_equal",
     "not_equal",
     "rank",
+    "rows_up_to",
     "three_way",
 ]
 
 #: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
 _SHORT_LIST = 16
+#: Rows whose first words are compared at a time on the CPU: long operations, as short ones wait for other threads.
+_LONG_BLOCK = 4 * BLOCK
 
 
 def equals_word(strings: Strings, word: bytes) -> Tensor:
@@ -124,6 +127,20 @@ def three_way(left: Strings, right: Strings) -> Tensor:
             rows = kept if rows is None else torch.index_select(rows, 0, kept)
             left, right = _rows_of(left, kept), _rows_of(right, kept)
     return result
+
+
+def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
+    """The rows (int64, ascending) that are not above `bound`, or with `above` not below it; fast where they are few."""
+    first_word = int.from_bytes(bound[:WORD].ljust(WORD, b"\0")) - (1 << 63)
+    step = _LONG_BLOCK if strings.starts.is_cpu else max(1, strings.num_rows)
+    within = elementwise.greater_equal if above else elementwise.less_equal
+    found = []
+    for start in range(0, strings.num_rows, step):
+        key = order_key(words(cut(strings, start, start + step), 0))
+        found.append(row_indices(within(key, first_word)).add_(start))
+    rows = torch.cat(found) if found else torch.zeros_like(strings.starts)
+    sign = three_way(take(strings, rows), from_list([bound], rows.device))
+    return torch.index_select(rows, 0, row_indices(sign >= 0 if above else sign <= 0))
 
 
 def _rows_of(strings: Strings, rows: Tensor) -> Strings:

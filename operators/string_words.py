@@ -40,6 +40,12 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
         result = result >> ((starts - inside) * 8).clamp_(max=63)
     else:
         result = torch.index_select(windows, 0, starts).view(torch.int64).view(-1)
+    if (
+        strings.num_rows
+        and strings.starts.device.type == "cpu"
+        and int(strings.lengths.min()) >= offset + WORD
+    ):
+        return result
     remaining = (strings.lengths - offset).clamp_(0, WORD)
     return result & torch.index_select(_KEEP.to(starts.device), 0, remaining)
 
@@ -78,7 +84,7 @@ def order_key(word: Tensor) -> Tensor:
         swapped = torch.from_numpy(word.numpy().byteswap())
     else:
         swapped = word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
-    return swapped ^ torch.iinfo(torch.int64).min
+    return swapped.bitwise_xor_(torch.iinfo(torch.int64).min)
 
 
 def step_width(offset: int) -> int:

@@ -11,7 +11,7 @@ import torch
 
 from tests import reference
 from tqp.operators import wide
-from tqp.operators.sort import SortColumn, sort_rows, top_rows
+from tqp.operators.sort import SortColumn, sort_rows
 
 POOLS: dict[str, list[Any]] = {
     "int8": [-128, 127, 0, 1],
@@ -44,8 +44,6 @@ def test_one_column(kind: str, descending: bool, nulls_first: bool, nulls: float
     expected = reference.sort_rows([(values, descending, nulls_first)])
     columns = [column(kind, values, descending, nulls_first)]
     assert sort_rows(columns).tolist() == expected
-    for k in (0, 1, 3, num_rows, num_rows + 5):
-        assert top_rows(columns, k).tolist() == expected[:k]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -60,11 +58,3 @@ def test_several_columns(seed: int) -> None:
     expected = reference.sort_rows([(values, descending, first) for _, values, descending, first in drawn])
     columns = [column(*each) for each in drawn]
     assert sort_rows(columns).tolist() == expected
-    for k in (1, 5, 20):
-        assert top_rows(columns, k).tolist() == expected[:k]
-
-
-def test_top_rows_of_many() -> None:
-    values = torch.randint(0, 10_000, (100_000,), generator=torch.Generator().manual_seed(2))
-    columns = [SortColumn(values, descending=True), SortColumn(values % 7)]
-    assert torch.equal(top_rows(columns, 100), sort_rows(columns)[:100])

@@ -169,12 +169,12 @@ class _Job:
     def work(self) -> list[tuple[int, Any]]:
         """Take batches while there are any; the states that come of them, each with its first row."""
         states: list[tuple[int, Any]] = []
-        folded: Any = self._initial
-        partial = self._breaker.partial
+        initial, partial, ordered = self._initial, self._breaker.partial, self._breaker.ordered
+        folded: Any = None if ordered else initial
         for start in self.batches:  # a range iterator is one step under the GIL: no batch is given out twice
             for row, outputs in self._run(start, min(start + self._step, self._num_rows)):
-                if self._breaker.ordered:
-                    states.append((row, partial(outputs, None)))
+                if ordered:
+                    states.append((row, partial(outputs, initial)))
                     if self._step < self._num_rows:
                         self._account(states[-1][1])
                 else:
@@ -189,7 +189,7 @@ class _Job:
         step = min(batch_rows, max(2048, wanted))
         for start in range(0, max(1, num_rows), step):
             for row, outputs in self._run(start, min(start + step, num_rows)):
-                states.append((row, self._breaker.partial(outputs, None)))
+                states.append((row, self._breaker.partial(outputs, self._initial)))
                 rows += outputs[0]
             if rows >= wanted:
                 break

@@ -32,7 +32,7 @@ class Breaker(Protocol):
         ...
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        """Fold one batch's graph outputs into `state`, at first the `initial` one (None where `ordered`)."""
+        """Fold one batch's graph outputs into `state`, at first the `initial` one (where `ordered`, always)."""
         ...
 
     def merge(self, states: list[Any]) -> Any:

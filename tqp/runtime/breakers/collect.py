@@ -12,7 +12,8 @@ from tqp.data.strings import Strings
 from tqp.operators import keys as key_kernels
 from tqp.operators import string_codes
 from tqp.operators.comparisons import interval_order
-from tqp.operators.sort import SortColumn, sort_rows, top_rows
+from tqp.operators.sort import SortColumn, sort_rows
+from tqp.operators.top_rows import Bound, top_rows
 from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_frame
 from tqp.runtime.pipeline import State
 
@@ -26,7 +27,7 @@ class Collect:
     def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
         self.slot, self.limit, self.offset = slot, limit, offset
 
-    def initial(self, program_state: State) -> None:
+    def initial(self, program_state: State) -> Any:
         return None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
@@ -58,10 +59,13 @@ class SortRows(Collect):
         self.directions = tuple(directions)  # (descending, nulls_first) of each key
         self.wanted = None if limit is None else limit + offset
 
-    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
+    def initial(self, program_state: State) -> Bound | None:
+        return None if self.wanted is None else Bound()
+
+    def partial(self, outputs: Sequence[Any], state: Bound | None) -> Frame:
         frame = frame_of_outputs(outputs)
         if self.wanted is not None and frame.num_rows > 4 * self.wanted:
-            return take_frame(frame, top_rows(self._keys(frame), self.wanted))
+            return take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
         return frame
 
     def finish(self, state: Frame, program_state: State) -> State:
@@ -72,9 +76,9 @@ class SortRows(Collect):
 
     def _keys(self, frame: Frame) -> list[SortColumn]:
         return [
-            SortColumn(order_values(column), column.validity, descending, nulls_first)
+            SortColumn(values, validity, descending, nulls_first)
             for column, (descending, nulls_first) in zip(frame.columns, self.directions, strict=False)
-            for column in _words(column)
+            for values, validity in _words(column)
         ]
 
     def describe(self) -> str:
@@ -82,13 +86,14 @@ class SortRows(Collect):
         return f"{how} into {self.slot}"
 
 
-def _words(column: FrameColumn) -> list[FrameColumn]:
-    """One column, or for intervals two that compare as the interval does."""
+def _words(column: FrameColumn) -> list[tuple[Tensor | Strings, Tensor | None]]:
+    """Values and validity of one key, or for intervals of two that compare as the interval does."""
     values = column.values
+    assert values is not None
     if isinstance(values, Tensor) and values.dim() == 2 and values.shape[1] == 3:
         days, rest = interval_order(values).unbind(1)
-        return [FrameColumn(days, column.validity), FrameColumn(rest, column.validity)]
-    return [column]
+        return [(days, column.validity), (rest, column.validity)]
+    return [(values, column.validity)]
 
 
 def order_values(column: FrameColumn) -> Tensor:
