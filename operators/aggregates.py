@@ -140,7 +140,9 @@ def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = Non
 def sum_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats."""
     if not values.is_floating_point():
-        return (values if validity is None else elementwise.keep_where(values, validity)).sum(dtype=torch.int64)
+        return (values if validity is None else elementwise.keep_where(values, validity)).sum(
+            dtype=torch.int64
+        )
     summands = _summands(values, validity)
     if summands.is_cpu:  # torch splits a long sum among its threads, numpy adds in one fixed order
         with np.errstate(all="ignore"):  # infinity minus infinity is NaN, without a warning
@@ -228,7 +230,9 @@ def _float_extreme(
     identity = torch.inf if which == "amin" else -torch.inf
     if values.is_cpu and (which == "amax" or _greatest(values) < identity):
         extremes = allocation.full(num_groups, identity, values.dtype, values.device)
-        extremes.scatter_reduce_(0, group_ids, values, which).add_(0.0)  # which of two zeros comes first is chance
+        extremes.scatter_reduce_(0, group_ids, values, which).add_(
+            0.0
+        )  # which of two zeros comes first is chance
         return extremes.masked_fill_(extremes == identity, torch.nan) if which == "amin" else extremes
     bits = allocation.full(num_groups, _identity(which), torch.int64, values.device)
     bits.scatter_reduce_(0, group_ids, ordered_bits(values), which)
@@ -286,7 +290,9 @@ def _extreme_if_valid(values: Tensor, validity: Tensor, which: Literal["amin", "
     if not values.shape[0]:
         return None
     array = values.numpy()
-    row = int(array.argmin() if which == "amin" else array.argmax())  # of floats, the first NaN if there is one
+    row = int(
+        array.argmin() if which == "amin" else array.argmax()
+    )  # of floats, the first NaN if there is one
     if not validity[row] or (which == "amin" and array[row] != array[row]):
         return None
     return values[row] + 0

@@ -139,7 +139,8 @@ def _physical_line(node: physical.PhysicalPlan, names: Names) -> str:
             return f"Filter {_conjunction(node.conjuncts, names)}"
         case physical.RuntimeFilter():
             keys = ", ".join(format_expression(key, names) for key in node.keys)
-            return f"RuntimeFilter {keys} in build keys of join {node.join}"
+            by_runs = " [by runs of the sorted column]" if node.by_runs else ""
+            return f"RuntimeFilter{by_runs} {keys} in build keys of join {node.join}"
         case physical.Project():
             return f"Project {_outputs(node.fields, node.outputs, names)}"
         case physical.Join():

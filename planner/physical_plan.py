@@ -99,12 +99,15 @@ class Filter(PhysicalPlan):
 class RuntimeFilter(PhysicalPlan):
     """Drops rows whose `keys` are not among the build keys of the join with identifier `join`.
 
-    Placed on the probe side of that join (below other joins, or below an aggregate on the key); only an optimization.
+    Placed on the probe side of that join (below other joins, or below an aggregate on the key), which need not ask
+    again whether a row has a partner. With `by_runs` the one key is a sorted column of the table right below, and each
+    of its distinct values is looked up once.
     """
 
     input: PhysicalPlan
     keys: tuple[Expression, ...]
     join: int
+    by_runs: bool = False
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

@@ -66,6 +66,7 @@ from tqp.planner.runtime_filters import (
     filter_from_probe,
     pass_operator,
     place,
+    reads_runs,
     request_filter,
     saved_work,
     split,
@@ -76,6 +77,7 @@ from tqp.planner.runtime_filters import (
 PHYSICAL_RULES = (
     "topk",
     "runtime_filters",
+    "filter_by_runs",
     "filter_order",
     "swap_join_sides",
     "reduce_keys",
@@ -122,11 +124,16 @@ class _Planner:
 
     def plan(self, plan: LogicalPlan, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """The plan for `required` columns of the output, with each of the `requests` placed in it or dropped."""
-        if requests and (
-            stops_above(plan) or not isinstance(plan, Filter | Project | Join | Aggregate | Sort)
-        ):
-            below = self.plan(plan, required | columns_of(requests), ())
-            return place(below, requests)
+        if requests and (stops_above(plan) or not isinstance(plan, _LET_FILTERS_PASS)):
+            if self._runs_are_known():
+                for request in requests:
+                    request.by_runs = request.by_runs or reads_runs(plan, request, self.estimator)
+            inside = tuple(request for request in requests if request.by_runs and isinstance(plan, Filter))
+            here = tuple(request for request in requests if request not in inside)
+            required |= columns_of(here)
+            if isinstance(plan, Filter) and inside:
+                return place(self._filter(plan, required, inside), here)
+            return place(self.plan(plan, required, ()), here)
         match plan:
             case Scan():
                 return self._scan(plan, required)
@@ -308,7 +315,9 @@ class _Planner:
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
         needed = required | columns_of(here) | _columns(keys.residual)
         own = (
-            request_filter(identifier, plan.join_type, keys, probe, build, self.estimator)
+            request_filter(
+                identifier, plan.join_type, keys, probe, build, self.estimator, self._runs_are_known()
+            )
             if self.is_on("runtime_filters")
             else None
         )
@@ -352,9 +361,12 @@ class _Planner:
             right_once=probe_unique,
             keeps_left_order=in_order,
         )
-        all_match = algorithm is JoinAlgorithm.LOOKUP and every_row_matches(keys, probed, built)
+        is_filtered = own is not None and own.ranges is not None
+        all_match = algorithm is JoinAlgorithm.LOOKUP and (
+            every_row_matches(keys, probed, built) or is_filtered and not keys.residual
+        )
         rows = self._rows(plan, (probe, probed), (build, built))
-        if own is not None and own.ranges is not None:  # the join itself drops what its filter dropped before
+        if own is not None and is_filtered:  # the join itself drops what its filter dropped before
             rows /= max(own.share, 1e-9)
         rows = min(rows, self.estimator.rows(plan))
         payload = (needed & right.keys()) - _columns(keys.right)
@@ -373,12 +385,15 @@ class _Planner:
             keys.residual,
             packing,
             plan.mark,
-            all_match and join_type is JoinType.INNER,
+            all_match and join_type in (JoinType.INNER, JoinType.SEMI),
             algorithm is JoinAlgorithm.LOOKUP
             and len(payload) > 0
             and stands_by_key(len(payload), built.estimated_rows, rows),
         )
         return place(joined, here)
+
+    def _runs_are_known(self) -> bool:
+        return self.is_on("filter_by_runs") and self.options.device_type == "cpu"
 
     def _should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
         if plan.join_type is not JoinType.INNER or not keys.left or not self.is_on("swap_join_sides"):

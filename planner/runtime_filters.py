@@ -27,7 +27,7 @@ from tqp.planner.logical_plan import (
 )
 from tqp.planner.physical_plan import Filter as PhysicalFilter
 from tqp.planner.physical_plan import Join as PhysicalJoin
-from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter
+from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter, TableScan
 from tqp.planner.physical_plan import Project as PhysicalProject
 from tqp.planner.rules.columns import output_ids
 from tqp.planner.value_ranges import Range, value_range
@@ -36,13 +36,16 @@ from tqp.planner.value_ranges import Range, value_range
 _LARGEST_SHARE = 0.5
 _FEWEST_ROWS = 256.0
 _SAVED_PER_ROW = 4.0
+#: Up to this share of a sorted column's values, the rows of those found are counted out; else all rows look theirs up.
+_LARGEST_SHARE_OF_RUNS = 0.15
+_SHORTEST_RUN = 2.0
 
 
 @dataclass(slots=True)
 class FilterRequest:
     """A filter on its way down; one object for one filter, changed as it travels.
 
-    Set where it is placed: `ranges`, what the keys can be there, which the join's key packing must cover; `rows`, how
+    `by_runs` is decided at the table's filters. Set where it is placed: `ranges`, what the keys can be there, which the join's key packing must cover; `rows`, how
     many are looked up.
     """
 
@@ -50,6 +53,7 @@ class FilterRequest:
     keys: tuple[Expression, ...]
     share: float
     has_passed: bool = False
+    by_runs: bool = False  # of a sorted column, if it gets down to its table
     ranges: tuple[Range, ...] | None = None
     rows: float = 0.0
 
@@ -68,16 +72,21 @@ def request_filter(
     probe: LogicalPlan,
     build: LogicalPlan,
     estimator: Estimator,
+    by_runs: bool = False,
 ) -> FilterRequest | None:
-    """The filter of a join on the rows of its probe side, if it would drop enough of them."""
+    """The filter of a join on the rows of its probe side, if it would drop enough of them.
+
+    `by_runs`: also one that passes no other operator, if it can look up the runs of a sorted column.
+    """
     if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
         return None
     if not all(key.data_type.is_integer_like for key in keys.left):
         return None
-    if origin(probe, columns_of_keys(keys.left)) is None:
-        return None
     share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
-    return FilterRequest(identifier, keys.left, share) if share <= _LARGEST_SHARE else None
+    request = FilterRequest(identifier, keys.left, share)
+    if origin(probe, request.columns()) is None and not (by_runs and reads_runs(probe, request, estimator)):
+        return None
+    return request if share <= _LARGEST_SHARE else None
 
 
 def filter_from_probe(
@@ -157,6 +166,30 @@ def saved_work(
     return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
 
 
+def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:
+    """Is it worth to look up the runs of a sorted table column, and to evaluate the table's filters afterwards?
+
+    Not where these keep fewer rows than the request.
+    """
+    rows = estimator.rows(plan)
+    while isinstance(plan, Filter) or (
+        isinstance(plan, Project) and request.columns() <= bare_columns(plan.fields, plan.outputs)
+    ):
+        plan = plan.input
+    if not isinstance(plan, Scan) or len(request.keys) != 1 or not isinstance(request.keys[0], ColumnRef):
+        return False
+    field = next(field for field in plan.fields if field.id == request.keys[0].id)
+    all_rows, known = estimator.rows(plan), field.statistics
+    is_sorted = known.is_sorted and not known.is_unique and known.distinct_count is not None
+    return (
+        is_sorted
+        and field.data_type.is_integer_like
+        and (known.distinct_count or 0.0) * _SHORTEST_RUN <= all_rows
+        and request.share <= _LARGEST_SHARE_OF_RUNS
+        and request.share * all_rows <= rows
+    )
+
+
 def split(requests: Requests, ids: Collection[int]) -> tuple[Requests, Requests]:
     """(those whose keys read only the columns `ids`, the others)."""
     inside = tuple(request for request in requests if all(column in ids for column in request.columns()))
@@ -192,8 +225,8 @@ def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> froz
 def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
     """The plan under those of the requests that are worth it here."""
     fields = {field.id: field for field in plan.fields} if requests else {}
-    for request in requests:
-        if not request.has_passed or plan.estimated_rows < _FEWEST_ROWS:
+    for request in sorted(requests, key=lambda request: not request.by_runs):
+        if not (request.has_passed or request.by_runs) or plan.estimated_rows < _FEWEST_ROWS:
             continue
         ranges = [value_range(key, fields) for key in request.keys]
         known = tuple(pair for pair in ranges if pair is not None)
@@ -202,7 +235,8 @@ def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
         request.ranges, request.rows = known, plan.estimated_rows
         rows = plan.estimated_rows * request.share
         # The filter may let more rows pass than it should, so it adds nothing to what is known of the columns.
-        plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join)
+        by_runs = request.by_runs and isinstance(plan, TableScan)  # the first of several
+        plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join, by_runs)
     return plan
 
 

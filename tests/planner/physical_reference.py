@@ -103,7 +103,7 @@ class PhysicalReference:
             assert len(set(matchable)) == len(matchable), "a look-up join needs unique keys"
         if plan.algorithm is JoinAlgorithm.NESTED_LOOP:
             assert not plan.probe_keys
-        if plan.all_match:
+        if plan.all_match and self.use_runtime_filters:  # which may have dropped the other rows
             assert set(probe_keys) <= set(build_keys), "every probe row has a partner"
 
         result: list[Row] = []

@@ -16,6 +16,7 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
+from tqp.data.sorted_runs import SortedRuns, sorted_runs
 
 _versions = itertools.count(1)
 
@@ -26,6 +27,7 @@ class EncodedColumns:
     def __init__(self, num_columns: int) -> None:
         self.version = next(_versions)
         self._columns: list[Column | None] = [None] * num_columns
+        self._runs: list[SortedRuns | None] = [None] * num_columns
         self._locks = [threading.Lock() for _ in range(num_columns)]
 
     def peek(self, index: int) -> Column | None:
@@ -41,9 +43,22 @@ class EncodedColumns:
                     column = self._columns[index] = encode()
         return column
 
+    def runs(self, index: int) -> SortedRuns:
+        """The runs of an encoded, sorted column of integers in main memory, found when first asked for."""
+        runs = self._runs[index]
+        if runs is None:
+            with self._locks[index]:
+                runs = self._runs[index]
+                if runs is None:
+                    column = self._columns[index]
+                    assert column is not None and column.values is not None
+                    runs = self._runs[index] = sorted_runs(column.values)
+        return runs
+
     @property
     def memory_bytes(self) -> int:
-        return sum(column_bytes(column) for column in self._columns if column is not None)
+        columns = sum(column_bytes(column) for column in self._columns if column is not None)
+        return columns + sum(r.values.nbytes + r.starts.nbytes for r in self._runs if r is not None)
 
 
 class Source(ABC):
@@ -92,6 +107,11 @@ class Source(ABC):
         """The encoded column on the source's device."""
         position = self._position(name)
         return self._encoded.get(position, lambda: self._encode(position))
+
+    def runs(self, name: str) -> SortedRuns:
+        """The runs of equal values in a column of integers in main memory whose statistics say that it is sorted."""
+        self.column(name)
+        return self._encoded.runs(self._position(name))
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""

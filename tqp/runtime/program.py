@@ -91,7 +91,7 @@ class TensorProgram(nn.Module):
             pipeline.function = function
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
-        self.pools = builder.pools
+        self.pools, self.runs = builder.pools, builder.runs
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -126,6 +126,8 @@ class TensorProgram(nn.Module):
             )
         for slot, (table_slot, name) in self.pools.items():
             state[slot] = self.tables[table_slot].source.column(name).pool
+        for slot, (table_slot, name) in self.runs.items():
+            state[slot] = self.tables[table_slot].source.runs(name)
         state.update(self.constants.objects())
         return state
 

@@ -13,6 +13,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.operators import batches, elementwise, join_pairs
 from tqp.operators import rows as row_kernels
+from tqp.operators.run_rows import rows_in_build
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, ColumnRef, Expression, conjunction
@@ -43,9 +44,13 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     join = plan.joins[node.join]
     lowering = plan.enter(stream, node, settle=False)
     build = stream.builder
-    if not _can_defer(stream, node.keys, join.packing):
+    source_keys = _can_defer(stream, node.keys, join.packing)
+    if not source_keys:
         stream.settle()
     with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
+        if node.by_runs and source_keys and plan.program.device.type == "cpu":
+            _keep_runs(plan, stream, node, join)
+            return stream
         values = lower_values(lowering, node.keys)
         validity = key_validity(lowering, values, join.null_equal)
         if join.packing is None:
@@ -60,6 +65,25 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
         mask = build.method("contains", stream.object(join.build), key, validity)
     stream.filter(mask, node.estimated_rows / max(1.0, node.input.estimated_rows))
     return stream
+
+
+def _keep_runs(plan: PlanLowering, stream: Stream, node: physical.RuntimeFilter, join: JoinSlot) -> None:
+    """Go on with the rows of a table whose runs of equal keys the build side has."""
+    (key,), packing = node.keys, join.packing
+    assert isinstance(key, ColumnRef) and packing is not None and len(packing.parts) == 1
+    stored, part = stream.stored_source(key.id), packing.parts[0]
+    assert stored is not None, "runs are looked up before rows are dropped"
+    first_row = stream.input("first_row", InputKind.FIRST_ROW)
+    rows = stream.builder.call(
+        rows_in_build,
+        stream.object(plan.program.runs_of(stored)),
+        (part.minimum, part.span, part.nullable),
+        stream.object(join.build),
+        first_row,
+        stream.num_rows(),
+        name="rows",
+    )
+    stream.keep(rows)
 
 
 def _can_defer(stream: Stream, keys: Sequence[Expression], packing: physical.KeyPacking | None) -> bool:
@@ -84,6 +108,10 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     if stream is None:
         stream = plan.lower(node.probe)
     defers = _defers(node) and _can_defer(stream, node.probe_keys, node.packing)
+    if (
+        node.all_match and stream.space is not stream.root
+    ):  # nothing to drop by, and the key has to be gathered
+        defers = False
     lowering = plan.enter(stream, node, settle=not defers)
     text = " AND ".join(
         f"{format_expression(p)} = {format_expression(b)}"
@@ -146,6 +174,8 @@ class _Probe:
                 self.stream.link(
                     Link(self.probe_space, None), Link(self.build_space, self._first_match(), padded=True)
                 )
+            case JoinType.SEMI if node.all_match:
+                return
             case JoinType.SEMI | JoinType.ANTI if not self.slot.residual and not is_loop:
                 self._keep(self._contains(), node.join_type is JoinType.SEMI)
             case JoinType.MARK | JoinType.NULL_AWARE_ANTI:

@@ -10,6 +10,7 @@ import torch
 
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
+from tqp.data.sorted_runs import SortedRuns
 from tqp.operators import string_codes, string_layout, wide
 from tqp.operators.domain_tables import domain_values
 from tqp.planner.explain import format_expression
@@ -36,6 +37,8 @@ class ColumnSource(TableSource, Protocol):
 
     def column(self, name: str) -> Column: ...
 
+    def runs(self, name: str) -> SortedRuns: ...
+
 
 class TableInput:
     """The columns that a program reads of one table, in the order of its frame."""
@@ -57,6 +60,7 @@ class ProgramBuilder:
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
         self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
+        self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
@@ -83,6 +87,13 @@ class ProgramBuilder:
         slot = self.slot(f"table_{name}")
         self.tables[slot] = TableInput(source)
         return slot, self.tables[slot]
+
+    def runs_of(self, stored: StoredColumn) -> str:
+        """The slot of the runs of a sorted table column."""
+        name = self.tables[stored.slot].columns[stored.index]
+        slot = f"{stored.slot}_{name}_runs"
+        self.runs[slot] = (stored.slot, name)
+        return slot
 
     def column_layout(self, slot: str, name: str, column: Column) -> Layout:
         """How a table's column is stored."""
