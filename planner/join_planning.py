@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
@@ -21,7 +21,8 @@ _PROBE = 3.0
 _BUILD = 8.0  # build rows are materialised, probe rows streamed
 _SORT = 15.0  # build rows with duplicate keys are sorted into a directory
 _BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
-_TABLE_ENTRY = 3.0  # filling one fresh entry of a position table; twice that for a directory of offsets
+_OFFSET = 3.0  # an entry of a directory of offsets
+_TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
 _SCATTER = 1.5  # entering a row's value into a table, in look-ups
 
 _ALWAYS_DENSE = 1 << 20
@@ -45,7 +46,7 @@ def should_swap(as_written: float, swapped: float) -> bool:
 
 def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span: int | None) -> float:
     """Estimated nanoseconds of an inner join; `span`: how many values the key can take, if it is dense."""
-    offsets = 0.0 if build_is_unique or span is None else span * _TABLE_ENTRY
+    offsets = 0.0 if build_is_unique or span is None else span * _OFFSET
     return build_rows * (_BUILD if build_is_unique else _BUILD + _SORT) + probe_rows * _PROBE + offsets
 
 
@@ -271,6 +272,25 @@ class FreshIds:
     def shared(self) -> int:
         self._next_shared += 1
         return self._next_shared - 1
+
+
+def reduce_build_side(join: Join, keys: JoinKeys, required: Container[int], fresh: FreshIds) -> Join:
+    """left SEMI JOIN right = left SEMI JOIN (right SEMI JOIN left), with the left side computed once; ANTI alike.
+
+    Of the left columns those in `required` are kept. The join has one key, a column on each side.
+    """
+    (left_key,), (right_key,) = keys.left, keys.right
+    assert isinstance(left_key, ColumnRef)
+    kept = tuple(field for field in join.left.schema if field.id in required)
+    outputs = tuple(ColumnRef(field.id, field.data_type, field.name) for field in kept)
+    left = Project(join.left, kept, outputs)
+    identifier = fresh.shared()
+    copies = tuple(fresh.field(field) for field in kept)
+    position = next(place for place, field in enumerate(kept) if field.id == left_key.id)
+    key = ColumnRef(copies[position].id, left_key.data_type, left_key.name)
+    condition = Call("equal", (right_key, key), BOOLEAN)
+    reduced = Join(join.right, Shared(left, identifier, copies), JoinType.SEMI, condition)
+    return replace(join, left=Shared(left, identifier, kept), right=reduced)
 
 
 def expand_full_join(join: Join, fresh: FreshIds) -> LogicalPlan:

@@ -36,6 +36,7 @@ from tqp.planner.join_planning import (
     match_plain_nulls,
     pack_join_keys,
     plain_join_type,
+    reduce_build_side,
     reduce_keys,
     should_swap,
     side_cost,
@@ -81,6 +82,7 @@ PHYSICAL_RULES = (
     "filter_order",
     "swap_join_sides",
     "reduce_keys",
+    "reduce_build_side",
     "lookup_join",
     "directory_join",
     "dictionary_join",
@@ -302,6 +304,9 @@ class _Planner:
         if plan.join_type is JoinType.FULL:
             expanded = expand_full_join(plan, self._fresh_ids())
             return place(self.plan(expanded, required | columns_of(requests), ()), requests)
+        reduced = self._with_reduced_build(plan, required | columns_of(requests))
+        if reduced is not plan:
+            return self._join(reduced, required, requests)
         identifier = self._next_join
         self._next_join += 1
         probe, build, keys = plan.left, plan.right, self.facts.join_keys(plan)
@@ -391,6 +396,23 @@ class _Planner:
             and stands_by_key(len(payload), built.estimated_rows, rows),
         )
         return place(joined, here)
+
+    def _with_reduced_build(self, plan: Join, required: frozenset[int]) -> Join:
+        """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
+        keys = self.facts.join_keys(plan)
+        if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
+            return plan
+        if not (self.is_on("reduce_build_side") and self._runs_are_known()):
+            return plan
+        if not all(isinstance(key, ColumnRef) for key in (*keys.left, *keys.right)):
+            return plan
+        request = request_filter(
+            -1, JoinType.SEMI, flip(keys), plan.right, plan.left, self.estimator, by_runs=True
+        )
+        if request is None or not reads_runs(plan.right, request, self.estimator):
+            return plan
+        needed = required | _columns((*keys.left, *keys.residual))
+        return reduce_build_side(plan, keys, needed, self._fresh_ids())
 
     def _runs_are_known(self) -> bool:
         return self.is_on("filter_by_runs") and self.options.device_type == "cpu"

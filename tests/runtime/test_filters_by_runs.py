@@ -39,13 +39,17 @@ _QUERIES = [
     "SELECT o.k, m FROM orders o JOIN (SELECT k, max(a) AS m FROM lines GROUP BY k) g ON o.k = g.k WHERE day < 50",
     "SELECT o.k, m FROM (SELECT * FROM orders WHERE day < 50) o"
     + " LEFT JOIN (SELECT k, max(a) AS m FROM lines WHERE a < b GROUP BY k) g ON o.k = g.k",
+    "SELECT day, count(*) FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND a < b) GROUP BY day",
+    "SELECT day, c FROM orders o WHERE day < 50 AND NOT EXISTS (FROM lines l WHERE l.k = o.k AND a < b)",
+    "SELECT o.* FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND l.a > o.day AND l.b < 80)",
+    "SELECT s, o.k FROM orders o JOIN customers c ON o.c = c.c WHERE s = 3 AND NOT EXISTS (FROM lines l WHERE l.k = o.k)",
     "SELECT l.k, m.a FROM lines l JOIN orders o ON l.k = o.k JOIN lines m ON m.k = o.k WHERE day < 20 AND m.b > l.b",
 ]
 
 
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 1, 50])
-@pytest.mark.parametrize("rule", ["", "filter_by_runs", "runtime_filters"])
+@pytest.mark.parametrize("rule", ["", "filter_by_runs", "runtime_filters", "reduce_build_side"])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None, rule: str) -> None:
     off = [rule] if rule else []
     with (
@@ -71,3 +75,16 @@ def test_the_plan_says_so_and_the_join_does_not_ask_again() -> None:
         code = connection.compile(_QUERIES[0]).code
         assert "rows_in_build(" in code
         assert ".contains(" not in code
+
+
+def test_the_build_side_is_reduced_to_the_keys_of_the_probe_side() -> None:
+    with tqp.connect() as connection, tqp.connect(disabled_rules=["reduce_build_side"]) as without:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+            without.register(name, table)
+        query = "SELECT day FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND a < b)"
+        plan = str(connection.explain(query)).partition("Physical plan")[2]
+        assert plan.count(" semi ") == 2
+        assert plan.count("Shared $") == 2
+        assert "by runs" in plan
+        assert str(without.explain(query)).partition("Physical plan")[2].count(" semi ") == 1
