@@ -244,6 +244,11 @@ def _greatest(values: Tensor) -> float:
     return float(np.maximum.reduce(values.numpy(), initial=-np.inf))
 
 
+def _least(values: Tensor) -> float:
+    """Of floats on the CPU: NaN of none and of nothing but NaN, as fmin passes NaN over."""
+    return float(np.fmin.reduce(values.numpy(), initial=np.nan))
+
+
 def _floats(bits: Tensor, dtype: torch.dtype) -> Tensor:
     """Inverts `ordered_bits`; the identities of the two reductions become NaN and -infinity."""
     if dtype is torch.float32:
@@ -277,9 +282,8 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
             return extreme
         values = take(values, row_indices(validity))
     if values.is_floating_point():
-        # fmin passes NaN over
-        extreme = np.fmin.reduce(values.numpy(), initial=np.nan) if which == "amin" else _greatest(values)
-        return torch.tensor(float(extreme) + 0.0, dtype=values.dtype)
+        number = _least(values) if which == "amin" else _greatest(values)
+        return torch.tensor(number + 0.0, dtype=values.dtype)
     if values.shape[0] == 0:
         return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
     return values.amin() if which == "amin" else values.amax()

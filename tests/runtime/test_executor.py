@@ -71,8 +71,20 @@ def test_workers_get_equal_shares(
 ) -> None:
     monkeypatch.setattr(executor, "_WORTH_A_WORKER", 10)
     with tqp.connect(threads=threads, batch_rows=100) as connection:
-        assert connection._executor._even_batch(num_rows, fixed=False) == expected
-        assert connection._executor._even_batch(num_rows, fixed=True) == 100
+        assert connection._executor._even_batch(num_rows, False, 100) == expected
+        assert connection._executor._even_batch(num_rows, True, 100) == 100
+
+
+def test_batches_of_wide_rows_are_shorter() -> None:
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", _numbers(10))
+        narrow = connection.compile("SELECT sum(x) FROM t").pipelines[0]
+        wide = connection.compile(
+            "SELECT sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)) FROM t"
+        ).pipelines[0]
+        assert 4 * 8 <= wide.row_bytes <= 6 * 8 < narrow.row_bytes + 6 * 8
+        most = connection._executor._most_rows
+        assert most(wide.row_bytes) < most(narrow.row_bytes) == most(0) == executor.CPU_BATCH_ROWS
 
 
 def test_workers_leave_the_callers_torch_threads_alone() -> None:

@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
 CPU_BATCH_ROWS = 1_048_576
+#: What the values of a batch may take while they are computed, in bytes: the part of the caches that a worker can count on.
+_BATCH_BYTES = 16 << 20
 #: Rows for which another worker is woken.
 _WORTH_A_WORKER = 131_072
 _OUT_OF_MEMORY = (
@@ -97,7 +99,7 @@ class Executor:
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            step = self._even_batch(num_rows, breaker.fixed_batches)
+            step = self._even_batch(num_rows, breaker.fixed_batches, self._most_rows(pipeline.row_bytes))
             job.cut(num_rows, step)
             num_helpers = min(self.threads, -(-num_rows // step)) - 1
             if num_helpers <= 0:
@@ -108,15 +110,21 @@ class Executor:
                 states.sort(key=operator.itemgetter(0))
         return breaker.finish(breaker.merge([partial for _, partial in states]), state)
 
-    def _even_batch(self, num_rows: int, fixed: bool) -> int:
-        """Rows of each batch of a source: at most `batch_rows`, and every worker has as many batches as the others.
+    def _most_rows(self, row_bytes: int) -> int:
+        """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
+        if not row_bytes or self.device.type != "cpu":
+            return self.batch_rows
+        return min(self.batch_rows, max(_WORTH_A_WORKER, _BATCH_BYTES // row_bytes))
+
+    def _even_batch(self, num_rows: int, fixed: bool, most: int) -> int:
+        """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.
 
         `fixed`: the same for any number of workers.
         """
         if fixed or num_rows < 2 * _WORTH_A_WORKER:
-            return self.batch_rows
+            return most
         shares = min(self.threads, num_rows // _WORTH_A_WORKER)
-        rounds = -(-num_rows // (self.batch_rows * shares))
+        rounds = -(-num_rows // (most * shares))
         return -(-num_rows // (rounds * shares))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

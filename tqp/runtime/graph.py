@@ -41,10 +41,11 @@ _GLOBALS: dict[str, Any] = {"torch": torch, "inf": math.inf, "nan": math.nan}
 class Node:
     """One value: an input (`target` is None), a call of `target` or, where that is a string, of a method.
 
-    `fragment`: the SQL it comes from; `operator`: the id of the physical node that it belongs to.
+    `fragment`: the SQL it comes from; `operator`: the id of the physical node that it belongs to; `row_bytes`: what it
+    takes a row, 0 where that is not known (masks, row numbers).
     """
 
-    __slots__ = ("arguments", "fragment", "keywords", "name", "operator", "target")
+    __slots__ = ("arguments", "fragment", "keywords", "name", "operator", "row_bytes", "target")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Node:
     ) -> None:
         self.target, self.arguments, self.keywords, self.name = target, arguments, keywords, name
         self.fragment, self.operator = fragment, operator
+        self.row_bytes = 0
 
     def __repr__(self) -> str:
         return self.name
@@ -169,6 +171,18 @@ def identifier(text: str) -> str:
     if cleaned[0].isdigit() or keyword.iskeyword(cleaned):
         cleaned = f"_{cleaned}"
     return cleaned
+
+
+def live_bytes(graph: Graph) -> int:
+    """The most that a row's values take at once, if each lives from its call to its last use, inputs and outputs throughout."""
+    sizes = {node.name: node.row_bytes for node in graph.nodes}
+    last = _last_uses(graph)
+    live = most = sum(node.row_bytes for node in graph.inputs)
+    for node in graph.nodes:
+        live += node.row_bytes
+        most = max(most, live)
+        live -= sum(sizes[name] for name in last.get(node, ()))
+    return most
 
 
 def _last_uses(graph: Graph) -> dict[Node, list[str]]:

@@ -65,6 +65,7 @@ class Pipeline(nn.Module):
         marks: Sequence[tuple[int, Node | None]] = (),
         operator: int | None = None,
         title: str = "",
+        row_bytes: int = 0,
     ) -> None:
         super().__init__()
         self.record = record
@@ -79,6 +80,7 @@ class Pipeline(nn.Module):
         self.marks = tuple(marks)  # see Stream.mark
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
+        self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
 
     @cached_property
     def graph(self) -> fx.GraphModule:

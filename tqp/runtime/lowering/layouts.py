@@ -38,6 +38,13 @@ class Layout:
     value_range: tuple[int, int] | None = None  # sound, for integers in NUMBER and WIDE
     pool: Pool | None = None
 
+    @property
+    def row_bytes(self) -> int:
+        """What a row's values take; 0 of strings, which live elsewhere, and of arrays, whose sizes differ."""
+        if self.form is Form.STRINGS or self.form is Form.MATRIX:
+            return 0
+        return self.dtype.itemsize * (2 if self.form is Form.WIDE else 1)
+
     def with_nullable(self, nullable: bool) -> Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 

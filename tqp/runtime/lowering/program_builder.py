@@ -19,6 +19,7 @@ from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.graph import live_bytes
 from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
@@ -267,6 +268,7 @@ class ProgramBuilder:
                 marks=stream.marks,
                 operator=self.operator,
                 title=title,
+                row_bytes=live_bytes(graph) if stream.has_all_rows() else 0,
             )
         )
 

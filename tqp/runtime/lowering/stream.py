@@ -58,6 +58,10 @@ class Value:
     is_constant: bool = False
     constant: StorageValue = None
 
+    def __post_init__(self) -> None:
+        if self.node is not None:
+            self.node.row_bytes = self.layout.row_bytes
+
 
 @dataclass(eq=False, slots=True)
 class Link:
@@ -247,6 +251,11 @@ class Stream:
             count = self.input("num_rows", InputKind.NUM_ROWS)
             return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
         return self.builder.call(operator.add, path.rows, first, name="row")
+
+    def has_all_rows(self) -> bool:
+        """Are the rows of the current space those of the batch, or may they be most of them?"""
+        path = self._path(self.space, (self.root,))
+        return path is not None and (path.rows is None or path.selected)
 
     # spaces
 
