@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
-from tqp.operators.group_ids import group_ids_of_columns
-from tqp.operators.join_pairs import any_by_row
+from tqp.operators.group_ids import distinct_rows_of_columns
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
 from tqp.operators.wide import SIGN_BIT, less, order_keys
@@ -132,8 +131,7 @@ def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = Non
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         group_ids, keys = take(group_ids, rows), take(keys, rows)
-    first_rows = group_ids_of_columns([group_ids, keys])[1]
-    first_rows = row_indices(any_by_row(first_rows, group_ids.shape[0]))  # in row order, cheaper than a sort
+    first_rows = distinct_rows_of_columns([group_ids, keys])
     return first_rows if rows is None else take(rows, first_rows)
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tqp.operators import allocation
-from tqp.operators.hash_groups import group_by_hash
+from tqp.operators import allocation, elementwise
+from tqp.operators.hash_groups import first_equal_rows, group_by_hash, own_rows
+from tqp.operators.join_pairs import any_by_row
 from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
 from tqp.operators.runs import Runs
@@ -23,14 +24,12 @@ Groups = tuple[Tensor, Tensor, int]
 _TABLE_SLOTS_PER_ROW = 4
 _MIN_TABLE_SLOTS = 1024
 # Between these numbers of rows, hashing is cheaper than a sort: its steps are not too small, and the table fits the cache.
-_MIN_HASHED_ROWS, _MAX_HASHED_ROWS = 8192, 1_000_000
+_MIN_HASHED_ROWS, _MAX_HASHED_ROWS = 2048, 1_000_000
 
 
 def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
     """Groups the rows by several integer columns, each [n] or [n, 2] (wide), of any range."""
-    words = pack_by_range(
-        [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
-    )
+    words = _words(columns)
     groups = _group_word(words[0])
     for word in words[1:]:
         # both ids are dense, below the number of rows: their pairs fit one code
@@ -40,17 +39,41 @@ def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
     return groups
 
 
+def distinct_rows_of_columns(columns: Sequence[Tensor]) -> Tensor:
+    """Ascending rows (int64 [g]): the first of each distinct combination of integer columns, as `group_ids_of_columns`."""
+    words = _words(columns)
+    if len(words) == 1 and _is_hashed(words[0]):
+        return own_rows(first_equal_rows(words[0].codes))
+    first_rows = group_ids_of_columns([word.codes for word in words])[1]
+    return row_indices(any_by_row(first_rows, columns[0].shape[0]))  # cheaper than a sort
+
+
 def cluster_boundaries(keys: Tensor) -> Groups:
     """Groups runs of equal neighbours: for keys [n] that are sorted, or clustered."""
     runs = Runs(keys)
     return runs.ids(), runs.first_rows, runs.count
 
 
+def _words(columns: Sequence[Tensor]) -> list[Word]:
+    return pack_by_range(
+        [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
+    )
+
+
+def _fits_table(word: Word) -> bool:
+    return word.span <= max(_TABLE_SLOTS_PER_ROW * word.codes.shape[0], _MIN_TABLE_SLOTS)
+
+
+def _is_hashed(word: Word) -> bool:
+    rows = word.codes.shape[0]
+    return word.codes.is_cpu and _MIN_HASHED_ROWS <= rows <= _MAX_HASHED_ROWS and not _fits_table(word)
+
+
 def _group_word(word: Word) -> Groups:
     codes, span = word
-    if span <= max(_TABLE_SLOTS_PER_ROW * codes.shape[0], _MIN_TABLE_SLOTS):
+    if _fits_table(word):
         return _group_by_table(codes.to(torch.int64), span)
-    if codes.is_cpu and _MIN_HASHED_ROWS <= codes.shape[0] <= _MAX_HASHED_ROWS:
+    if _is_hashed(word):
         return group_by_hash(codes)
     ordered, order = sort_codes(codes)
     sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
@@ -63,7 +86,7 @@ def _group_by_table(codes: Tensor, size: int) -> Groups:
     rows = torch.arange(num_rows, dtype=torch.int32 if num_rows < 2**31 else torch.int64, device=codes.device)
     table = allocation.full(size, num_rows, rows.dtype, codes.device)
     table.scatter_reduce_(0, codes, rows, "amin")
-    occupied = row_indices(table < num_rows)
+    occupied = row_indices(elementwise.less(table, num_rows))
     num_groups = occupied.shape[0]
     first_rows = take(table, occupied).to(torch.int64)
     table.scatter_(0, occupied, rows[:num_groups])  # from here on it holds the id of each key

@@ -25,8 +25,10 @@ from tqp.runtime.frame import (
 )
 from tqp.runtime.pipeline import State
 
-#: A partition of about so many rows is grouped within the caches.
-_PARTITION_ROWS = 32_768
+#: A partition of about so many rows is grouped within the caches ...
+_PARTITION_ROWS = 65_536
+#: ... and from so many rows on, this and workers that share them are worth distributing them.
+_PARTITIONED_ROWS = 262_144
 #: Batches are cut into pieces of at least about so many rows.
 _ROWS_OF_A_PIECE = 64
 _MAX_PARTITION_BITS = 6
@@ -34,7 +36,7 @@ _MAX_PARTITION_BITS = 6
 
 def partition_bits(expected_rows: float, device: torch.device) -> int:
     """The logarithm of the number of partitions for so many rows: 0, meaning one, for few."""
-    if device.type != "cpu" or expected_rows < 2 * _PARTITION_ROWS:
+    if device.type != "cpu" or expected_rows < _PARTITIONED_ROWS:
         return 0
     return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
 
@@ -87,7 +89,7 @@ class CollectGroups:
 
     def merge(self, states: list[list[Frame]]) -> list[list[Frame]]:
         """For each partition its frames, in batch order; only one of them if there are fewer rows than expected."""
-        if sum(frame.num_rows for frames in states for frame in frames) < 2 * _PARTITION_ROWS:
+        if sum(frame.num_rows for frames in states for frame in frames) < _PARTITIONED_ROWS:
             return [[frame for frames in states for frame in frames]]
         distributed = [frames if len(frames) > 1 else self._distributed(frames[0]) for frames in states]
         return [list(frames) for frames in zip(*distributed, strict=True)]
