@@ -1,8 +1,8 @@
 """GROUP BY that folds each batch into accumulators by group.
 
-Folding is for reductions whose states merge (counts, sums, extremes) where group ids are known at once: a single group,
-packed keys used as ids, runs of a clustered key. Everything else (DISTINCT, medians, keys without bounds) collects, see
-`collect_groups`.
+Folding is for reductions whose states merge (counts, sums, extremes, sets of DISTINCT values from a small range) where
+group ids are known at once: a single group, packed keys used as ids, runs of a clustered key. Everything else (medians,
+other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, allocation, rows, wide
+from tqp.operators import aggregates, allocation, distinct_sets, rows, wide
+from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
@@ -31,11 +32,12 @@ class Reduction:
     column: int = -1
     distinct: bool = False
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
+    domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
 
     @property
     def folds(self) -> bool:
         """Can it be computed batch by batch?"""
-        return self.is_mergeable and not self.distinct
+        return self.is_mergeable and (not self.distinct or self.domain is not None)
 
     @property
     def is_mergeable(self) -> bool:
@@ -95,7 +97,7 @@ class FoldGroups:
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
-            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in _PACKED
+            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in _PACKED and not reduction.distinct
         ]
 
     def initial(self, program_state: State) -> None:
@@ -125,7 +127,9 @@ class FoldGroups:
         if state.sums is not None:
             state.sums.add([_summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):
-            if index not in self._packed:
+            if reduction.distinct:
+                state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
+            elif index not in self._packed:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
@@ -148,7 +152,10 @@ class FoldGroups:
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         states: list[Tensor | None] = [
-            _reduce_all(reduction, frame, kept, self.device).unsqueeze(0) for reduction in self.reductions
+            _add_distinct(reduction, frame, None, 1, None if state is None else state.states[index], kept)
+            if reduction.distinct
+            else _reduce_all(reduction, frame, kept, self.device).unsqueeze(0)
+            for index, reduction in enumerate(self.reductions)
         ]
         return _Accumulators(None, states if state is None else self._merged(state.states, states))
 
@@ -164,7 +171,7 @@ class FoldGroups:
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
         return [
-            None if mine is None or theirs is None else _merge(_MERGES[reduction.kind], mine, theirs)
+            None if mine is None or theirs is None else _merge(reduction, mine, theirs)
             for reduction, mine, theirs in zip(self.reductions, a, b, strict=True)
         ]
 
@@ -194,6 +201,10 @@ class FoldGroups:
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):
                 states[index] = total
+        size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
+        for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
+            if reduction.distinct and sets is not None:
+                states[index] = _reduce_distinct(reduction, sets, size)
         columns = [FrameColumn(values, None) for values in states]
         if self.algorithm is GroupAlgorithm.SINGLE:
             return {self.slot: Frame(1, tuple(columns))}
@@ -203,14 +214,16 @@ class FoldGroups:
         return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
 
     def _present(self, states: Sequence[Tensor | None]) -> Tensor:
-        for reduction, values in zip(self.reductions, states, strict=True):
-            if reduction.kind in ("count_star", "present"):
+        reductions = [(reduction.kind, reduction.distinct) for reduction in self.reductions]
+        for telling in (("count_star", False), ("present", False), ("count", True)):
+            if telling in reductions:
+                values = states[reductions.index(telling)]
                 assert values is not None
                 return values if values.dtype is torch.bool else values > 0
-        raise AssertionError("a direct group-by needs count_star or present")
+        raise AssertionError("a direct group-by needs count_star or present, or a count of distinct values")
 
     def describe(self) -> str:
-        kinds = ", ".join(reduction.kind for reduction in self.reductions) or "nothing"
+        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         return f"{self.algorithm.value}: fold {kinds} into {self.slot}"
 
 
@@ -297,8 +310,10 @@ def _reduce_all(reduction: Reduction, frame: Frame, kept: Tensor | None, device:
             return aggregates.bool_or_all(values, validity)
 
 
-def _merge(how: str, a: Tensor, b: Tensor) -> Tensor:
-    match how:
+def _merge(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:
+    if reduction.distinct:
+        return a if a is b else distinct_sets.merge_sets(a, b)
+    match _MERGES[reduction.kind]:
         case "add":
             return a + b
         case "add_wide":
@@ -311,3 +326,26 @@ def _merge(how: str, a: Tensor, b: Tensor) -> Tensor:
             return aggregates.merge_extremes(a, b, "amin")
         case _:
             return aggregates.merge_extremes(a, b, "amax")
+
+
+def _add_distinct(
+    reduction: Reduction, frame: Frame, ids: Tensor | None, size: int, sets: Tensor | None,
+    kept: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The sets of values that the groups have, with those of one batch; see `distinct_sets`."""
+    assert reduction.domain is not None
+    values, validity = frame.columns[reduction.column]
+    assert isinstance(values, Tensor)
+    if kept is not None:
+        validity = kept if validity is None else kept & validity
+    return distinct_sets.add_values(sets, values, ids, size, reduction.domain, validity)
+
+
+def _reduce_distinct(reduction: Reduction, sets: Tensor, size: int) -> Tensor:
+    """One value per group, of its set of values."""
+    assert reduction.domain is not None
+    if reduction.kind == "count":
+        return distinct_sets.count_values(sets, size)
+    values, ids = distinct_sets.set_values(sets, reduction.domain)
+    frame = Frame(ids.shape[0], (FrameColumn(values, None),))
+    return fold(Reduction(reduction.kind, 0), frame, ids, size, None)

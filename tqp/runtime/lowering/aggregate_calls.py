@@ -12,6 +12,7 @@ import torch
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import averages
+from tqp.operators.distinct_sets import ValueRange
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
 from tqp.runtime.breakers.aggregate import Reduction
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
 
 _INT64 = (-(2**63), 2**63 - 1)
+#: Reductions that can be made of the sets of values that groups have, and how many values may come at most.
+_OF_SETS = ("count", "sum", "sum_wide")
+_LARGEST_DOMAIN = 1 << 27
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
@@ -151,7 +155,8 @@ class AggregateCalls:
             if kind == "sum" and value is not None and value.layout.dtype is not torch.bool
             else (0, 1)
         )
-        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct, summands)
+        domain = _domain(value) if distinct and value is not None and kind in _OF_SETS else None
+        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct, summands, domain)
         if reduction not in self.reductions:
             self.reductions.append(reduction)
         return self.reductions.index(reduction)
@@ -303,6 +308,20 @@ class AggregateCalls:
         return replace(
             value, validity=argument.validity, layout=value.layout.with_nullable(argument.layout.nullable)
         )
+
+
+def _domain(value: Value) -> ValueRange | None:
+    """The range of integers, booleans or codes, if a small one is known."""
+    layout = value.layout
+    if layout.dtype is torch.bool:
+        return ValueRange.of(0, 1)
+    if _is_dictionary(value):
+        assert layout.pool is not None
+        return None if layout.pool.size is None else ValueRange.of(0, max(0, layout.pool.size - 1))
+    if layout.form is not Form.NUMBER or layout.dtype.is_floating_point:
+        return None
+    low, high = range_of(value)
+    return ValueRange.of(low, high) if high - low < _LARGEST_DOMAIN else None
 
 
 def _is_dictionary(value: Value) -> bool:

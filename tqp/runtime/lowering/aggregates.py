@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Sums of floats keep accumulators per batch, for a result that does not depend on threads. Up to about so many groups
 #: these take less memory than the rows, and are added up in less time than rows are collected.
 _MAX_ORDERED_GROUPS = 131_072
+#: Sets of DISTINCT values take a byte for each group and possible value; for so many in all, or so many a row, they are
+#: filled in less time than rows are collected.
+_MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
 
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
@@ -69,7 +72,7 @@ class _AggregateLowering:
         breaker: FoldGroups | CollectGroups
         has_kept = self._add_kept()
         if folds:
-            if node.algorithm is GroupAlgorithm.DIRECT and Reduction("count_star") not in reductions:
+            if node.algorithm is GroupAlgorithm.DIRECT and not self._tells_groups():
                 # a count may share an accumulator with a sum; alone, a mark is smaller
                 sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
                 reductions.append(Reduction("count_star" if sums else "present"))
@@ -83,6 +86,18 @@ class _AggregateLowering:
             breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept, bits, dense)
         program.close(stream, self.outputs, breaker, "GROUP BY")
         return self._results(slot, keys, packing, num_keys, pending)
+
+    def _tells_groups(self) -> bool:
+        """Does a reduction say which direct groups have rows?"""
+        return any(
+            reduction.kind == "count_star"
+            or (
+                reduction.kind == "count"
+                and reduction.distinct
+                and self.outputs[reduction.column].validity is None
+            )
+            for reduction in self.calls.reductions
+        )
 
     def _add_kept(self) -> bool:
         """Puts out which rows count, last, where some may not."""
@@ -111,6 +126,16 @@ class _AggregateLowering:
             return False
         if not all(reduction.folds for reduction in reductions):
             return False
+        width = sum(reduction.domain.width for reduction in reductions if reduction.domain is not None)
+        if width:
+            groups = packing.size if packing is not None else 1
+            most = float(_MAX_SET_BYTES)
+            if not any(
+                reduction.kind == "sum_float" for reduction in reductions
+            ):  # sets for every batch then
+                most = max(most, _SET_BYTES_PER_ROW * self.node.input.estimated_rows)
+            if self.in_runs or groups * width > most:
+                return False
         if algorithm is GroupAlgorithm.DIRECT and any(
             reduction.kind == "sum_float" for reduction in reductions
         ):
