@@ -7,6 +7,7 @@ row": the `padded` functions turn it into a NULL.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,28 +21,28 @@ def row_indices(mask: Tensor, validity: Tensor | None = None) -> Tensor:
     if validity is not None:
         mask = mask & validity
     if mask.is_cpu:
-        return torch.from_numpy(_flat_nonzero(mask.numpy()))  # 4 to 10 times as fast as nonzero
+        return torch.from_numpy(true_positions(mask.numpy()))  # 4 to 10 times as fast as nonzero
     return torch.nonzero(mask).squeeze(1)
 
 
 #: From this many rows on it pays to count the true ones first.
 _MANY_ROWS = 16_384
-#: Where numpy.flatnonzero jumps from one true row to the next, and each jump is a mispredicted branch.
-_JUMPS_FROM, _JUMPS_TO = 0.0125, 0.1
+#: Up to here numpy.flatnonzero jumps from one true row to the next, and each jump is a mispredicted branch.
+_JUMPS_TO = 0.1
 
 
-def _flat_nonzero(mask: np.ndarray) -> np.ndarray:
-    """As numpy.flatnonzero of a bool array, in half its time where between one and ten in a hundred rows are true."""
+def true_positions(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """As numpy.flatnonzero of a bool array, in half its time and less where at most one in ten rows is true."""
     size = mask.shape[0]
     if size < _MANY_ROWS or not mask.flags.c_contiguous:
         return np.flatnonzero(mask)
-    share = np.count_nonzero(mask) / size
-    if not _JUMPS_FROM < share <= _JUMPS_TO:
+    count = np.count_nonzero(mask)
+    if count == 0 or count > _JUMPS_TO * size:
         return np.flatnonzero(mask)
     # Eight rows at a time: first the words that have a true row, then the true rows among those words' rows.
     end = size & ~7
     words = mask[:end].view(np.int64)
-    hits = np.flatnonzero(words != 0)
+    hits = true_positions(words != 0)
     within = np.flatnonzero(words.take(hits).view(np.bool_))
     rows = hits.take(within >> 3)
     rows <<= 3

@@ -15,15 +15,13 @@ from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.rows import row_indices
 from tqp.operators.string_compare import equals_word
-from tqp.operators.string_layout import from_list, take, to_arrow, to_list
-from tqp.operators.string_search import (
-    contains_word,
-    ends_with_word,
-    first_occurrences,
-    much_rarer_word,
-    starts_with_word,
-)
+from tqp.operators.string_layout import cut, from_list, rows_of_block, take, to_arrow, to_list
+from tqp.operators.string_match import rows_with_words
+from tqp.operators.string_search import ends_with_word, first_occurrences, starts_with_word
 from tqp.operators.string_transform import lower
+
+#: Bytes of the rows that are matched at a time on the CPU, so that what is computed of them stays in the cache.
+_BLOCK = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +90,24 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
     """Whether each row matches a compiled pattern: bool [n]."""
     if pattern.expression is not None:
         return match_expression(strings, pattern.expression)
-    if len(pattern.words) == 1:
-        return equals_word(strings, pattern.words[0])
-    prefix, *inner, suffix = pattern.words
+    step = rows_of_block(strings, _BLOCK)
+    if strings.num_rows <= step:
+        return _match_words(strings, pattern.words)
+    result = torch.empty_like(strings.lengths, dtype=torch.bool)
+    for start in range(0, strings.num_rows, step):
+        result[start : start + step] = _match_words(cut(strings, start, start + step), pattern.words)
+    return result
+
+
+def _match_words(strings: Strings, words: tuple[bytes, ...]) -> Tensor:
+    """Whether each row is made of these words, as `LikePattern` has them: bool [n]."""
+    if len(words) == 1:
+        return equals_word(strings, words[0])
+    prefix, *inner, suffix = words
     if not inner and not suffix:
         return starts_with_word(strings, prefix)
     if not inner and not prefix:
         return ends_with_word(strings, suffix)
-    if len(inner) == 1 and not prefix and not suffix:
-        return contains_word(strings, inner[0])
     result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     rows: Tensor | None = None
     current = strings
@@ -115,24 +122,22 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
         current = take(strings, rows)
         shorter = current.lengths - (len(prefix) + len(suffix))
         current = Strings(current.starts + len(prefix), shorter, current.data)
-    # Rows without a rare word drop out first; then the words in order, each as far left as it can be.
-    rarest = much_rarer_word(current, inner)
-    if rarest > 0:
-        kept, _ = first_occurrences(current, inner[rarest])
-        rows = _compose(rows, kept)
-        current = take(current, kept)
-    for word in inner:
-        kept, offsets = first_occurrences(current, word)
-        rows = _compose(rows, kept)
-        current = take(current, kept)
+    found = _rows_with_words(current, inner)
+    return result.index_fill_(0, found if rows is None else torch.index_select(rows, 0, found), True)
+
+
+def _rows_with_words(strings: Strings, words: list[bytes]) -> Tensor:
+    """The rows that contain the words one after the other, each as far left as it can be: int64 [m], ascending."""
+    if strings.starts.device.type == "cpu":
+        return torch.from_numpy(rows_with_words(strings, words))
+    rows = torch.arange(strings.num_rows, device=strings.starts.device)
+    for word in words:
+        kept, offsets = first_occurrences(strings, word)
+        rows = torch.index_select(rows, 0, kept)
+        strings = take(strings, kept)
         passed = offsets + len(word)
-        current = Strings(current.starts + passed, current.lengths - passed.to(torch.int32), current.data)
-    assert rows is not None
-    return result.index_fill_(0, rows, True)
-
-
-def _compose(rows: Tensor | None, kept: Tensor) -> Tensor:
-    return kept if rows is None else torch.index_select(rows, 0, kept)
+        strings = Strings(strings.starts + passed, strings.lengths - passed.to(torch.int32), strings.data)
+    return rows
 
 
 def match_expression(strings: Strings, expression: str) -> Tensor:

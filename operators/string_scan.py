@@ -11,21 +11,23 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from tqp.operators.rows import true_positions
+
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Bytes looked at in one step of a search, so that its masks stay in the cache.
-BLOCK = 1 << 19
+#: Bytes looked at in one step of a search. What is computed of them stays in the cache, and a step is long enough that
+#: threads seldom wait for the interpreter lock.
+BLOCK = 1 << 21
 #: A word this long has four neighbouring chunks of four bytes, of which one lies on a multiple of four wherever it stands.
 _ALIGNED = 7
 _CHUNK = 4
 #: Bytes compared everywhere until no more than this share of the positions is left, or three bytes are.
 _FEW = 1 / 500
 #: One place for so many rows is looked up by binary search.
-_FEW_PLACES = 8
-#: How often a place may be a row too far before it is looked up by binary search.
-_STEPS = 4
+_FEW_PLACES = 64
+_SOME = 8
 #: Bytes looked at to learn how common something is.
 _SAMPLE = 4096
 
@@ -36,10 +38,7 @@ def find_all(span: Bytes, word: bytes) -> Positions:
     if count <= 0:
         return np.empty(0, np.int64)
     counts = byte_counts(span)
-    if len(word) >= _ALIGNED:
-        first = _rarest_chunks(word, counts)
-        if first is not None:
-            return _verified(span, word, _find_by_chunks(span, word, first))
+    first = _rarest_chunks(word, counts) if len(word) >= _ALIGNED else None
     offsets, share = [], 1.0
     for offset in sorted(range(len(word)), key=lambda offset: counts[word[offset]])[:3]:
         offsets.append(offset)
@@ -48,12 +47,16 @@ def find_all(span: Bytes, word: bytes) -> Positions:
             break
     pieces = []
     for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        hits = _true_positions(_bytes_match(span[start : start + size + len(word) - 1], word, offsets))
+        block = span[start : start + BLOCK + len(word) - 1]
+        if first is not None:
+            hits = _verified(block, word, _find_by_chunks(block, word, first))
+        else:
+            hits = true_positions(_bytes_match(block, word, offsets))
+            if len(offsets) < len(word):
+                hits = _verified(block, word, hits)
         hits += start
         pieces.append(hits)
-    found = np.concatenate(pieces)
-    return found if len(offsets) == len(word) else _verified(span, word, found)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
@@ -93,8 +96,12 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
         edges = (places, last) if filled.all() else (places[filled], last[filled])
         for shorter in range(1, len(word)):  # what starts too near to the end of its row is not in it
             found[np.maximum(edges[1] - shorter, edges[0])] = False
+        if np.array_equal(places[1:], last[:-1]):
+            within = np.logical_or.reduceat(found, places)
+        else:  # what lies between the rows is reduced by itself
+            within = np.logical_or.reduceat(found, np.column_stack((places, last)).ravel())[::2]
         # A range without bytes gives the byte after it.
-        np.logical_and(np.logical_or.reduceat(found, places), filled, out=result[rows])
+        np.logical_and(within, filled, out=result[rows])
         first = after
     return result
 
@@ -102,24 +109,28 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
 def rows_of(starts: Positions, places: Positions) -> Positions:
     """The last row that starts at or before each place: int64 [m]. Both ascend, and no place is before the first start.
 
-    Where places are many, the rows that start in each small block of bytes are counted first: that leaves a step or two
-    of search for each place.
+    Where places are many, the rows that start in each small block of bytes are counted first, one in eight of them: that
+    leaves a few steps of binary search.
     """
+    last = starts.shape[0] - 1
     if places.shape[0] * _FEW_PLACES < starts.shape[0]:
         nearest: Positions = np.searchsorted(starts, places, side="right") - 1
         return nearest
-    low = starts[0]
-    shift = max(int(places[-1] - low) // starts.shape[0], 1).bit_length() - 1
-    blocks = (places - low) >> shift
-    started = np.bincount((starts - low) >> shift, minlength=int(blocks[-1]) + 1)
-    rows: Positions = np.cumsum(started)[blocks] - 1
-    for _ in range(_STEPS):
-        late = starts[rows] > places
-        if not late.any():
-            return rows
-        rows -= late
-    remaining = np.flatnonzero(starts[rows] > places)
-    rows[remaining] = np.searchsorted(starts, places[remaining], side="right") - 1
+    low, some = starts[0], starts[::_SOME]
+    shift = max(int(places[-1] - low) // some.shape[0], 1).bit_length()
+    cells = (places - low) >> shift
+    started = np.bincount((some - low) >> shift, minlength=int(cells[-1]) + 1)
+    # The last of `some` that starts before the cell does, or the first; the row is less than `reach` rows further.
+    before = np.cumsum(started)
+    before -= started
+    before -= 1
+    np.maximum(before, 0, out=before)
+    rows: Positions = before.take(cells)
+    rows *= _SOME
+    reach = (int(started.max()) + 1) * _SOME
+    for step in (1 << power for power in reversed(range((reach - 1).bit_length()))):
+        rows += (starts.take(rows + step, mode="clip") <= places) * step
+    np.minimum(rows, last, out=rows)
     return rows
 
 
@@ -148,39 +159,17 @@ def _bytes_match(span: Bytes, word: bytes, offsets: range | list[int]) -> Mask:
     return result
 
 
-def _true_positions(mask: Mask) -> Positions:
-    """np.flatnonzero for masks with few trues: eight bytes are passed over at a time."""
-    whole = mask.shape[0] // 8 * 8
-    groups = np.flatnonzero(mask[:whole].view(np.uint64) != 0)
-    if groups.shape[0] * 16 > whole:
-        return np.flatnonzero(mask)
-    found = np.flatnonzero(mask[:whole].reshape(-1, 8)[groups])
-    positions: Positions = groups[found >> 3] * 8 + (found & 7)
-    if whole == mask.shape[0]:
-        return positions
-    return np.concatenate([positions, np.flatnonzero(mask[whole:]) + whole])
-
-
 def _find_by_chunks(span: Bytes, word: bytes, first: int) -> Positions:
     """Where `word` may stand: aligned chunks of the span equal one of the word's four from offset `first` on."""
     wanted = [int.from_bytes(chunk, "little") for chunk in _chunks(word)[first : first + _CHUNK]]
     skipped = -span.ctypes.data % _CHUNK
     num_chunks = (span.shape[0] - skipped) // _CHUNK
     aligned = span[skipped : skipped + num_chunks * _CHUNK].view("<u4")
-    step = BLOCK // _CHUNK
-    mask, second = np.empty(step, np.bool_), np.empty(step, np.bool_)
-    pieces = []
-    for start in range(0, num_chunks, step):
-        block = aligned[start : start + step]
-        here, other = mask[: block.shape[0]], second[: block.shape[0]]
-        np.equal(block, wanted[0], out=here)
-        for value in wanted[1:]:
-            here |= np.equal(block, value, out=other)
-        hits = _true_positions(here)
-        hits += start
-        pieces.append(hits)
-    candidates = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-    values = aligned[candidates]
+    mask, other = np.equal(aligned, wanted[0]), np.empty(num_chunks, np.bool_)
+    for value in wanted[1:]:
+        mask |= np.equal(aligned, value, out=other)
+    candidates = true_positions(mask)
+    values = aligned.take(candidates)
     which = np.zeros(values.shape[0], np.int8)
     for number, value in enumerate(wanted[1:], 1):
         which += (values == value).view(np.int8) * np.int8(number)
@@ -220,7 +209,7 @@ def _verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
 def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
     """Which of the places `word` stands at; it fits into `span` at all of them.
 
-    Read up to eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
+    Read eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
     """
     rows = np.arange(places.shape[0])
     if rows.shape[0] == 0:
@@ -232,8 +221,8 @@ def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
     while remaining > 0 and rows.shape[0]:
         offset = max(remaining - size, 0)  # the last step may look at some bytes again
         same = windows[places + offset] == int.from_bytes(word[offset : offset + size], "little")
-        if not same.all():
-            kept = np.flatnonzero(same)
-            rows, places = rows[kept], places[kept]
+        kept = np.flatnonzero(same)
+        if kept.shape[0] < rows.shape[0]:
+            rows, places = rows.take(kept), places.take(kept)
         remaining = offset
     return rows

@@ -1,0 +1,118 @@
+"""Which strings contain given words, in main memory: numpy on views of their bytes, in pieces that stay in the cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from tqp.data.strings import Strings
+from tqp.operators import string_scan
+from tqp.operators.string_layout import ordered
+from tqp.operators.string_scan import Bytes, Mask, Positions
+
+#: A later word is looked for first if its rarest byte is this many times as rare as the first word's.
+_MUCH_RARER = 8
+
+
+def rows_with_words(strings: Strings, words: list[bytes]) -> Positions:
+    """The rows that contain the non-empty words one after the other: int64 [m], ascending. At least one word."""
+    rows: Positions | None = None  # those that are left; None for all
+    # Rows without a rare word drop out first; then the words in order, each as far left as it can be.
+    rarest = _much_rarer_word(strings, words)
+    if rarest > 0:
+        rows, _ = first_places(strings, words[rarest])
+        strings = _slices(strings, rows)
+    for word in words[:-1]:
+        kept, places = first_places(strings, word)
+        rows = kept if rows is None else rows.take(kept)
+        strings = _slices(strings, kept, places + len(word))
+    kept = np.flatnonzero(contains_word(strings, words[-1]))
+    return kept if rows is None else rows.take(kept)
+
+
+def contains_word(strings: Strings, word: bytes) -> Mask:
+    """Whether the non-empty `word` occurs in each row: bool [n]."""
+    result = np.zeros(strings.num_rows, np.bool_)
+    if strings.num_rows == 0:
+        return result
+    strings = ordered(strings)
+    starts, ends, low, span = _span(strings)
+    if string_scan.is_common(span, word, strings.num_rows):
+        return string_scan.matches_within(strings.data.numpy(), starts, ends, word)
+    rows, _ = _places_in_rows(starts, ends, low, string_scan.find_all(span, word), len(word))
+    result[rows] = True
+    return result
+
+
+def first_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
+    """The rows that contain the non-empty `word`, ascending, and the offset of its first occurrence: both int64 [m]."""
+    if strings.num_rows == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    strings = ordered(strings)
+    starts, ends, low, span = _span(strings)
+    hits = string_scan.find_all(span, word)
+    if hits.shape[0] >= strings.num_rows:
+        # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
+        hits += low
+        first = np.searchsorted(hits, starts)
+        np.minimum(first, hits.shape[0] - 1, out=first)
+        places = hits.take(first)
+        rows = np.flatnonzero((places >= starts) & (places + len(word) <= ends))
+        return rows, places.take(rows) - starts.take(rows)
+    rows, places = _places_in_rows(starts, ends, low, hits, len(word))
+    if rows.shape[0]:
+        firsts = np.flatnonzero(rows[1:] != rows[:-1])
+        firsts += 1
+        firsts = np.concatenate([[0], firsts])
+        rows, places = rows.take(firsts), places.take(firsts)
+    return rows, places - starts.take(rows)
+
+
+def all_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
+    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m].
+
+    At least one row.
+    """
+    strings = ordered(strings)
+    starts, ends, low, span = _span(strings)
+    rows, places = _places_in_rows(starts, ends, low, string_scan.find_all(span, word), len(word))
+    return rows, places - starts.take(rows)
+
+
+def _span(strings: Strings) -> tuple[Positions, Positions, int, Bytes]:
+    """Starts and ends of ordered rows, of which there is one at least, the first of their bytes, and all their bytes."""
+    starts = strings.starts.numpy()
+    ends = starts + strings.lengths.numpy()
+    low = int(starts[0])
+    return starts, ends, low, strings.data.numpy()[low : int(ends[-1])]
+
+
+def _places_in_rows(
+    starts: Positions, ends: Positions, low: int, hits: Positions, length: int
+) -> tuple[Positions, Positions]:
+    """The row in which each hit, counted from `low`, lies and its place in the bytes; without those that leave their row."""
+    hits += low
+    rows = string_scan.rows_of(starts, hits)
+    inside = hits + length <= ends.take(rows)
+    if not inside.all():
+        rows, hits = rows[inside], hits[inside]
+    return rows, hits
+
+
+def _slices(strings: Strings, rows: Positions, offsets: Positions | None = None) -> Strings:
+    """Rows by index, from `offsets` on."""
+    starts, lengths = strings.starts.numpy().take(rows), strings.lengths.numpy().take(rows)
+    if offsets is not None:
+        starts += offsets
+        lengths -= offsets.astype(np.int32)
+    return Strings(torch.from_numpy(starts), torch.from_numpy(lengths), strings.data)
+
+
+def _much_rarer_word(strings: Strings, words: list[bytes]) -> int:
+    """Index of the word to look for first: one that likely occurs in far fewer rows than the first, else 0."""
+    if len(words) == 1 or strings.num_rows == 0:
+        return 0
+    counts = string_scan.byte_counts(strings.data[int(strings.starts[0]) :].numpy())
+    rarities = [min(int(counts[byte]) for byte in word) for word in words]
+    rarest = min(range(len(words)), key=rarities.__getitem__)
+    return rarest if rarities[rarest] * _MUCH_RARER < rarities[0] else 0
