@@ -14,6 +14,7 @@ import torch
 import tqp
 from tqp.operators import join_pairs
 from tqp.runtime import executor
+from tqp.runtime.pipeline import FIRST_ROW_SECONDS
 
 
 def _numbers(count: int) -> pa.Table:
@@ -43,7 +44,7 @@ _QUERIES = (
 def test_results_are_bit_identical_for_any_number_of_threads(
     query: str, batch_rows: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_WORTH_A_WORKER", 64)  # the batches differ with the number of workers
+    monkeypatch.setattr(executor, "_WORTH_A_WORKER", 64 * FIRST_ROW_SECONDS)  # the batches differ with the number of workers
     answers = []
     for threads in (1, 2, 3, 8):
         with tqp.connect(threads=threads, batch_rows=batch_rows) as connection:
@@ -54,34 +55,61 @@ def test_results_are_bit_identical_for_any_number_of_threads(
 
 
 @pytest.mark.parametrize(
-    ("threads", "num_rows", "expected"),
+    ("threads", "num_rows", "row_seconds", "expected"),
     [
-        (1, 10, 100),
-        (2, 19, 100),
-        (2, 20, 10),
-        (2, 99, 50),
-        (2, 100, 50),
-        (2, 201, 51),
-        (3, 29, 15),
-        (3, 301, 51),
+        (1, 10, 1.0, 10),
+        (2, 0, 1.0, 1),
+        (2, 19, 1.0, 19),
+        (2, 20, 1.0, 10),
+        (2, 5, 4.0, 3),
+        (2, 5, 3.0, 5),
+        (2, 99, 1.0, 50),
+        (2, 100, 1.0, 50),
+        (2, 201, 1.0, 51),
+        (2, 201, 0.01, 67),
+        (3, 29, 1.0, 15),
+        (3, 301, 1.0, 51),
+        (8, 3, 100.0, 1),
     ],
 )
-def test_workers_get_equal_shares(
-    threads: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch
+def test_workers_get_equal_shares_of_the_work(
+    threads: int, num_rows: int, row_seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "_WORTH_A_WORKER", 10)
     with tqp.connect(threads=threads, batch_rows=100) as connection:
-        assert connection._executor._even_batch(num_rows, False, 100) == expected
-        assert connection._executor._even_batch(num_rows, True, 100) == 100
+        assert connection._executor._even_batch(num_rows, row_seconds, 100) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize(("num_rows", "expected"), [(0, 1), (19, 19), (20, 10), (39, 13), (100, 25), (500, 63)])
+def test_fixed_batches_depend_on_rows_alone(
+    threads: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_FEW_ROWS", 10)
+    with tqp.connect(threads=threads, batch_rows=100) as connection:
+        assert connection._executor._even_batch(num_rows, None, 100) == expected
+
+
+def test_the_next_run_is_divided_by_what_a_row_took() -> None:
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", pa.table({"s": ["1"] * 1000}))
+        query = "SELECT sum(CAST(s || '0' AS INTEGER)) FROM t"
+        pipeline = connection.compile(query).steps()[-2]
+        expected = pipeline.row_seconds
+        assert connection.sql(query).fetchall() == [(10_000,)]
+        assert 0 < pipeline.row_seconds != expected
+        for seconds in (1.0, 0.0):
+            pipeline.row_seconds = seconds
+            assert connection.sql(query).fetchall() == [(10_000,)]
 
 
 def test_batches_of_wide_rows_are_shorter() -> None:
     with tqp.connect(threads=2) as connection:
         connection.register("t", _numbers(10))
-        narrow = connection.compile("SELECT sum(x) FROM t").pipelines[0]
+        narrow = connection.compile("SELECT sum(x) FROM t").steps()[0]
         wide = connection.compile(
             "SELECT sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)) FROM t"
-        ).pipelines[0]
+        ).steps()[0]
         assert 4 * 8 <= wide.row_bytes <= 6 * 8 < narrow.row_bytes + 6 * 8
         most = connection._executor._most_rows
         assert most(wide.row_bytes) < most(narrow.row_bytes) == most(0) == executor.CPU_BATCH_ROWS

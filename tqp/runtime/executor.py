@@ -9,6 +9,7 @@ import itertools
 import operator
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -28,8 +29,12 @@ Result = TypeVar("Result")
 CPU_BATCH_ROWS = 1_048_576
 #: What the values of a batch may take while they are computed, in bytes: the part of the caches that a worker can count on.
 _BATCH_BYTES = 16 << 20
-#: Rows for which another worker is woken.
-_WORTH_A_WORKER = 131_072
+#: Rows that no batch has fewer of on account of the caches.
+_FEW_ROWS = 131_072
+#: Seconds of work for which another worker is woken: waking it and putting its share together takes 0.1 ms.
+_WORTH_A_WORKER = 0.0003
+#: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
+_FIXED_WORKERS = 4
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
@@ -99,7 +104,8 @@ class Executor:
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            step = self._even_batch(num_rows, breaker.fixed_batches, self._most_rows(pipeline.row_bytes))
+            most = self._most_rows(pipeline.row_bytes)
+            step = self._even_batch(num_rows, None if breaker.fixed_batches else pipeline.row_seconds, most)
             job.cut(num_rows, step)
             num_helpers = min(self.threads, -(-num_rows // step)) - 1
             if num_helpers <= 0:
@@ -108,24 +114,28 @@ class Executor:
                 helpers = [self._pool.submit(job.work) for _ in range(num_helpers)]
                 states = _gather(job.work, helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
+            pipeline.row_seconds = sum(job.seconds) / max(1, num_rows)
         return breaker.finish(breaker.merge([partial for _, partial in states]), state)
 
     def _most_rows(self, row_bytes: int) -> int:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
         if not row_bytes or self.device.type != "cpu":
             return self.batch_rows
-        return min(self.batch_rows, max(_WORTH_A_WORKER, _BATCH_BYTES // row_bytes))
+        return min(self.batch_rows, max(_FEW_ROWS, _BATCH_BYTES // row_bytes))
 
-    def _even_batch(self, num_rows: int, fixed: bool, most: int) -> int:
+    def _even_batch(self, num_rows: int, row_seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.
 
-        `fixed`: the same for any number of workers.
+        `row_seconds`: what a row takes, to tell how many workers the source is worth; None: by the number of rows alone,
+        the same for any number of workers.
         """
-        if fixed or num_rows < 2 * _WORTH_A_WORKER:
-            return most
-        shares = min(self.threads, num_rows // _WORTH_A_WORKER)
-        rounds = -(-num_rows // (most * shares))
-        return -(-num_rows // (rounds * shares))
+        if row_seconds is None:
+            shares = min(_FIXED_WORKERS, num_rows // _FEW_ROWS)
+        else:
+            shares = min(self.threads, num_rows, int(num_rows * row_seconds / _WORTH_A_WORKER))
+        shares = max(1, shares)
+        rounds = max(1, -(-num_rows // (most * shares)))
+        return max(1, -(-num_rows // (rounds * shares)))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """function(item) of each item, in order, computed by the calling worker and idle ones; for breakers."""
@@ -167,6 +177,7 @@ class _Job:
         self._cancelled, self._memory_limit = cancelled, memory_limit
         self._left_behind, self._lock = 0, threading.Lock()
         self.batches: Iterator[int] = iter(())
+        self.seconds: list[float] = []  # of processor time, of each worker
         self._num_rows = self._step = 0
 
     def cut(self, num_rows: int, step: int) -> None:
@@ -179,6 +190,7 @@ class _Job:
         states: list[tuple[int, Any]] = []
         initial, partial, ordered = self._initial, self._breaker.partial, self._breaker.ordered
         folded: Any = None if ordered else initial
+        begin = time.thread_time()
         for start in self.batches:  # a range iterator is one step under the GIL: no batch is given out twice
             for row, outputs in self._run(start, min(start + self._step, self._num_rows)):
                 if ordered:
@@ -189,6 +201,7 @@ class _Job:
                     folded = partial(outputs, folded)
         if folded is not None:
             states.append((0, folded))
+        self.seconds.append(time.thread_time() - begin)
         return states
 
     def until(self, wanted: int, num_rows: int, batch_rows: int) -> list[tuple[int, Any]]:

@@ -16,6 +16,8 @@ from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
 State = dict[str, Any]
+#: What a row is expected to take until the pipeline has run once.
+FIRST_ROW_SECONDS = 2.5e-9
 
 
 class Breaker(Protocol):
@@ -53,6 +55,8 @@ class Pipeline(nn.Module):
 
     #: What the executor calls with the inputs; the program sets it.
     function: Callable[..., Any]
+    #: Processor time of a row in its last run: how many workers share the next one.
+    row_seconds: float
 
     def __init__(
         self,
@@ -81,6 +85,7 @@ class Pipeline(nn.Module):
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
         self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
+        self.row_seconds = FIRST_ROW_SECONDS
 
     @cached_property
     def graph(self) -> fx.GraphModule:

@@ -123,7 +123,7 @@ class _TracedPipeline:
 
     def __init__(self, pipeline: Pipeline, trace: Trace) -> None:
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
-        self.row_bytes = pipeline.row_bytes
+        self.row_bytes, self.row_seconds = pipeline.row_bytes, pipeline.row_seconds
         self.arguments = pipeline.arguments
         self.breaker = _TracedBreaker(pipeline.breaker, trace)
         module = pipeline.record.module()
