@@ -44,7 +44,9 @@ _QUERIES = (
 def test_results_are_bit_identical_for_any_number_of_threads(
     query: str, batch_rows: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_WORTH_A_WORKER", 64 * FIRST_ROW_SECONDS)  # the batches differ with the number of workers
+    monkeypatch.setattr(
+        executor, "_WORTH_A_WORKER", 64 * FIRST_ROW_SECONDS
+    )  # the batches differ with the number of workers
     answers = []
     for threads in (1, 2, 3, 8):
         with tqp.connect(threads=threads, batch_rows=batch_rows) as connection:
@@ -81,7 +83,9 @@ def test_workers_get_equal_shares_of_the_work(
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-@pytest.mark.parametrize(("num_rows", "expected"), [(0, 1), (19, 19), (20, 10), (39, 13), (100, 25), (500, 63)])
+@pytest.mark.parametrize(
+    ("num_rows", "expected"), [(0, 1), (19, 19), (20, 10), (39, 13), (100, 25), (500, 63)]
+)
 def test_fixed_batches_depend_on_rows_alone(
     threads: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

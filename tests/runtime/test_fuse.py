@@ -19,7 +19,7 @@ from tests.settings import fuse_everything
 from tqp.operators import elementwise
 from tqp.runtime import fuse
 from tqp.runtime.fuse import Fuser, Region, fused_graph
-from tqp.runtime.graph import compile_graphs
+from tqp.runtime.graph import compile_graph
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.tpch.compare import DuckDBRun
 from tqp.tpch.data import TABLES, table_path
@@ -83,16 +83,16 @@ def test_regions_never_wait_for_themselves(seed: int) -> None:
 
     def make_region(part: Any) -> Any:
         regions.append(part)
-        function = compile_graphs([part])[0]
+        function = compile_graph(part)
         function.__name__ = "region"
         return function
 
     fused = fused_graph(graph, make_region)
     values = [torch.randint(-9, 9, (50,)) for _ in graph.inputs]
-    expected = compile_graphs([graph])[0](*values)
+    expected = compile_graph(graph)(*values)
     if fused is not None:
         order = {node.name: number for number, node in enumerate(graph.inputs)}
-        actual = compile_graphs([fused])[0](*(values[order[node.name]] for node in fused.inputs))
+        actual = compile_graph(fused)(*(values[order[node.name]] for node in fused.inputs))
         assert all(map(torch.equal, actual, expected))
         assert all(len(part.nodes) >= 3 for part in regions)
 
@@ -141,7 +141,7 @@ def test_batches_of_other_sizes_need_no_other_code(eager_to_fuse: list[Region]) 
 @needs_compiler
 def test_compiled_code_runs_on_any_batch(eager_to_fuse: list[Region]) -> None:
     region, values = _region()
-    eager = compile_graphs([region._graph])[0]
+    eager = compile_graph(region._graph)
     pieces = [
         slice(2500, 5000),
         slice(0, 2500),
@@ -191,7 +191,7 @@ def test_what_is_not_quicker_stays_eager(share: float, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(fuse, "_compiled", compiled)
     region, values = _region()
-    expected = compile_graphs([region._graph])[0](*values)
+    expected = compile_graph(region._graph)(*values)
     for _ in range(2):
         assert torch.equal(region(*values)[0], expected[0])
     _region()[0](*values)

@@ -6,13 +6,15 @@ import gc
 import math
 import operator
 import weakref
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
 from tqp.operators import rows as row_kernels
-from tqp.runtime.graph import compile_graphs, function_name
+from tqp.runtime.graph import Graph, GraphFunction, compile_graph, function_name, interpret
 from tqp.runtime.lowering.graph_builder import GraphBuilder, NamedKernel
 
 
@@ -49,30 +51,33 @@ def test_function_text_and_fx_agree() -> None:
         "to = scale_2.to(torch.float32)",
     ]
     assert graph.result() == "return (_class, None, scale_1, (to,))"
-    (function,) = compile_graphs([graph])
     x = torch.tensor([-5, 1, 4])
-    rows, nothing, scaled, (narrow,) = function(x)
-    assert rows.tolist() == [1, 2] and nothing is None
-    assert scaled.tolist() == [math.inf, math.inf]
-    assert narrow.tolist() == [1.0, 4.0] and narrow.dtype is torch.float32
-    by_fx = graph.module()(x)
-    assert torch.equal(by_fx[0], rows) and torch.equal(by_fx[3][0], narrow)
+    for outputs in (compile_graph(graph)(x), interpret(graph, (x,)), graph.module()(x)):
+        rows, nothing, scaled, (narrow,) = outputs
+        assert rows.tolist() == [1, 2] and nothing is None
+        assert scaled.tolist() == [math.inf, math.inf]
+        assert narrow.tolist() == [1.0, 4.0] and narrow.dtype is torch.float32
+
+
+def test_a_function_is_compiled_when_it_is_called_again() -> None:
+    function = GraphFunction(_build()[0])
+    x = torch.tensor([-5, 1, 4])
+    first = function(x)
+    assert function._compiled is None
+    again = function(x)
+    assert function._compiled is not None
+    assert all(torch.equal(outputs[2], first[2]) for outputs in (again, function(x)))
 
 
 def test_kernels_never_hide_behind_values_of_their_name() -> None:
-    """Names are shared by all graphs that are compiled together."""
-    first, second = GraphBuilder(), GraphBuilder()
-    value = first.input("_scale")
-    second.input("x")
-    graphs = [
-        first.graph((first.call(operator.add, value, 1),))[0],
-        second.graph((second.call(_scale, second.input("x"), 3),))[0],
-    ]
-    add, scale = compile_graphs(graphs)
-    assert add(torch.tensor([1]))[0].tolist() == [2] and scale(torch.tensor([1]))[0].tolist() == [3]
+    builder = GraphBuilder()
+    value = builder.input("_scale")
+    graph, _ = builder.graph((builder.call(_scale, builder.call(operator.add, value, 1), 3),))
+    assert compile_graph(graph)(torch.tensor([1]))[0].tolist() == [6]
 
 
-def test_values_are_let_go_of_after_their_last_use() -> None:
+@pytest.mark.parametrize("run", [interpret, lambda graph, arguments: compile_graph(graph)(*arguments)])
+def test_values_are_let_go_of_after_their_last_use(run: Callable[[Graph, Any], Any]) -> None:
     seen: list[weakref.ref[Tensor]] = []
 
     def made(values: Tensor) -> Tensor:
@@ -88,5 +93,4 @@ def test_values_are_let_go_of_after_their_last_use() -> None:
     builder = GraphBuilder()
     second = builder.call(operator.add, builder.call(made, builder.input("x")), 1)
     graph, _ = builder.graph((builder.call(gone, second),))
-    (function,) = compile_graphs([graph])
-    assert function(torch.tensor([1]))[0].tolist() == [3]
+    assert run(graph, (torch.tensor([1]),))[0].tolist() == [3]

@@ -116,7 +116,7 @@ class Source(ABC):
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
-        workers = min(len(missing), os.cpu_count() or 1)
+        workers = min(len(missing), os.cpu_count() or 1) if len(missing) > 1 else 1
         if workers <= 1:
             for name in missing:
                 self.column(name)

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from tqp.operators import elementwise
 from tqp.runtime.executor import one_torch_thread
-from tqp.runtime.graph import Graph, Node, compile_graphs, function_name, nodes_in
+from tqp.runtime.graph import Graph, Node, compile_graph, function_name, nodes_in
 from tqp.runtime.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Fuser:
         for pipeline in pipelines:
             graph = fused_graph(pipeline.record, lambda part: Region(part, self))
             if graph is not None:
-                pipeline.function = compile_graphs([graph])[0]
+                pipeline.function = compile_graph(graph)
 
     def compile(self, region: Region, signature: Any, values: Sequence[Tensor]) -> None:
         """Compile `region` for values like these, now or soon."""
@@ -121,7 +121,7 @@ class Region:
 
     def __init__(self, graph: Graph, fuser: Fuser) -> None:
         self._graph, self._fuser = graph, fuser
-        self._eager = compile_graphs([graph])[0]
+        self._eager = compile_graph(graph)
         self._compiled: Callable[..., Any] | None = None
         self._signature: Any = None
         self._open = True  # not compiled yet, nor given up

@@ -1,7 +1,8 @@
 """The graph of one pipeline: calls on named values, recorded once, as Python to run or to read and as torch.fx.
 
-Recording a node here takes a fifth of the time that `torch.fx` takes. The same text is what the executor runs and what
-`program.code` shows; `Graph.module` gives the graph to whoever wants torch.fx: compilers, profilers, exporters.
+Recording a node here takes a fifth of the time that `torch.fx` takes. The same text is what the executor runs from a
+graph's second call on and what `program.code` shows; `Graph.module` gives the graph to whoever wants torch.fx: compilers,
+profilers, exporters.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import keyword
 import math
 import operator
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,6 +38,7 @@ _INFIX: dict[Any, str] = {
 _PREFIX: dict[Any, str] = {operator.invert: "~", operator.neg: "-"}
 #: What generated code may use without being told, besides what its calls refer to.
 _GLOBALS: dict[str, Any] = {"torch": torch, "inf": math.inf, "nan": math.nan}
+_naming = threading.Lock()
 
 
 class Node:
@@ -71,10 +74,7 @@ class Node:
 
 
 class Graph:
-    """`nodes` in the order of their calls, without those that `outputs` does not need; `inputs` are in any order.
-
-    Names are made unique here.
-    """
+    """`nodes` in the order of their calls, without those that `outputs` does not need; `inputs` are in any order."""
 
     def __init__(self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: tuple[Any, ...]) -> None:
         needed = set(nodes_in(outputs))
@@ -85,21 +85,37 @@ class Graph:
                 needed.update(node.uses())
         self.inputs = [node for node in inputs if node in needed]
         self.nodes, self.outputs = kept[::-1], outputs
-        taken = set(_GLOBALS)
-        taken.update(function_name(node.target) for node in self.nodes if not _has_syntax(node.target))
-        for node in (*self.inputs, *self.nodes):
-            node.name = _unique(node.name, taken)
+        self._named = False
+
+    def _name(self) -> None:
+        """Make the names unique; not before somebody reads them, as most programs run once, uncompiled."""
+        with _naming:
+            if self._named:
+                return
+            taken = set(_GLOBALS)
+            taken.update(function_name(node.target) for node in self.nodes if not _has_syntax(node.target))
+            for node in (*self.inputs, *self.nodes):
+                node.name = _unique(identifier(node.name), taken)
+            self._named = True
+
+    def parameters(self) -> list[str]:
+        """The names of the inputs."""
+        self._name()
+        return [node.name for node in self.inputs]
 
     def lines(self, function_names: Callable[[Any], str]) -> Iterator[tuple[Node, str]]:
         """Each node's assignment."""
+        self._name()
         for node in self.nodes:
             yield node, f"{node.name} = {_call_text(node, function_names)}"
 
     def result(self) -> str:
+        self._name()
         return f"return {_literal(self.outputs, function_name)}"
 
     def module(self) -> fx.GraphModule:
         """The same as torch.fx; `meta` has each node's `fragment`, `operator` and `node`, the one here."""
+        self._name()
         graph = fx.Graph()
         made: dict[Node, fx.Node] = {}
 
@@ -125,8 +141,54 @@ class Graph:
         return fx.GraphModule(torch.nn.Module(), graph)
 
 
-def compile_graphs(graphs: Sequence[Graph]) -> list[Callable[..., Any]]:
-    """A Python function for each graph, its inputs as parameters; a value is let go of after its last use."""
+class GraphFunction:
+    """A graph as a function of its inputs; a value is let go of after its last use.
+
+    The first call goes through the graph node by node: most queries run once, most pipelines on one batch, and compiling
+    takes ten times as long as that. Later calls run compiled Python.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._called = False
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._compiled is not None:
+            return self._compiled(*arguments)
+        if not self._called:
+            self._called = True
+            return interpret(self._graph, arguments)
+        self._compiled = compile_graph(self._graph)  # by two workers at once: they make the same
+        return self._compiled(*arguments)
+
+
+def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
+    """The graph's outputs for these inputs."""
+    values = dict(zip(graph.inputs, arguments, strict=True))
+    last = _last_uses(graph)
+
+    def filled(item: Any) -> Any:
+        if isinstance(item, Node):
+            return values[item]
+        if isinstance(item, (tuple, list)):
+            return type(item)(map(filled, item))
+        return item
+
+    for node in graph.nodes:
+        function, given = node.target, [filled(item) for item in node.arguments]
+        assert function is not None
+        if isinstance(function, str):
+            function = getattr(given.pop(0), function)
+        values[node] = function(*given, **{name: filled(item) for name, item in node.keywords.items()})
+        del given, function  # the last references to what is let go of
+        for done in last.get(node, ()):
+            del values[done]
+    return filled(graph.outputs)
+
+
+def compile_graph(graph: Graph) -> Callable[..., Any]:
+    """The graph as a Python function, its inputs as parameters; a value is let go of after its last use."""
     names = dict(_GLOBALS)
     known: dict[int, str] = {}
 
@@ -140,18 +202,17 @@ def compile_graphs(graphs: Sequence[Graph]) -> list[Callable[..., Any]]:
             known[id(function)] = name
         return name
 
-    taken = {name for graph in graphs for node in (*graph.inputs, *graph.nodes) for name in (node.name,)}
-    taken.update(_GLOBALS)
-    lines = []
-    for number, graph in enumerate(graphs):
-        lines.append(f"def pipeline_{number}({', '.join(node.name for node in graph.inputs)}):")
-        last = _last_uses(graph)
-        for node, line in graph.lines(own_name):
-            done = last.get(node)
-            lines.append(f" {line}; {' = '.join(done)} = None" if done else f" {line}")
-        lines.append(f" {graph.result()}")
+    parameters = graph.parameters()
+    taken = {*parameters, *(node.name for node in graph.nodes), *_GLOBALS}
+    lines = [f"def pipeline({', '.join(parameters)}):"]
+    last = _last_uses(graph)
+    for node, line in graph.lines(own_name):
+        done = "".join(f"{used.name} = " for used in last.get(node, ()))
+        lines.append(f" {line}; {done}None" if done else f" {line}")
+    lines.append(f" {graph.result()}")
     exec(compile("\n".join(lines), "<tensor program>", "exec"), names)  # noqa: S102 - names and literals of ours
-    return [names[f"pipeline_{number}"] for number in range(len(graphs))]
+    function: Callable[..., Any] = names["pipeline"]
+    return function
 
 
 def nodes_in(items: Any) -> Iterator[Node]:
@@ -175,25 +236,24 @@ def identifier(text: str) -> str:
 
 def live_bytes(graph: Graph) -> int:
     """The most that a row's values take at once, if each lives from its call to its last use, inputs and outputs throughout."""
-    sizes = {node.name: node.row_bytes for node in graph.nodes}
     last = _last_uses(graph)
     live = most = sum(node.row_bytes for node in graph.inputs)
     for node in graph.nodes:
         live += node.row_bytes
         most = max(most, live)
-        live -= sum(sizes[name] for name in last.get(node, ()))
+        live -= sum(used.row_bytes for used in last.get(node, ()))
     return most
 
 
-def _last_uses(graph: Graph) -> dict[Node, list[str]]:
-    """The names of the values that nobody reads after a node."""
+def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
+    """The values that nobody reads after a node."""
     seen = set(nodes_in(graph.outputs)).union(graph.inputs)
-    last: dict[Node, list[str]] = {}
+    last: dict[Node, list[Node]] = {}
     for node in reversed(graph.nodes):
         for used in node.uses():
             if used not in seen:
                 seen.add(used)
-                last.setdefault(node, []).append(used.name)
+                last.setdefault(node, []).append(used)
     return last
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from torch import fx, nn
+from torch import fx
 
 from tqp.data.strings import Strings
 from tqp.operators import string_layout
-from tqp.runtime.graph import Graph, Node
+from tqp.runtime.graph import Graph, GraphFunction, Node
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
@@ -50,13 +50,8 @@ class Breaker(Protocol):
         ...
 
 
-class Pipeline(nn.Module):
-    """`function`, compiled of `record`, runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
-
-    #: What the executor calls with the inputs; the program sets it.
-    function: Callable[..., Any]
-    #: Processor time of a row in its last run: how many workers share the next one.
-    row_seconds: float
+class Pipeline:
+    """`function`, made of `record`, runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
 
     def __init__(
         self,
@@ -71,8 +66,11 @@ class Pipeline(nn.Module):
         title: str = "",
         row_bytes: int = 0,
     ) -> None:
-        super().__init__()
         self.record = record
+        #: What the executor calls with the inputs.
+        self.function: Callable[..., Any] = GraphFunction(record)
+        #: Processor time of a row in the last run: how many workers share the next one.
+        self.row_seconds = FIRST_ROW_SECONDS
         self.inputs = tuple(inputs)
         self._readers = [_reader(item) for item in self.inputs]
         self._cut = _positions(self.inputs, InputKind.VALUES, InputKind.VALIDITY)
@@ -85,7 +83,6 @@ class Pipeline(nn.Module):
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
         self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
-        self.row_seconds = FIRST_ROW_SECONDS
 
     @cached_property
     def graph(self) -> fx.GraphModule:

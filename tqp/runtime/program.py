@@ -15,7 +15,7 @@ from tqp.data.column import Column, Table
 from tqp.data.strings import Strings
 from tqp.runtime.executor import Executor, check_memory
 from tqp.runtime.frame import Frame, FrameColumn, object_bytes
-from tqp.runtime.graph import compile_graphs, function_name
+from tqp.runtime.graph import function_name
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
 from tqp.runtime.lowering.stream import BATCH_KINDS, StoredColumn
@@ -85,10 +85,6 @@ class TensorProgram(nn.Module):
     ) -> None:
         super().__init__()
         self._steps = builder.pipelines
-        self.pipelines = nn.ModuleList(self._steps)
-        functions = compile_graphs([pipeline.record for pipeline in builder.pipelines])
-        for pipeline, function in zip(builder.pipelines, functions, strict=True):
-            pipeline.function = function
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
         self.pools, self.runs = builder.pools, builder.runs
@@ -162,7 +158,7 @@ class TensorProgram(nn.Module):
 
 
 def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> str:
-    names = [node.name for node in pipeline.record.inputs]
+    names = pipeline.record.parameters()
     source = pipeline.source_slot
     if source in program.tables:
         source = f"each batch of {program.tables[source].source.name}"

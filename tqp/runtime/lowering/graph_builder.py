@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tqp.core.errors import Error
-from tqp.runtime.graph import Graph, Node, identifier
+from tqp.runtime.graph import Graph, Node
 
-__all__ = ["GraphBuilder", "NamedKernel", "Node", "identifier"]
+__all__ = ["GraphBuilder", "NamedKernel", "Node"]
 
 
 class NamedKernel:
@@ -53,7 +53,7 @@ class GraphBuilder:
         """The input called `name`, made on first use."""
         node = self._inputs.get(name)
         if node is None:
-            node = self._inputs[name] = Node(None, (), {}, identifier(name))
+            node = self._inputs[name] = Node(None, (), {}, name)
         return node
 
     def call(
@@ -83,7 +83,7 @@ class GraphBuilder:
         key = (target, *map(_freeze, arguments), *map(_freeze, keywords.items()))
         node = self._numbered.get(key)
         if node is None:
-            node = Node(target, arguments, keywords, identifier(name), self._fragment, self.operator)
+            node = Node(target, arguments, keywords, name, self._fragment, self.operator)
             self._numbered[key] = node
             self._nodes.append(node)
         return node

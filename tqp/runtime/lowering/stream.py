@@ -10,6 +10,7 @@ import operator
 from collections.abc import Container
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import torch
 
@@ -17,7 +18,8 @@ from tqp.core.schema import Field
 from tqp.operators import batches, string_layout
 from tqp.operators import rows as row_kernels
 from tqp.planner.expressions import Value as StorageValue
-from tqp.runtime.lowering.graph_builder import GraphBuilder, Node, identifier
+from tqp.runtime.graph import Node
+from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
 
 #: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
@@ -41,8 +43,7 @@ class InputKind(Enum):
 BATCH_KINDS = frozenset({InputKind.VALUES, InputKind.VALIDITY, InputKind.NUM_ROWS, InputKind.FIRST_ROW})
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     kind: InputKind
     slot: str = ""
     column: int = 0
@@ -118,6 +119,7 @@ class Stream:
         self.source_slot = source_slot
         self.builder = GraphBuilder()
         self.inputs: dict[str, Input] = {}
+        self._input_nodes: dict[Input, Node] = {}
         self.columns: dict[int, StreamColumn] = {}
         self.fields: dict[int, Field] = {}
         self.root = Space()
@@ -136,16 +138,16 @@ class Stream:
     def input(self, name: str, kind: InputKind, slot: str = "", column: int = 0) -> Node:
         """The placeholder for an input; equal inputs share one."""
         wanted = Input(kind, slot, column)
-        for known, have in self.inputs.items():
-            if have == wanted:
-                return self.builder.input(known)
-        name = identifier(name)
+        known = self._input_nodes.get(wanted)
+        if known is not None:
+            return known
         unique, number = name, 1
         while unique in self.inputs:
             number += 1
             unique = f"{name}_{number}"
         self.inputs[unique] = wanted
-        return self.builder.input(unique)
+        node = self._input_nodes[wanted] = self.builder.input(unique)
+        return node
 
     def object(self, slot: str) -> Node:
         return self.input(slot, InputKind.OBJECT, slot)
