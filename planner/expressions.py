@@ -210,14 +210,23 @@ def literal_labels(expression: Expression) -> frozenset[Value]:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and everything below it, parents first; does not enter the plans of subqueries."""
-    yield expression
-    for child in expression.inputs:
-        yield from walk(child)
+    left = [expression]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.inputs))
 
 
 def column_ids(expression: Expression) -> frozenset[int]:
     """Ids of the columns an expression reads; does not enter the plans of subqueries."""
-    return frozenset(node.id for node in walk(expression) if isinstance(node, ColumnRef))
+    found, left = set(), [expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, ColumnRef):
+            found.add(node.id)
+        else:
+            left.extend(node.inputs)
+    return frozenset(found)
 
 
 def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:

@@ -1,4 +1,4 @@
-"""The logical optimizer: an ordered tuple of rewrite rules, each verified after it ran.
+"""The logical optimizer: an ordered tuple of rewrite rules, whose outcome is verified.
 
 A rule is a function `rule(plan, context) -> plan` that keeps the rows (as a multiset; their order too where a Sort
 says so) and the output schema. Rules not in `REQUIRED` may be switched off one by one without changing any answer.
@@ -6,11 +6,11 @@ says so) and the output schema. Rules not in `REQUIRED` may be switched off one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import UNKNOWN, ColumnStatistics, Field
+from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
 from tqp.planner.cardinality import Estimator
 from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
 from tqp.planner.properties import Facts
@@ -109,19 +109,30 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     context.next_id = max(context.next_id, largest_id(plan) + 1)
     context.next_shared = max(context.next_shared, _largest_shared(plan) + 1)
     schema = plan.schema
-    verifier = PlanVerifier()
-    verifier.verify(plan, "binder")
-    for name, rule in RULES:
-        if name in context.disabled_rules and name not in REQUIRED:
-            continue
-        context.rewritten.clear()
-        changed = restore_schema(rule(plan, context), schema)
-        if changed is not plan:
-            plan = changed
-            verifier.allow_subqueries = verifier.allow_subqueries and name != "unnest_subqueries"
-            verifier.verify(plan, name)
-            verifier.verify_schema(plan, schema, name)
+    stages = [("binder", plan)]  # what made each plan
+    try:
+        for name, rule in RULES:
+            if name in context.disabled_rules and name not in REQUIRED:
+                continue
+            context.rewritten.clear()
+            changed = restore_schema(rule(plan, context), schema)
+            if changed is not plan:
+                plan = changed
+                stages.append((name, plan))
+        _verify(stages[-1:], schema)
+    except Exception:
+        _verify(stages, schema)  # an earlier one may be to blame
+        raise
     return plan
+
+
+def _verify(stages: Sequence[tuple[str, LogicalPlan]], schema: Schema) -> None:
+    """Raise AssertionError for the first plan that is not well formed or has other columns."""
+    verifier = PlanVerifier()
+    for name, plan in stages:
+        verifier.allow_subqueries = name == "binder"
+        verifier.verify(plan, name)
+        verifier.verify_schema(plan, schema, name)
 
 
 def _largest_shared(plan: LogicalPlan) -> int:

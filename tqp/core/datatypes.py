@@ -12,6 +12,8 @@ from enum import Enum
 class TypeKind(Enum):
     """The closed set of type constructors; the value is the SQL name."""
 
+    __hash__ = object.__hash__  # Enum's own is Python: types are hashed hundreds of times for a query
+
     NULL = "NULL"
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"

@@ -18,6 +18,9 @@ from tqp.data.column import Column
 from tqp.data.devices import column_bytes
 from tqp.data.sorted_runs import SortedRuns, sorted_runs
 
+#: Rows from which encoding a column takes longer than starting a thread.
+_WORTH_WORKERS = 16_384
+
 _versions = itertools.count(1)
 
 
@@ -116,8 +119,10 @@ class Source(ABC):
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
-        workers = min(len(missing), os.cpu_count() or 1) if len(missing) > 1 else 1
-        if workers <= 1:
+        workers = 1
+        if len(missing) > 1 and self.num_rows >= _WORTH_WORKERS:
+            workers = min(len(missing), os.cpu_count() or 1)
+        if workers == 1:
             for name in missing:
                 self.column(name)
             return

@@ -29,6 +29,8 @@ _MANY = 0.3
 class InputKind(Enum):
     """What the executor hands to a placeholder of a pipeline's graph."""
 
+    __hash__ = object.__hash__  # Enum's own is Python
+
     VALUES = "values of a source column, the batch's rows"
     VALIDITY = "validity of a source column, the batch's rows"
     ALL_VALUES = "values of a materialised column, all rows"
