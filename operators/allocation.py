@@ -104,10 +104,29 @@ def zeros(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def concatenate(parts: Sequence[Tensor]) -> Tensor:
-    """`torch.cat` along the first dimension, of tensors of one dtype."""
+    """`torch.cat` along the first dimension, of tensors of one dtype. Of neighbours in memory, a view: not to be changed."""
     if len(parts) == 1:
         return parts[0]
     rows = sum(part.shape[0] for part in parts)
+    if _are_neighbours(parts):
+        return parts[0].as_strided((rows, *parts[0].shape[1:]), parts[0].stride())
     if parts[0].device.type != "cpu" or any(part.dtype != parts[0].dtype for part in parts):
         return torch.cat(list(parts))
     return torch.cat(list(parts), out=empty((rows, *parts[0].shape[1:]), parts[0].dtype, parts[0].device))
+
+
+def _are_neighbours(parts: Sequence[Tensor]) -> bool:
+    """Whether each part begins where the one before it ends, as batches of one column do."""
+    first, storage = parts[0], parts[0].untyped_storage().data_ptr()
+    place = first.storage_offset()
+    for part in parts:
+        if (
+            part.untyped_storage().data_ptr() != storage
+            or part.storage_offset() != place
+            or not part.is_contiguous()
+            or part.dtype != first.dtype
+            or part.shape[1:] != first.shape[1:]
+        ):
+            return False
+        place += part.numel()
+    return True

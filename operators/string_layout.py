@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.data.strings import Strings
+from tqp.operators import allocation
 from tqp.operators.rows import row_indices
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
@@ -162,12 +163,12 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
     """
     if len(parts) == 1:
         return parts[0]
-    lengths = torch.cat([part.lengths for part in parts])
+    lengths = allocation.concatenate([part.lengths for part in parts])
     by_buffer: dict[tuple[int, int], list[int]] = {}
     for position, part in enumerate(parts):
         by_buffer.setdefault((part.data.data_ptr(), part.data.shape[0]), []).append(position)
     if len(by_buffer) == 1:
-        return Strings(torch.cat([part.starts for part in parts]), lengths, parts[0].data)
+        return Strings(allocation.concatenate([part.starts for part in parts]), lengths, parts[0].data)
     starts: list[Tensor] = [part.starts for part in parts]
     buffers: list[Tensor] = []
     offset = 0

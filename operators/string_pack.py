@@ -4,6 +4,8 @@ sorting and grouping integers. "Customer#000012345" has nine digits that differ 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -45,32 +47,76 @@ def _packed(strings: Strings, count: int, same_length: bool) -> Tensor | None:
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
         for position, column in enumerate(columns):
-            word = _big_endian(words(block, position * WORD))
+            word = big_endian(words(block, position * WORD))
             if not same_length and _has_inner_nul(word, block.lengths, position * WORD):
                 return None
             column[start : start + step] = word
-            differing[position] |= _differing_bits(word, column[:1])
+            differing[position] |= differing_bits(word, column[:1])
         if sum(bits.bit_count() for bits in differing) > _BITS:
             return None
     result = allocation.full(num_rows, 0, torch.int64, device)
     for start in range(0, num_rows, step):
         part = result[start : start + step]
         for column, bits in zip(columns, differing, strict=True):
-            block_words = column[start : start + step]
-            for shift, width in _runs(bits):
-                run = block_words >> shift if shift else block_words
-                part.bitwise_left_shift_(width).bitwise_or_(run & ((1 << width) - 1))
+            append_bits(part, column[start : start + step], bits)
     return result
 
 
-def _big_endian(word: Tensor) -> Tensor:
+def word_masks(strings: Strings, first: Strings, room: int | None, count: int | None = None) -> list[int]:
+    """For each word, from the first on, the bits in which any row differs from the one row `first`.
+
+    As many words as it takes to differ in more than `room` bits, or `count`.
+    """
+    masks: list[int] = []
+    longest = int(strings.lengths.max())
+    while len(masks) < (count or 1 + (longest - 1) // WORD):
+        offset = len(masks) * WORD
+        masks.append(differing_bits(big_endian(words(strings, offset)), big_endian(words(first, offset))))
+        if room is not None and sum(bits.bit_count() for bits in masks) > room:
+            break
+    return masks or [0]
+
+
+def leading_bytes(masks: Sequence[int], room: int) -> tuple[list[int], int]:
+    """The masks of the first bytes, as many as differ in at most `room` bits; and how many bytes these are."""
+    kept: list[int] = []
+    for bits in masks:
+        for num_bytes in range(WORD, -1, -1):
+            cut_off = 8 * (WORD - num_bytes)
+            leading = bits >> cut_off << cut_off
+            if leading.bit_count() <= room:
+                break
+        kept.append(leading)
+        room -= leading.bit_count()
+        if num_bytes < WORD:
+            return kept, len(kept) * WORD - WORD + num_bytes
+    return kept, len(kept) * WORD
+
+
+def pack_bits(strings: Strings, masks: Sequence[int]) -> Tensor:
+    """int64 [n]: the bits of the first words that the masks name, one after the other; at most 63."""
+    codes = torch.zeros_like(strings.starts)
+    for position, bits in enumerate(masks):
+        if bits:
+            append_bits(codes, big_endian(words(strings, position * WORD)), bits)
+    return codes
+
+
+def append_bits(codes: Tensor, word: Tensor, bits: int) -> None:
+    """Shift `codes` (int64 [n]) to the left, and in come those of the word's bits that `bits` names."""
+    for shift, width in _runs_of_ones(bits):
+        run = word >> shift if shift else word
+        codes.bitwise_left_shift_(width).bitwise_or_(run & ((1 << width) - 1))
+
+
+def big_endian(word: Tensor) -> Tensor:
     """Words whose most significant byte is the first one of the string."""
     if word.device.type == "cpu":
         return torch.from_numpy(word.numpy().byteswap())
     return word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
 
 
-def _differing_bits(word: Tensor, first: Tensor) -> int:
+def differing_bits(word: Tensor, first: Tensor) -> int:
     """The bits in which any row differs from `first`, as an unsigned integer."""
     difference = word ^ first
     if word.device.type == "cpu":
@@ -89,7 +135,7 @@ def _has_inner_nul(word: Tensor, lengths: Tensor, offset: int) -> bool:
     return int(torch.count_nonzero(word.view(torch.uint8))) < inside <= num_bytes
 
 
-def _runs(bits: int) -> list[tuple[int, int]]:
+def _runs_of_ones(bits: int) -> list[tuple[int, int]]:
     """(shift, width) of the runs of ones, the most significant first."""
     found = []
     position = 0

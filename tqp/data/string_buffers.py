@@ -54,7 +54,9 @@ def string_array(column: Column, validity: BoolArray | None) -> pa.Array:
         codes = column.values.detach().cpu().long()
         lengths = pool.lengths[codes]
         if pool.num_rows <= column.num_rows:  # a dictionary: build its entries once
-            entries = _binary_view(pool, None, as_text).cast(_LARGE[as_text])
+            entries = _adjacent_strings(pool, None, as_text)
+            if entries is None:
+                entries = _binary_view(pool, None, as_text).cast(_LARGE[as_text])
             mask = None if validity is None else ~validity
             return _narrowed(entries.take(pa.array(codes.numpy(), mask=mask)), as_text, int(lengths.sum()))
         pool = Strings(pool.starts[codes], lengths, pool.data)

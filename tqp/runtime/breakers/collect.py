@@ -12,9 +12,17 @@ from tqp.data.strings import Strings
 from tqp.operators import keys as key_kernels
 from tqp.operators import string_codes
 from tqp.operators.comparisons import interval_order
-from tqp.operators.sort import SortColumn, sort_rows
+from tqp.operators.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.sort_ranges import sort_ranges
 from tqp.operators.top_rows import Bound, top_rows
-from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_frame
+from tqp.runtime.frame import (
+    Frame,
+    FrameColumn,
+    concatenate_frames,
+    frame_of_outputs,
+    take_frame,
+    take_frame_by_parts,
+)
 from tqp.runtime.pipeline import State
 
 
@@ -70,9 +78,16 @@ class SortRows(Collect):
 
     def finish(self, state: Frame, program_state: State) -> State:
         keys = self._keys(state)
-        rows = sort_rows(keys) if self.wanted is None else top_rows(keys, self.wanted)[self.offset :]
-        columns = state.columns[len(self.directions) :]
-        return {self.slot: take_frame(Frame(state.num_rows, columns), rows)}
+        frame = Frame(state.num_rows, state.columns[len(self.directions) :])
+        if self.wanted is not None:
+            return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
+        workers = program_state["workers"].map
+        keys, ranges = sort_ranges(keys, workers)
+
+        def order_of(rows: Tensor) -> Tensor:
+            return sort_rows([take_rows(key, rows) for key in keys])
+
+        return {self.slot: take_frame_by_parts(frame, ranges, order_of, workers)}
 
     def _keys(self, frame: Frame) -> list[SortColumn]:
         return [
