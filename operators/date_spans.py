@@ -94,7 +94,9 @@ def _truncate(
         result = elementwise.floor_divide(ticks, unit) * unit
     else:
         days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
-        result = dates.by_day(days, first_day) * MICROSECONDS_PER_DAY
+        result = elementwise.multiply(
+            days if first_day is _same else dates.by_day(days, first_day), MICROSECONDS_PER_DAY
+        )
     if per_day == 1:
         result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:

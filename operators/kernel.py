@@ -26,7 +26,7 @@ class Kernel:
     Returns values: bool, int64 (integer-like), float32/float64, int64 [n, 3] (INTERVAL), `Strings`; a pair
     (values, validity or None) when `nulls` is CUSTOM or `returns_validity`.
     A kernel that may raise has `checks`: it takes the keyword `validity` (bool [n] or None, the rows that count) and
-    must not raise for rows where that is False.
+    must not raise for rows where that is False. With `any_width` integer-like values may be narrower than int64.
     """
 
     function: Callable[..., Any]
@@ -35,6 +35,7 @@ class Kernel:
     returns_validity: bool = False
     checks: bool = False
     accepts_wide: bool = False
+    any_width: bool = False
 
 
 #: Finds the kernel of a function for argument types and a result type; None if there is no such overload.

@@ -48,10 +48,10 @@ def _log_base(base: Tensor, values: Tensor) -> Tensor:
 
 
 def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
-    """a / b truncated toward zero, int64 [n]; a zero divisor, and `low` / -1, raise ExecutionError."""
+    """a / b truncated toward zero, integers [n]; a zero divisor, and `low` / -1, raise ExecutionError."""
     divisor = _one_divisor(b)
     if divisor is not None:
-        return elementwise.truncate_divide(a, divisor).to(torch.int64)
+        return elementwise.truncate_divide(a, divisor)
     a, b = a.to(torch.int64), _nonzero_divisor(b, "//", validity)
     if low < 0:
         # The one quotient that does not fit: the smallest value has no positive counterpart.
@@ -60,10 +60,10 @@ def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = 
 
 
 def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
-    """The remainder, with the sign of a, int64 [n]; raises as `integer_divide` does, and DuckDB."""
+    """The remainder, with the sign of a, integers [n]; raises as `integer_divide` does, and DuckDB."""
     divisor = _one_divisor(b)
     if divisor is not None:
-        return elementwise.truncate_remainder(a, divisor).to(torch.int64)
+        return elementwise.truncate_remainder(a, divisor)
     a, b = a.to(torch.int64), _nonzero_divisor(b, "%", validity)
     if low < 0:
         wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
@@ -109,7 +109,7 @@ def _resolve_division(symbol: str) -> Overload:
                 return narrow(a, b, 0, validity=validity)
             return narrow(a, b, low, validity=validity)
 
-        return Kernel(divide, checks=True, accepts_wide=True)
+        return Kernel(divide, checks=True, accepts_wide=True, any_width=True)
 
     return resolve
 
@@ -275,7 +275,7 @@ def _check(values: Tensor, bounds: tuple[int, int], message: str, validity: Tens
 #: Functions of floats with one or two arguments; the binder casts to DOUBLE (or keeps FLOAT) as DuckDB does.
 FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "divide": torch.true_divide,
-    "sqrt": torch.sqrt,
+    "sqrt": elementwise.square_root,
     "cbrt": _cube_root,
     "exp": torch.exp,
     "ln": torch.log,

@@ -77,7 +77,7 @@ class PackedSums:
         self._rows = 0  # that the accumulators hold
 
     def add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
-        """Add a batch: integers or booleans [n] of each column, int64 [n] group ids."""
+        """Add a batch: integers or booleans [n] of each column, integers [n] as group ids."""
         num_rows = group_ids.shape[0]
         for start in range(0, num_rows, max(1, self._capacity)):
             stop = min(num_rows, start + self._capacity)
@@ -85,6 +85,10 @@ class PackedSums:
                 self._take_apart()
             self._rows += stop - start
             ids = group_ids[start:stop]
+            if len(columns) == 1 and columns[0] is None and self._num_groups <= stop - start and ids.is_cpu:
+                _add(self._accumulators[0], torch.bincount(ids, minlength=self._num_groups))  # of any width
+                continue
+            ids = ids.to(torch.int64)
             for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
                 accumulator.scatter_add_(0, ids, _packed(pack, columns, start, stop, self._device))
 

@@ -246,6 +246,7 @@ def _date_part(call: Call, schema_by_id: FieldsById) -> Range | None:
 
 #: At most how many days date_trunc goes back.
 _TRUNC_DAYS = {
+    **dict.fromkeys(("day", "hour", "minute", "second", "millisecond", "microsecond"), 0),
     "week": 6,
     "month": 30,
     "quarter": 91,

@@ -48,7 +48,10 @@ def _by_days(plan: Aggregate, fields: FieldsById, context: OptimizerContext) -> 
     keys, key_fields, outputs = list(plan.keys), list(plan.key_fields), []
     for position, (key, field) in enumerate(zip(plan.keys, plan.key_fields, strict=True)):
         if _begins_a_day(key, fields):
-            keys[position] = Cast(key, DATE)
+            assert isinstance(key, Call)
+            part, source = key.arguments
+            by_the_day = isinstance(part, Literal) and part.value == "day"
+            keys[position] = Cast(source if by_the_day else key, DATE)
             key_fields[position] = context.new_field(field.name, DATE, field.nullable)
         new = key_fields[position]
         reference: Expression = ColumnRef(new.id, new.data_type, new.name)

@@ -91,6 +91,17 @@ def test_arithmetic_with_a_number_on_either_side(kernel, dtype):
     assert kernel(values[:0], 7).tolist() == []
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_square_root(dtype):
+    values = torch.cat([sample(dtype), torch.tensor([-4.0, 2.0, 9.0], dtype=dtype)])
+    result = elementwise.square_root(values)
+    assert result.dtype is dtype
+    assert torch.equal(result, torch.sqrt(values)) or torch.equal(
+        result.nan_to_num(nan=7.5), torch.sqrt(values).nan_to_num(nan=7.5)
+    )
+    assert elementwise.square_root(values[0]).dim() == 0
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_keep_where(dtype):
     values, condition = sample(dtype), sample(torch.bool)

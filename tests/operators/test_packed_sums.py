@@ -82,6 +82,16 @@ def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) ->
     assert _totals(sums) == _plain(columns, ids, 4)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+def test_group_ids_of_any_width(dtype: torch.dtype) -> None:
+    ids = torch.randint(0, 100, (500,), generator=torch.Generator().manual_seed(1)).to(dtype)
+    for ranges in ([(0, 1)], [(0, 1), (0, 9)]):
+        columns = _columns(ranges, 500, 2)
+        sums = PackedSums(ranges, 100, 2000, _CPU)
+        sums.add(columns, ids)
+        assert _totals(sums) == _plain(columns, ids.to(torch.int64), 100)
+
+
 def test_columns_stay_as_they_are() -> None:
     ranges: list[Range] = [(0, 10), (0, 1)]
     values = torch.arange(10)

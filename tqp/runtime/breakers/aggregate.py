@@ -119,11 +119,12 @@ class FoldGroups:
         size = self.size + self.has_kept
         if kept is not None:  # the others fall into a group behind the last one
             codes = ((codes - self.size) * kept).add_(self.size)
-        ids = codes.to(torch.int64)
         if state is None:
             ranges = [self.reductions[index].value_range for index in self._packed]
             sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
             state = _Accumulators(None, [None] * len(self.reductions), sums)
+        plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in self._packed]
+        ids = codes.to(torch.int64) if plain else codes  # the others take any width
         if state.sums is not None:
             state.sums.add([_summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):

@@ -52,7 +52,7 @@ def call_kernel(
             )
         else:
             validity = build.call(logic.combine_validity, validity, produced)
-    return _result(lowering, expression, node, validity, nullable)
+    return _result(lowering, expression, node, validity, nullable, kernel.any_width)
 
 
 def _arguments(
@@ -95,7 +95,12 @@ def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | C
 
 
 def _result(
-    lowering: ExpressionLowering, expression: Call | Cast, node: Node, validity: Node | None, nullable: bool
+    lowering: ExpressionLowering,
+    expression: Call | Cast,
+    node: Node,
+    validity: Node | None,
+    nullable: bool,
+    any_width: bool,
 ) -> Value:
     """Kernels put out 64 bits, or 128 for types that may need them; a known range may allow less."""
     data_type = expression.data_type
@@ -110,6 +115,6 @@ def _result(
         message = f"{format_expression(expression)} is out of the range of 64 bits"
         node = build.call(wide.to_narrow, node, message, lowering.active(validity))
     dtype = (narrowest(known) if known is not None else None) or torch.int64
-    if dtype is not torch.int64:
+    if dtype is not torch.int64 or any_width:
         node = build.method("to", node, dtype)
     return Value(replace(layout, dtype=dtype), node, validity)
