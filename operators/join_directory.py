@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tqp.operators import allocation
+from tqp.operators import allocation, elementwise
 from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, take, take_padded
@@ -16,6 +16,8 @@ from tqp.operators.rows import row_indices, take, take_padded
 _SPARSE = 0.5
 # ... and below this share of rows in the key range, only keys that there are get an offset.
 _VERY_SPARSE = 0.25
+# Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
+_MOST_PADDING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,34 @@ class DirectoryBuild:
             return found, take(self.rows, starts)
         probe_rows, positions = expand_ranges(starts, counts)
         return take(found, probe_rows), take(self.rows, positions)
+
+    def matches_equal(
+        self, keys: Tensor, validity: Tensor | None, probe_values: Tensor, build_values: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The pairs of `matches` in which a second value is equal, too: integers [n] and [build rows] without NULLs."""
+        found, starts, counts = self._ranges(as_index(keys), validity)
+        if found is None:
+            found = row_indices(counts > 0)
+            starts, counts = take(starts, found), take(counts, found)
+        if found.shape[0] == 0:
+            return found, take(self.rows, found)
+        wanted = take(probe_values, found)
+        width = int(counts.max())
+        if width * counts.shape[0] > _MOST_PADDING * int(counts.sum()):
+            rows, places = expand_ranges(starts, counts)
+            build_rows = take(self.rows, places)
+            kept = row_indices(elementwise.equal(take(wanted, rows), take(build_values, build_rows)))
+            return take(found, take(rows, kept)), take(build_rows, kept)
+        # As many places for each probe row, its candidates first: no pairs have to be formed before they are compared.
+        places = starts.unsqueeze(1) + torch.arange(width, dtype=starts.dtype, device=starts.device)
+        by_place = torch.nn.functional.pad(take(build_values, self.rows), (0, width))
+        candidates = take(by_place, places.view(-1)).view(places.shape)
+        equal = elementwise.equal(candidates, wanted.unsqueeze(1))
+        if int(counts.min()) < width:
+            equal &= elementwise.less(places, (starts + counts).unsqueeze(1))
+        kept = row_indices(equal.view(-1))
+        rows = elementwise.floor_divide(kept, width)
+        return take(found, rows), take(self.rows, take(places.view(-1), kept))
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""

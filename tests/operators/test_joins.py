@@ -237,3 +237,30 @@ def test_a_second_row_of_a_scalar_subquery_is_an_error() -> None:
     check_single(torch.zeros(0, dtype=torch.int64), 0)
     with pytest.raises(ExecutionError, match="More than one row returned by a subquery"):
         check_single(torch.tensor([0, 1, 1]), 4)
+
+
+@pytest.mark.parametrize("build_rows", [0, 1, 5, 40, 300])
+@pytest.mark.parametrize("distinct", [1, 3, 30])
+@pytest.mark.parametrize("skewed", [False, True])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_pairs_with_a_second_equal_value(build_rows: int, distinct: int, skewed: bool, nulls: bool) -> None:
+    generator = torch.Generator().manual_seed(build_rows + distinct)
+
+    def integers(high: int, size: int) -> torch.Tensor:
+        return torch.randint(0, high, (size,), generator=generator)
+
+    keys, build_keys = integers(distinct, 200), integers(distinct, build_rows)
+    if skewed:
+        build_keys[: build_rows // 2] = 0
+    values, build_values = integers(3, 200).to(torch.int16), integers(3, build_rows).to(torch.int32)
+    validity = integers(2, 200).to(torch.bool) if nulls else None
+    for size in (distinct, 4000):  # the second one has slots for keys that are there only
+        build = build_directory(build_keys, size)
+        probe_rows, found = build.matches_equal(keys, validity, values, build_values)
+        expected = [
+            (i, j)
+            for i in range(200)
+            for j in range(build_rows)
+            if keys[i] == build_keys[j] and values[i] == build_values[j] and (validity is None or validity[i])
+        ]
+        assert list(zip(probe_rows.tolist(), found.tolist(), strict=True)) == expected

@@ -216,7 +216,29 @@ class _Probe:
     def _build_rows(self) -> Node:
         return self.stream.input(f"{self.slot.payload}_count", InputKind.FRAME_ROWS, self.slot.payload)
 
-    def _pairs(self) -> tuple[Node, Node]:
+    def _compares_rows(self, part: Expression) -> bool:
+        """Is the condition an equality of an integer column of each side, without NULLs, that a directory can compare?"""
+        if self.node.algorithm is not JoinAlgorithm.DIRECTORY or not isinstance(part, Call):
+            return False
+        if part.function != "equal" or not all(isinstance(side, ColumnRef) for side in part.arguments):
+            return False
+        ids = [side.id for side in part.arguments if isinstance(side, ColumnRef)]
+        layouts = [self.stream.columns[id].layout for id in ids]
+        on_build = [id in self.slot.columns for id in ids]
+        return sum(on_build) == 1 and all(
+            layout.form is Form.NUMBER and layout.data_type.is_integer_like and not layout.nullable
+            for layout in layouts
+        )
+
+    def _second_values(self, part: Call) -> tuple[Node | None, Node | None]:
+        """The probe rows' and all build rows' values of an equality that `_compares_rows`."""
+        first, second = (side.id for side in part.arguments if isinstance(side, ColumnRef))
+        probe, build = (second, first) if first in self.slot.columns else (first, second)
+        values = self.stream.columns[build].available[self.build_space]
+        return self.stream.column(probe).node, values.node
+
+    def _pairs(self, second: Expression | None = None) -> tuple[Node, Node]:
+        """The pairs with equal keys, and for which the `second` condition, one that `_compares_rows`, is true."""
         if self.node.algorithm is JoinAlgorithm.NESTED_LOOP:
             pairs = self.build.call(
                 join_pairs.all_pairs,
@@ -227,9 +249,12 @@ class _Probe:
             )
         else:
             key, validity = self._keys()
-            pairs = self.build.method(
-                "matches", self.stream.object(self.slot.build), key, validity, name="pairs"
-            )
+            build_side = self.stream.object(self.slot.build)
+            if isinstance(second, Call):
+                values = self._second_values(second)
+                pairs = self.build.method("matches_equal", build_side, key, validity, *values, name="pairs")
+            else:
+                pairs = self.build.method("matches", build_side, key, validity, name="pairs")
         return (
             self.build.call(operator.getitem, pairs, 0, name="probe_rows"),
             self.build.call(operator.getitem, pairs, 1, name="build_rows"),
@@ -297,10 +322,14 @@ class _Probe:
 
     def _surviving_pairs(self) -> tuple[Node, Node]:
         """The pairs for which the residual is true; the stream is over them afterwards."""
-        probe_rows, build_rows = self._pairs()
+        residual = self.slot.residual
+        second = next((part for part in residual if self._compares_rows(part)), None)
+        if second is not None:
+            residual = tuple(part for part in residual if part is not second)
+        probe_rows, build_rows = self._pairs(second)
         self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
-        if self.slot.residual:
-            mask = self.lowering.condition(conjunction(self.slot.residual))
+        if residual:
+            mask = self.lowering.condition(conjunction(residual))
             kept = self.build.call(row_kernels.row_indices, mask, name="kept")
             probe_rows = self.build.call(torch.index_select, probe_rows, 0, kept, name="probe_rows")
             build_rows = self.build.call(torch.index_select, build_rows, 0, kept, name="build_rows")

@@ -1,0 +1,55 @@
+"""Joins on two keys of which a directory finds one and compares the other, against DuckDB."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import tqp
+
+_FAR = 10**12  # second keys so far apart that both keys together are not dense
+
+
+def _table(seed: int, rows: int, keys: int) -> pa.Table:
+    generator = random.Random(seed)
+    return pa.table(
+        {
+            "k": [generator.randint(0, keys) for _ in range(rows)],
+            "s": [generator.randint(0, 5) * _FAR for _ in range(rows)],
+            "n": [generator.choice([None, 1, 2, _FAR]) for _ in range(rows)],
+            "v": list(range(rows)),
+        }
+    )
+
+
+_TABLES = {"a": _table(1, 3000, 200), "b": _table(2, 500, 400)}
+_QUERIES = [
+    "SELECT * FROM a JOIN b ON a.k = b.k AND a.s = b.s",
+    "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND b.s = a.s AND a.s < b.v * 10000000000",
+    "SELECT * FROM a WHERE EXISTS (FROM b WHERE a.k = b.k AND a.s = b.s AND a.s < b.v * 10000000000)",
+    "SELECT * FROM a WHERE NOT EXISTS (FROM b WHERE a.k = b.k AND a.s = b.s AND a.n = b.n)",
+    "SELECT a.v, b.v FROM a JOIN b ON a.k = b.k AND a.n = b.n",
+    "SELECT *, (SELECT max(v) FROM b WHERE b.k = a.k AND b.s = a.s) FROM a",
+    "SELECT * FROM (SELECT * FROM a WHERE n = 1) a FULL JOIN b ON a.k = b.k AND a.s = b.s",
+]
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+@pytest.mark.parametrize("batch_rows", [None, 7])
+def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None) -> None:
+    with tqp.connect(threads=2, batch_rows=batch_rows) as connection, duckdb.connect() as oracle:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+            oracle.register(name, table)
+        text = f"{query} ORDER BY ALL"
+        assert connection.sql(text).fetchall() == oracle.sql(text).fetchall()
+
+
+def test_the_second_key_is_compared_by_the_directory() -> None:
+    with tqp.connect() as connection:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+        assert "matches_equal(" in connection.compile(_QUERIES[0]).code
