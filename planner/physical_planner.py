@@ -73,12 +73,14 @@ from tqp.planner.runtime_filters import (
     split,
     stops_above,
 )
+from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = (
     "topk",
     "runtime_filters",
     "filter_by_runs",
+    "share_filtered_scans",
     "filter_order",
     "swap_join_sides",
     "reduce_keys",
@@ -106,7 +108,10 @@ class PhysicalOptions:
 def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> PhysicalPlan:
     """The physical plan of a logical plan without subqueries; its fields are those of `plan.schema`, in that order."""
     planner = _Planner(options or PhysicalOptions(), plan)
-    return planner.with_schema(planner.plan(plan, _ids(plan.schema), ()), plan.schema, keep_names=True)
+    planned = planner.plan(plan, _ids(plan.schema), ())
+    if planner.is_on("share_filtered_scans"):
+        planned = share_filtered_scans(planned, planner.fresh_ids())
+    return planner.with_schema(planned, plan.schema, keep_names=True)
 
 
 class _Planner:
@@ -302,7 +307,7 @@ class _Planner:
 
     def _join(self, plan: Join, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         if plan.join_type is JoinType.FULL:
-            expanded = expand_full_join(plan, self._fresh_ids())
+            expanded = expand_full_join(plan, self.fresh_ids())
             return place(self.plan(expanded, required | columns_of(requests), ()), requests)
         reduced = self._with_reduced_build(plan, required | columns_of(requests))
         if reduced is not plan:
@@ -336,6 +341,10 @@ class _Planner:
         into_build = pass_operator(into_build) + ((other,) if other is not None else ())
         built = self.plan(build, (needed & build_ids.keys()) | _columns(keys.right), into_build)
 
+        is_filtered = own is not None and own.ranges is not None
+        if plan.join_type is JoinType.INNER and not is_filtered and self.is_on("share_filtered_scans"):
+            probed = filter_as_build_side(keys, probed, built)
+
         left, right = _by_id(probed.fields), _by_id(built.fields)
         keys = match_plain_nulls(keys, plan.join_type, left, right)
         join_type = plain_join_type(plan.join_type, keys, left, right)
@@ -366,7 +375,6 @@ class _Planner:
             right_once=probe_unique,
             keeps_left_order=in_order,
         )
-        is_filtered = own is not None and own.ranges is not None
         all_match = algorithm is JoinAlgorithm.LOOKUP and (
             every_row_matches(keys, probed, built) or is_filtered and not keys.residual
         )
@@ -412,7 +420,7 @@ class _Planner:
         if request is None or not reads_runs(plan.right, request, self.estimator):
             return plan
         needed = required | _columns((*keys.left, *keys.residual))
-        return reduce_build_side(plan, keys, needed, self._fresh_ids())
+        return reduce_build_side(plan, keys, needed, self.fresh_ids())
 
     def _runs_are_known(self) -> bool:
         return self.is_on("filter_by_runs") and self.options.device_type == "cpu"
@@ -447,7 +455,7 @@ class _Planner:
         saved = [saved_work(join_type, single, probe, build, self.estimator) for single in singles]
         return reduce_keys(keys, candidates, spans, saved)
 
-    def _fresh_ids(self) -> FreshIds:
+    def fresh_ids(self) -> FreshIds:
         if self._fresh is None:
             nodes = list(walk_plan(self._root))
             last_id = max((field.id for node in nodes for field in _own_fields(node)), default=-1)

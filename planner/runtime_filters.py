@@ -103,14 +103,14 @@ def filter_from_probe(
         return None
     if origin(build, columns_of_keys(keys.right)) is None:
         return None
-    join = _inner_join_on(probed, probe_key.id)
+    join = inner_join_on(probed, probe_key.id)
     if join is None:
         return None
     share = join.build.estimated_rows / estimator.distinct(build, keys.right)
     return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
 
 
-def _inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
+def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
     """The topmost inner or semi join below `plan`, on the way to the column, with the column as its only key."""
     while True:
         if isinstance(plan, PhysicalJoin):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,8 @@ class PlanLowering:
 
     def __init__(self, program: ProgramBuilder, root: physical.PhysicalPlan) -> None:
         self.program = program
-        self._scans = {f.id: scan for scan in _table_scans(root) for f in scan.fields}
+        self._scan_columns: dict[int, tuple[physical.TableScan, str]] = {}
+        self._note_columns(root)
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
@@ -85,11 +86,22 @@ class PlanLowering:
         self.program.operator = id(node)
         return ExpressionLowering(stream, self.program)
 
+    def _note_columns(self, node: physical.PhysicalPlan) -> None:
+        """Note which table columns the scans below put out, and what is stored of them for several uses."""
+        for below in node.inputs:
+            self._note_columns(below)
+        if isinstance(node, physical.TableScan):
+            pairs = zip(node.fields, node.columns, strict=True)
+            self._scan_columns.update((f.id, (node, name)) for f, name in pairs)
+        elif isinstance(node, physical.Shared):
+            for output, stored in zip(node.fields, node.input.fields, strict=True):
+                if stored.id in self._scan_columns:
+                    self._scan_columns[output.id] = self._scan_columns[stored.id]
+
     def dictionary(self, column: int) -> Pool:
         """The dictionary of the table column that a scan of the plan puts out under an id."""
-        scan = self._scans[column]
+        scan, name = self._scan_columns[column]
         source: ColumnSource = scan.table  # type: ignore[assignment]
-        name = next(name for f, name in zip(scan.fields, scan.columns, strict=True) if f.id == column)
         slot, _ = self.program.table(source, scan.table_name)
         pool = self.program.column_layout(slot, name, source.column(name)).pool
         assert pool is not None and pool.is_dictionary
@@ -322,13 +334,6 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
-
-
-def _table_scans(node: physical.PhysicalPlan) -> Iterator[physical.TableScan]:
-    if isinstance(node, physical.TableScan):
-        yield node
-    for below in node.inputs:
-        yield from _table_scans(below)
 
 
 def _sorted_codes(pool: Pool | None) -> bool:
