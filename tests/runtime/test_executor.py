@@ -14,7 +14,7 @@ import torch
 import tqp
 from tqp.operators import join_pairs
 from tqp.runtime import executor
-from tqp.runtime.pipeline import FIRST_ROW_SECONDS
+from tqp.runtime.pipeline import Cost
 
 
 def _numbers(count: int) -> pa.Table:
@@ -45,7 +45,7 @@ def test_results_are_bit_identical_for_any_number_of_threads(
     query: str, batch_rows: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        executor, "_WORTH_A_WORKER", 64 * FIRST_ROW_SECONDS
+        executor, "_WORTH_A_WORKER", 64 * Cost().row_seconds
     )  # the batches differ with the number of workers
     answers = []
     for threads in (1, 2, 3, 8):
@@ -79,7 +79,7 @@ def test_workers_get_equal_shares_of_the_work(
 ) -> None:
     monkeypatch.setattr(executor, "_WORTH_A_WORKER", 10)
     with tqp.connect(threads=threads, batch_rows=100) as connection:
-        assert connection._executor._even_batch(num_rows, row_seconds, 100) == expected
+        assert connection._executor._even_batch(num_rows, num_rows * row_seconds, 100) == expected
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -99,12 +99,21 @@ def test_the_next_run_is_divided_by_what_a_row_took() -> None:
         connection.register("t", pa.table({"s": ["1"] * 1000}))
         query = "SELECT sum(CAST(s || '0' AS INTEGER)) FROM t"
         pipeline = connection.compile(query).steps()[-2]
-        expected = pipeline.row_seconds
+        expected = pipeline.cost.row_seconds
         assert connection.sql(query).fetchall() == [(10_000,)]
-        assert 0 < pipeline.row_seconds != expected
+        assert 0 < pipeline.cost.row_seconds != expected
         for seconds in (1.0, 0.0):
-            pipeline.row_seconds = seconds
+            pipeline.cost.row_seconds = seconds
             assert connection.sql(query).fetchall() == [(10_000,)]
+        assert pipeline.cost.merge_seconds > 0
+        before = pipeline.cost.merge_seconds
+        connection.sql(query)
+        assert pipeline.cost.merge_seconds == before, "one worker's state needs no merging"
+
+
+def test_what_is_merged_in_as_long_as_it_takes_is_not_shared() -> None:
+    assert Cost(row_seconds=2.0, merge_seconds=0.0).worth_sharing(10) == 20.0
+    assert Cost(row_seconds=2.0, merge_seconds=15.0).worth_sharing(10) == 5.0
 
 
 def test_batches_of_wide_rows_are_shorter() -> None:

@@ -105,7 +105,8 @@ class Executor:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
             most = self._most_rows(pipeline.row_bytes)
-            step = self._even_batch(num_rows, None if breaker.fixed_batches else pipeline.row_seconds, most)
+            seconds = None if breaker.fixed_batches else pipeline.cost.worth_sharing(num_rows)
+            step = self._even_batch(num_rows, seconds, most)
             job.cut(num_rows, step)
             num_helpers = min(self.threads, -(-num_rows // step)) - 1
             if num_helpers <= 0:
@@ -114,8 +115,12 @@ class Executor:
                 helpers = [self._pool.submit(job.work) for _ in range(num_helpers)]
                 states = _gather(job.work, helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
-            pipeline.row_seconds = sum(job.seconds) / max(1, num_rows)
-        return breaker.finish(breaker.merge([partial for _, partial in states]), state)
+            pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
+        begin = time.thread_time()
+        merged = breaker.merge([partial for _, partial in states])
+        if len(states) > 1:
+            pipeline.cost.merge_seconds = time.thread_time() - begin
+        return breaker.finish(merged, state)
 
     def _most_rows(self, row_bytes: int) -> int:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
@@ -123,16 +128,16 @@ class Executor:
             return self.batch_rows
         return min(self.batch_rows, max(_FEW_ROWS, _BATCH_BYTES // row_bytes))
 
-    def _even_batch(self, num_rows: int, row_seconds: float | None, most: int) -> int:
+    def _even_batch(self, num_rows: int, seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.
 
-        `row_seconds`: what a row takes, to tell how many workers the source is worth; None: by the number of rows alone,
-        the same for any number of workers.
+        `seconds`: of work, to tell how many workers the source is worth; None: by the number of rows alone, the same for any
+        number of workers.
         """
-        if row_seconds is None:
+        if seconds is None:
             shares = min(_FIXED_WORKERS, num_rows // _FEW_ROWS)
         else:
-            shares = min(self.threads, num_rows, int(num_rows * row_seconds / _WORTH_A_WORKER))
+            shares = min(self.threads, num_rows, int(seconds / _WORTH_A_WORKER))
         shares = max(1, shares)
         rounds = max(1, -(-num_rows // (most * shares)))
         return max(1, -(-num_rows // (rounds * shares)))

@@ -39,7 +39,12 @@ class Frame:
 
     @property
     def num_bytes(self) -> int:
-        return sum(object_bytes(item) for column in self.columns for item in column if item is not None)
+        size = 0
+        for values, validity in self.columns:
+            size += values.nbytes if type(values) is Tensor else object_bytes(values)
+            if validity is not None:
+                size += validity.nbytes
+        return size
 
 
 def frame_of_outputs(outputs: Sequence[Any]) -> Frame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -16,8 +17,18 @@ from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
 State = dict[str, Any]
-#: What a row is expected to take until the pipeline has run once.
-FIRST_ROW_SECONDS = 2.5e-9
+
+
+@dataclass(slots=True)
+class Cost:
+    """Processor time that a pipeline took when it last ran, by which the next run is divided among workers."""
+
+    row_seconds: float = 2.5e-9  # as expected until it has run once
+    merge_seconds: float = 0.0  # of the states of several workers or batches
+
+    def worth_sharing(self, num_rows: int) -> float:
+        """Seconds of work on so many rows, without what sharing them costs."""
+        return num_rows * self.row_seconds - self.merge_seconds
 
 
 class Breaker(Protocol):
@@ -69,8 +80,7 @@ class Pipeline:
         self.record = record
         #: What the executor calls with the inputs.
         self.function: Callable[..., Any] = GraphFunction(record)
-        #: Processor time of a row in the last run: how many workers share the next one.
-        self.row_seconds = FIRST_ROW_SECONDS
+        self.cost = Cost()
         self.inputs = tuple(inputs)
         self._readers = [_reader(item) for item in self.inputs]
         self._cut = _positions(self.inputs, InputKind.VALUES, InputKind.VALIDITY)

@@ -15,7 +15,7 @@ from torch import fx
 from tqp.data.column import Table
 from tqp.runtime.executor import Executor
 from tqp.runtime.frame import Frame, object_bytes
-from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.pipeline import Cost, Pipeline, State
 from tqp.runtime.program import TensorProgram
 
 
@@ -87,7 +87,7 @@ class _ProfiledPipeline:
     def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
         self._pipeline, self._recorder = pipeline, recorder
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
-        self.row_bytes, self.row_seconds = pipeline.row_bytes, pipeline.row_seconds
+        self.row_bytes, self.cost = pipeline.row_bytes, Cost()
         self.arguments = pipeline.arguments
         self.breaker = _ProfiledBreaker(pipeline, recorder)
         nodes = {node.meta.get("node"): node for node in pipeline.graph.graph.nodes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -114,18 +115,22 @@ class TensorProgram(nn.Module):
 
     def initial_state(self, device: torch.device) -> State:
         """Tables, their string pools, constants and the device, by slot."""
-        state: State = {"device": device}
+        return {"device": device, **self._stored, **dict(self.constants.objects())}
+
+    @cached_property
+    def _stored(self) -> State:
+        """Tables, their pools and runs by slot: the same in every run."""
+        stored: State = {}
         for slot, table in self.tables.items():
             columns = [table.source.column(name) for name in table.columns]
-            state[slot] = Frame(
+            stored[slot] = Frame(
                 table.source.num_rows, tuple(FrameColumn(c.values, c.validity) for c in columns)
             )
         for slot, (table_slot, name) in self.pools.items():
-            state[slot] = self.tables[table_slot].source.column(name).pool
+            stored[slot] = self.tables[table_slot].source.column(name).pool
         for slot, (table_slot, name) in self.runs.items():
-            state[slot] = self.tables[table_slot].source.runs(name)
-        state.update(self.constants.objects())
-        return state
+            stored[slot] = self.tables[table_slot].source.runs(name)
+        return stored
 
     def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:
         """A source that is a domain is made when it is needed: its dictionary may be made by the program itself."""

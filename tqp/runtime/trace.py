@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, record_function
 from tqp.core.errors import ExecutionError
 from tqp.runtime.executor import Executor
 from tqp.runtime.graph import function_name
-from tqp.runtime.pipeline import Breaker, Pipeline, State
+from tqp.runtime.pipeline import Breaker, Cost, Pipeline, State
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class _TracedPipeline:
 
     def __init__(self, pipeline: Pipeline, trace: Trace) -> None:
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
-        self.row_bytes, self.row_seconds = pipeline.row_bytes, pipeline.row_seconds
+        self.row_bytes, self.cost = pipeline.row_bytes, Cost()
         self.arguments = pipeline.arguments
         self.breaker = _TracedBreaker(pipeline.breaker, trace)
         module = pipeline.record.module()
