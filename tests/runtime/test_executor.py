@@ -78,6 +78,7 @@ def test_workers_get_equal_shares_of_the_work(
     threads: int, num_rows: int, row_seconds: float, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executor, "_WORTH_A_WORKER", 10)
+    monkeypatch.setattr(executor, "_SHARE_ROWS", 1)
     with tqp.connect(threads=threads, batch_rows=100) as connection:
         assert connection._executor._even_batch(num_rows, num_rows * row_seconds, 100) == expected
 
@@ -94,7 +95,15 @@ def test_fixed_batches_depend_on_rows_alone(
         assert connection._executor._even_batch(num_rows, None, 100) == expected
 
 
-def test_the_next_run_is_divided_by_what_a_row_took() -> None:
+def test_few_rows_are_not_shared_whatever_they_take() -> None:
+    with tqp.connect(threads=2) as connection:
+        least = 2 * executor._SHARE_ROWS
+        assert connection._executor._even_batch(least, 1.0, 1 << 20) == least // 2
+        assert connection._executor._even_batch(least - 1, 1.0, 1 << 20) == least - 1
+
+
+def test_the_next_run_is_divided_by_what_a_row_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "_SHARE_ROWS", 1)
     with tqp.connect(threads=2) as connection:
         connection.register("t", pa.table({"s": ["1"] * 1000}))
         query = "SELECT sum(CAST(s || '0' AS INTEGER)) FROM t"
@@ -105,10 +114,6 @@ def test_the_next_run_is_divided_by_what_a_row_took() -> None:
         for seconds in (1.0, 0.0):
             pipeline.cost.row_seconds = seconds
             assert connection.sql(query).fetchall() == [(10_000,)]
-        assert pipeline.cost.merge_seconds > 0
-        before = pipeline.cost.merge_seconds
-        connection.sql(query)
-        assert pipeline.cost.merge_seconds == before, "one worker's state needs no merging"
 
 
 def test_what_is_merged_in_as_long_as_it_takes_is_not_shared() -> None:

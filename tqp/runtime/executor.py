@@ -33,6 +33,8 @@ _BATCH_BYTES = 16 << 20
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: waking it and putting its share together takes 0.1 ms.
 _WORTH_A_WORKER = 0.0003
+#: Rows of a worker's share at least: with fewer, calls cost more than rows do, and two workers as much as one.
+_SHARE_ROWS = 2048
 #: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
 _FIXED_WORKERS = 4
 _OUT_OF_MEMORY = (
@@ -137,7 +139,7 @@ class Executor:
         if seconds is None:
             shares = min(_FIXED_WORKERS, num_rows // _FEW_ROWS)
         else:
-            shares = min(self.threads, num_rows, int(seconds / _WORTH_A_WORKER))
+            shares = min(self.threads, num_rows // _SHARE_ROWS, int(seconds / _WORTH_A_WORKER))
         shares = max(1, shares)
         rounds = max(1, -(-num_rows // (most * shares)))
         return max(1, -(-num_rows // (rounds * shares)))
