@@ -45,23 +45,37 @@ def equal(left: Strings, right: Strings) -> Tensor:
         return equals_word(left, to_list(right)[0])
     if left.num_rows == 1:
         return equals_word(right, to_list(left)[0])
-    result = left.lengths == right.lengths
-    rows = row_indices(result)
-    left, right = take(left, rows), take(right, rows)
-    result = torch.zeros_like(result)
-    offset = 0
-    while rows.shape[0]:
-        remaining = int(left.lengths.max()) - offset
+    step = _LONG_BLOCK if left.starts.is_cpu else max(1, left.num_rows)
+    if left.num_rows <= step:
+        return _equal_rows(left, right)
+    result = torch.empty_like(left.lengths, dtype=torch.bool)
+    for start in range(0, left.num_rows, step):
+        block = slice(start, start + step)
+        result[block] = _equal_rows(cut(left, block.start, block.stop), cut(right, block.start, block.stop))
+    return result
+
+
+def _equal_rows(left: Strings, right: Strings) -> Tensor:
+    result = elementwise.equal(left.lengths, right.lengths)
+    rows: Tensor | None = None  # those that may be equal; None for all
+    same, offset = result, 0
+    at_once = 2 if result.is_cpu else 1
+    while True:
+        kept = row_indices(same)
+        if kept.shape[0] < same.shape[0]:
+            rows = kept if rows is None else torch.index_select(rows, 0, kept)
+            left, right = take(left, kept), take(right, kept)
+        remaining = int(left.lengths.max()) - offset if kept.shape[0] else 0
         if remaining <= 0:
             break
-        count = min(step_width(offset), -(-remaining // WORD))
-        same = words(left, offset, count) == words(right, offset, count)
-        kept = row_indices(same if count == 1 else same.all(1))
+        count = min(max(step_width(offset), at_once), -(-remaining // WORD))
+        same = elementwise.equal(words(left, offset, count), words(right, offset, count))
+        if count == 2:
+            same = same[:, 0] & same[:, 1]
+        elif count > 2:
+            same = same.all(1)
         offset += WORD * count
-        if kept.shape[0] < rows.shape[0]:
-            rows = torch.index_select(rows, 0, kept)
-            left, right = take(left, kept), take(right, kept)
-    return result.index_fill_(0, rows, True)
+    return result if rows is None else torch.zeros_like(result).index_fill_(0, rows, True)
 
 
 def not_equal(left: Strings, right: Strings) -> Tensor:

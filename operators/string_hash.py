@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import allocation
+from tqp.operators import allocation, elementwise
 from tqp.operators.rows import row_indices
 from tqp.operators.string_layout import cut, take
 from tqp.operators.string_words import BLOCK, WORD, step_width, words
@@ -21,6 +21,8 @@ def _signed(value: int) -> int:
 _SCRAMBLE = _signed(0x9E3779B97F4A7C15)
 _BASE = 0xD1342543DE82EF95
 _FINISH = _signed(0xBF58476D1CE4E5B9)
+#: From this share of long enough rows on, the next word is read of all rows.
+_MOST = 0.5
 
 
 def hash64(strings: Strings) -> Tensor:
@@ -35,17 +37,17 @@ def hash64(strings: Strings) -> Tensor:
 
 def _hash64(strings: Strings) -> Tensor:
     # A polynomial over scrambled words. The word 0 is scrambled to 0, so padding past a row's end adds nothing.
-    result = strings.lengths.to(torch.int64) * _FINISH
+    result = elementwise.multiply(strings.lengths.to(torch.int64), _FINISH)
     rows: Tensor | None = None
     offset = 0
     while strings.num_rows:
         count = step_width(offset)
         powers = [_signed(pow(_BASE, offset // WORD + step, 1 << 64)) for step in range(count)]
         scrambled = words(strings, offset, count)
-        scrambled = (scrambled ^ ((scrambled >> 32) & 0xFFFFFFFF)) * _SCRAMBLE
-        scrambled = scrambled ^ ((scrambled >> 29) & 0x7FFFFFFFF)
+        scrambled = elementwise.multiply(scrambled ^ ((scrambled >> 32) & 0xFFFFFFFF), _SCRAMBLE)
+        scrambled ^= (scrambled >> 29) & 0x7FFFFFFFF
         if count == 1:
-            part = scrambled * powers[0]
+            part = elementwise.multiply(scrambled, powers[0]) if offset else scrambled
         else:
             part = (scrambled * torch.tensor(powers, device=scrambled.device)).sum(1)
         if rows is None:
@@ -53,13 +55,11 @@ def _hash64(strings: Strings) -> Tensor:
         else:
             result.index_add_(0, rows, part)
         offset += WORD * count
-        kept = row_indices(strings.lengths > offset)
+        kept = row_indices(elementwise.greater(strings.lengths, offset))
         if kept.shape[0] == 0:
             break
-        if kept.shape[0] < strings.num_rows:
+        if kept.shape[0] < _MOST * strings.num_rows:
             rows = kept if rows is None else torch.index_select(rows, 0, kept)
             strings = take(strings, kept)
-        elif rows is None:
-            rows = kept
-    result = (result ^ ((result >> 32) & 0xFFFFFFFF)) * _FINISH
+    result = elementwise.multiply(result ^ ((result >> 32) & 0xFFFFFFFF), _FINISH)
     return result ^ ((result >> 32) & 0xFFFFFFFF)

@@ -1,0 +1,46 @@
+"""Two words read at once, and equality built on it, against the bytes themselves: places up to the end of the bytes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from tqp.data.strings import Strings
+from tqp.operators import string_compare
+from tqp.operators.string_words import words
+
+
+def _slices(chance: random.Random, content: bytes, count: int) -> tuple[Strings, list[bytes]]:
+    starts = [chance.randrange(len(content) + 1) for _ in range(count)]
+    lengths = [chance.randrange(min(len(content) - start, 40) + 1) for start in starts]
+    texts = [content[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+    data = torch.tensor(list(content), dtype=torch.uint8)
+    return Strings(torch.tensor(starts), torch.tensor(lengths, dtype=torch.int32), data), texts
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 15, 16, 17, 40, 200])
+@pytest.mark.parametrize("offset", [0, 8, 16])
+def test_two_words(size: int, offset: int) -> None:
+    chance = random.Random(size)
+    strings, texts = _slices(chance, chance.randbytes(size), 60)
+    expected = [text[offset : offset + 16].ljust(16, b"\0") for text in texts]
+    found = words(strings, offset, 2)
+    assert [bytes(row.view(torch.uint8).tolist()) for row in found] == expected
+
+
+@pytest.mark.parametrize("size", [1, 16, 30, 300])
+def test_equality_in_small_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_compare, "_LONG_BLOCK", 7)
+    chance = random.Random(size)
+    content = bytes(chance.choice(b"ab\0") for _ in range(size)) * 2
+    left, left_texts = _slices(chance, content, 50)
+    right, right_texts = _slices(chance, content, 50)
+    same = left_texts.index(max(left_texts, key=len))
+    for row in range(0, 50, 3):  # some that are equal
+        right.starts[row], right.lengths[row] = left.starts[same], left.lengths[same]
+        left.starts[row], left.lengths[row] = left.starts[same], left.lengths[same]
+        right_texts[row] = left_texts[row] = left_texts[same]
+    expected = [a == b for a, b in zip(left_texts, right_texts, strict=True)]
+    assert string_compare.equal(left, right).tolist() == expected
