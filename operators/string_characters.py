@@ -13,8 +13,10 @@ from tqp.operators.rows import row_indices
 from tqp.operators.string_layout import compact, extent, ordered, total_length
 from tqp.operators.string_words import words
 
-#: How much more than the strings themselves may be scanned in place of compacting them.
-_SLACK = 4
+#: How much more than the strings themselves may be scanned in place of compacting them, which costs more a byte.
+_SLACK = 64
+#: No row has more bytes.
+_LONGEST = torch.iinfo(torch.int32).max
 
 
 def is_ascii(strings: Strings) -> bool:
@@ -87,6 +89,17 @@ def slice_characters(strings: Strings, bounds: Bounds) -> Strings:
         first, last = _inside(bounds(index.counts), index.counts)
         first, last = index.byte_offsets(first), index.byte_offsets(last)
     return Strings(strings.starts + first, (last - first).to(torch.int32), strings.data)
+
+
+def slice_same_characters(strings: Strings, start: int, stop: int) -> Strings | None:
+    """Characters start .. stop, 0 <= start <= stop, of each row as `slice_characters` cuts them; None unless all are ASCII."""
+    if not is_ascii(strings):
+        return None
+    last = strings.lengths.clamp(max=min(stop, _LONGEST))
+    if start == 0:
+        return Strings(strings.starts, last, strings.data)
+    first = strings.lengths.clamp(max=min(start, _LONGEST))
+    return Strings(strings.starts + first, last - first, strings.data)
 
 
 def _inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ from tqp.operators.string_characters import (
     first_code_points,
     is_ascii,
     slice_characters,
+    slice_same_characters,
 )
 from tqp.operators.string_codes import factorize
 from tqp.operators.string_layout import (
@@ -85,6 +86,14 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     """
     position_from_one = _near(start)
     wanted = None if count is None else _near(count)
+    if strings.starts.is_cpu and position_from_one.dim() == 0 and (wanted is None or wanted.dim() == 0):
+        begin, end = int(position_from_one) - 1, _FAR
+        if wanted is not None:
+            end = begin + int(wanted)
+        if -1 <= begin <= end:
+            found = slice_same_characters(strings, max(begin, 0), max(end, 0))
+            if found is not None:
+                return found
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
         begin = torch.where(position_from_one < 0, position_from_one + characters, position_from_one - 1)
