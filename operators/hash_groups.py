@@ -14,7 +14,7 @@ from tqp.operators import elementwise
 from tqp.operators.rows import row_indices, take
 
 #: Odd numbers: products with them spread the bits of a key upwards. One for each table that a key may move on to ...
-_MULTIPLIERS = (-0x61C8864680B583EB, -0x2AF7A1D56C8D5C93, 0x4D2C6DFC5AC42AED, 0x2545F4914F6CDD1D)
+MULTIPLIERS = (-0x61C8864680B583EB, -0x2AF7A1D56C8D5C93, 0x4D2C6DFC5AC42AED, 0x2545F4914F6CDD1D)
 # ... and one for partitions.
 _PARTITION_MULTIPLIER = 0x517CC1B727220A95
 _ALL_BITS = (1 << 64) - 1
@@ -26,13 +26,13 @@ def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor
     By their hash, or where they lie `dense`, from 0 on, by their low bits. Returns the rows, int64 [n], partition by
     partition and ascending within one, and where each partition ends.
     """
-    numbers = keys & ((1 << bits) - 1) if dense else _high_bits(keys, bits, _PARTITION_MULTIPLIER)
+    numbers = keys & ((1 << bits) - 1) if dense else high_bits(keys, bits, _PARTITION_MULTIPLIER)
     partitions = numbers.to(torch.int8)
     order = torch.sort(partitions, stable=True)[1]
     return order, torch.bincount(partitions, minlength=1 << bits).cumsum(0).tolist()
 
 
-def _high_bits(keys: Tensor, bits: int, multiplier: int) -> Tensor:
+def high_bits(keys: Tensor, bits: int, multiplier: int) -> Tensor:
     """int64 [n] in [0, 2^bits), 0 < bits < 64: the high bits of a hash of integers [n]."""
     if not keys.is_cpu:
         return ((keys.to(torch.int64) * multiplier) >> (64 - bits)).bitwise_and_((1 << bits) - 1)
@@ -82,7 +82,7 @@ def _enter(keys: Tensor, step: int) -> tuple[Tensor, Tensor]:
     nobody entered are never read, so the table needs no clearing.
     """
     num_rows = keys.shape[0]
-    slots = _high_bits(keys, max(4, (2 * num_rows).bit_length()), _MULTIPLIERS[step % len(_MULTIPLIERS)])
+    slots = high_bits(keys, max(4, (2 * num_rows).bit_length()), MULTIPLIERS[step % len(MULTIPLIERS)])
     table = torch.empty(
         1 << max(4, (2 * num_rows).bit_length()), dtype=torch.int32 if num_rows < 2**31 else torch.int64
     )

@@ -92,6 +92,12 @@ class PackedSums:
             for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
                 accumulator.scatter_add_(0, ids, _packed(pack, columns, start, stop, self._device))
 
+    def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
+        """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
+        self._totals = _sums(
+            self._totals, [self._zeros().scatter_add_(0, group_ids, column) for column in sums]
+        )
+
     def merge(self, other: PackedSums) -> None:
         """Add what another one of the same columns and groups holds."""
         if self._rows + other._rows > self._capacity:

@@ -16,6 +16,8 @@ _LARGEST_PACKED = 1 << 63
 _INT64 = (-(2**63), 2**63 - 1)
 #: Sorting a row costs about as much as clearing and reading this many accumulators.
 _ACCUMULATORS_PER_SORTED_ROW = 4.0
+#: From so many rows in a group on, looking each up in a table of all groups costs less than collecting it.
+_ROWS_PER_HASHED_GROUP = 8.0
 
 
 def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPacking | None:
@@ -58,9 +60,11 @@ def choose_grouping(
     fields: FieldsById,
     packing: KeyPacking | None,
     input_rows: float,
+    groups: float,
+    device: str,
     disabled_rules: frozenset[str],
 ) -> GroupAlgorithm:
-    """DIRECT while the key range is small against the rows, CLUSTERED on a sorted key, else SORT."""
+    """DIRECT while the key range is small against the rows, CLUSTERED on a sorted key, HASH for few groups, else SORT."""
     if not keys:
         return GroupAlgorithm.SINGLE
     small = packing is not None and packing.size <= _ALWAYS_DIRECT
@@ -73,4 +77,16 @@ def choose_grouping(
         dense = packing.size <= min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
         if small or dense:
             return GroupAlgorithm.DIRECT
+    one_word = packing is not None or (len(keys) == 1 and _is_integer(keys[0]))
+    few = _ROWS_PER_HASHED_GROUP * groups <= input_rows
+    if one_word and few and device == "cpu" and "hash_aggregate" not in disabled_rules:
+        return GroupAlgorithm.HASH
     return GroupAlgorithm.SORT
+
+
+def _is_integer(key: Expression) -> bool:
+    """Is it a number of 64 bits?"""
+    if not key.data_type.is_integer_like:
+        return False
+    low, high = key.data_type.bounds
+    return _INT64[0] <= low and high <= _INT64[1]

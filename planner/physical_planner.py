@@ -89,6 +89,7 @@ PHYSICAL_RULES = (
     "directory_join",
     "dictionary_join",
     "direct_aggregate",
+    "hash_aggregate",
     "clustered_aggregate",
 )
 
@@ -236,9 +237,9 @@ class _Planner:
         below = self.plan(plan.input, _columns((*plan.keys, *aggregates)), pass_operator(inside))
         known = _by_id(below.fields)
         packing = pack_group_keys(plan.keys, known)
-        algorithm = choose_grouping(
-            plan.keys, known, packing, below.estimated_rows, self.options.disabled_rules
-        )
+        rows = min(self._rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
+        device, disabled = self.options.device_type, self.options.disabled_rules
+        algorithm = choose_grouping(plan.keys, known, packing, below.estimated_rows, rows, device, disabled)
         fields = aggregate_fields(
             known,
             plan.key_fields,
@@ -247,7 +248,6 @@ class _Planner:
             aggregates,
             self.facts.max_rows(plan.input),
         )
-        rows = min(self._rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
         grouped = physical.Aggregate(
             tuple(fields), rows, self.facts.max_rows(plan), below, algorithm, plan.keys, aggregates, packing
         )

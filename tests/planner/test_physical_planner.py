@@ -197,12 +197,16 @@ def test_group_algorithms() -> None:
     few = table("few", 0, 1_000_000, key=(100, False), value=(10, False))
     many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))
     sparse = table("sparse", 0, 1_000, key=(10**9, False), value=(10, False))
+    gaps = table("gaps", 0, 1_000_000, key=(1000, False), value=(10, False))
+    key = replace(gaps.fields[0], statistics=replace(gaps.fields[0].statistics, maximum=10**9))
+    gaps = replace(gaps, fields=(key, gaps.fields[1]))
     key = replace(many.fields[0], statistics=replace(many.fields[0].statistics, is_sorted=True))
     in_order = replace(many, fields=(key, many.fields[1]))
     expected = {
         few: GroupAlgorithm.DIRECT,
         many: GroupAlgorithm.DIRECT,
         sparse: GroupAlgorithm.SORT,
+        gaps: GroupAlgorithm.HASH,
         in_order: GroupAlgorithm.CLUSTERED,
     }
     for scan, algorithm in expected.items():

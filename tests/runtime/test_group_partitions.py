@@ -55,6 +55,7 @@ def _answers(query: str, threads: int) -> list[tuple[object, ...]]:
 def test_partitions_change_no_group(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _answers(query, 1)
     monkeypatch.setattr(collect_groups, "_PARTITION_ROWS", 20)
+    monkeypatch.setattr(collect_groups, "_PARTITIONED_ROWS", 40)
     for rows_of_a_piece in (1, 100_000):  # distributed batch by batch, and at the end
         monkeypatch.setattr(collect_groups, "_ROWS_OF_A_PIECE", rows_of_a_piece)
         for threads in (1, 3):

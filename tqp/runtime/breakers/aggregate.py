@@ -59,7 +59,7 @@ _MERGES = {
     "present": "or",
 }
 #: Integer sums, which may share accumulators.
-_PACKED = ("count_star", "count", "sum")
+PACKED = ("count_star", "count", "sum")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class FoldGroups:
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
-            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in _PACKED and not reduction.distinct
+            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in PACKED and not reduction.distinct
         ]
 
     def initial(self, program_state: State) -> None:
@@ -126,7 +126,7 @@ class FoldGroups:
         plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in self._packed]
         ids = codes.to(torch.int64) if plain else codes  # the others take any width
         if state.sums is not None:
-            state.sums.add([_summands(self.reductions[index], frame) for index in self._packed], ids)
+            state.sums.add([summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
@@ -140,11 +140,9 @@ class FoldGroups:
         runs = Runs(codes)
         states: list[Tensor | None] = []
         for reduction in self.reductions:
-            if reduction.kind in _PACKED:
-                summands = _summands(reduction, frame)
-                states.append(
-                    runs.lengths() if summands is None else runs.sums(summands, reduction.value_range)
-                )
+            if reduction.kind in PACKED:
+                column = summands(reduction, frame)
+                states.append(runs.lengths() if column is None else runs.sums(column, reduction.value_range))
             elif reduction.kind == "reference":
                 states.append(take_values(frame.columns[reduction.column].values, runs.first_rows))
             else:
@@ -268,7 +266,7 @@ def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor
             return aggregates.bool_or_by_group(values, ids, size, validity, out)
 
 
-def _summands(reduction: Reduction, frame: Frame) -> Tensor | None:
+def summands(reduction: Reduction, frame: Frame) -> Tensor | None:
     """What an integer sum adds up; None where every row counts one."""
     if reduction.kind == "count_star":
         return None

@@ -15,6 +15,7 @@ from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.breakers.aggregate import FoldGroups, Reduction
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
+from tqp.runtime.breakers.hash_groups import HashGroups
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.keys import lower_values, packed_key
@@ -34,7 +35,7 @@ _MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
     """A stream of the groups: their keys, then the aggregates."""
-    if node.algorithm is not GroupAlgorithm.CLUSTERED:
+    if node.algorithm not in (GroupAlgorithm.CLUSTERED, GroupAlgorithm.HASH):
         below = node.input
         while isinstance(below, physical.Project):
             below = below.input
@@ -69,9 +70,12 @@ class _AggregateLowering:
         reductions = self.calls.reductions
         slot = program.slot("groups")
         folds = self._folds(packing)
-        breaker: FoldGroups | CollectGroups
+        breaker: FoldGroups | HashGroups | CollectGroups
         has_kept = self._add_kept()
-        if folds:
+        if folds and node.algorithm is GroupAlgorithm.HASH:
+            assert not has_kept
+            breaker = HashGroups(slot, reductions, node.estimated_rows, node.input.max_rows)
+        elif folds:
             if node.algorithm is GroupAlgorithm.DIRECT and not self._tells_groups():
                 # a count may share an accumulator with a sum; alone, a mark is smaller
                 sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
@@ -122,9 +126,12 @@ class _AggregateLowering:
 
     def _folds(self, packing: physical.KeyPacking | None) -> bool:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
-        if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
-            return False
         if not all(reduction.folds for reduction in reductions):
+            return False
+        if algorithm is GroupAlgorithm.HASH:
+            is_word = packing is not None or self.outputs[0].layout.form is Form.NUMBER
+            return is_word and not any(reduction.distinct for reduction in reductions)
+        if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
             return False
         width = sum(reduction.domain.width for reduction in reductions if reduction.domain is not None)
         if width:

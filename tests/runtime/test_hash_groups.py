@@ -1,0 +1,80 @@
+"""Group-bys through a hash table of the groups give what collected ones do, also where the table has to grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tqp.operators import key_table
+from tqp.planner import aggregate_planning
+from tqp.runtime.breakers.hash_groups import HashGroups
+
+_QUERIES = (
+    "SELECT k, count(*), count(n), sum(n), avg(n), min(n), max(d), sum(d) FROM t GROUP BY k",
+    "SELECT k, sum(x), avg(x), min(x), max(x) FROM t GROUP BY k",
+    "SELECT some, count(*), bool_and(b), bool_or(b), min(x), max(s) FROM t GROUP BY some",
+    "SELECT n, count(*), sum(w), min(w) FROM t WHERE b GROUP BY n",
+    "SELECT some FROM t WHERE k IS NULL GROUP BY some",
+    "SELECT DISTINCT k FROM t",
+    "SELECT some, n, s, count(*) FROM t GROUP BY some, n, s",
+    "SELECT n * 1000 AS m, day, count(*) FROM t GROUP BY m, day",
+)
+
+
+def _table(rows: int) -> pa.Table:
+    random = np.random.default_rng(4)
+    domain = random.integers(-(2**63), 2**63 - 1, 1000)
+    some = random.choice(domain, rows)
+    return pa.table(
+        {
+            "k": random.choice(domain, rows),
+            "some": pa.array(some, mask=random.random(rows) < 0.2),
+            "n": pa.array(random.integers(-5, 5, rows) * 10**9, mask=random.random(rows) < 0.2),
+            "x": random.normal(size=rows) * 10.0 ** random.integers(-8, 8, rows),
+            "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),
+            "w": random.integers(-(2**62), 2**62, rows),
+            "s": pa.array([f"value {number % 9}" for number in range(rows)]),
+            "b": random.random(rows) < 0.5,
+            "day": pa.array(random.integers(0, 4, rows).astype(np.int32) * 100_000, pa.int32()).cast(
+                pa.date32()
+            ),
+        }
+    )
+
+
+def _answers(query: str, threads: int, *disabled: str) -> list[str]:
+    with tqp.connect(threads=threads, batch_rows=500, disabled_rules=disabled) as connection:
+        connection.register("t", _table(4000))
+        return sorted(map(repr, connection.sql(query).fetchall()))
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = _answers(query, 1, "hash_aggregate")
+    monkeypatch.setattr(aggregate_planning, "_ROWS_PER_HASHED_GROUP", 0.0)
+    monkeypatch.setattr(aggregate_planning, "_ALWAYS_DIRECT", 4)
+    monkeypatch.setattr(key_table, "_MIN_BITS", 7)
+    monkeypatch.setattr(key_table, "_ROWS_AT_ONCE", 100)
+    make = HashGroups.__init__
+
+    def growing(self: HashGroups, *arguments: Any) -> None:
+        make(self, *arguments)
+        self.expected_groups = 1.0
+
+    for initialise in (make, growing):
+        monkeypatch.setattr(HashGroups, "__init__", initialise)
+        answers = [_answers(query, threads) for threads in (1, 3)]
+        assert answers[0] == answers[1]
+        if "sum(x)" not in query:  # sums of floats in the order of batches, not of rows
+            assert answers[0] == expected
+
+
+def test_few_groups_of_any_key_are_hashed() -> None:
+    with tqp.connect() as connection:
+        keys = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 20)
+        connection.register("t", {"k": np.repeat(keys, 500), "v": np.arange(10_000)})
+        assert "hash group-by" in str(connection.explain("SELECT k, sum(v) FROM t GROUP BY k"))
