@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tests import reference
 from tqp.core.errors import ExecutionError
+from tqp.operators import join_bucket
 from tqp.operators.join_bucket import build_buckets
 from tqp.operators.join_directory import DirectoryBuild, build_directory
 from tqp.operators.join_lookup import (
@@ -36,6 +37,7 @@ from tqp.operators.join_pairs import (
     only_row,
 )
 from tqp.operators.join_sort import build_sorted
+from tqp.runtime.executor import Executor
 
 SIZE = 100
 SIDES = [(0, 0), (0, 5), (7, 0), (1, 1), (60, 80)]
@@ -119,6 +121,23 @@ def test_keys_of_64_bits(make: Callable[[Tensor], JoinBuild]) -> None:
     build_keys, probe_keys = generator.choices(domain, k=400), generator.choices(domain, k=300)
     pairs = make(torch.tensor(build_keys)).matches(torch.tensor(probe_keys))
     assert as_rows(*pairs) == reference.join_pairs(probe_keys, build_keys)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_ranges_of_buckets_are_one_build(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_keys = torch.randint(-(2**62), 2**62, (3000,), generator=torch.Generator().manual_seed(6))
+    keys = random_keys.repeat(copies)
+    valid = torch.arange(keys.shape[0]) % 11 != 0
+    expected = build_buckets(keys, valid)
+    monkeypatch.setattr(join_bucket, "_SHARED_ROWS", 100)
+    executor = Executor(torch.device("cpu"), 3, None, None)
+    build = build_buckets(keys, valid, executor)
+    executor.close()
+    assert build.unique == expected.unique == (copies == 1)
+    for mine, theirs in zip(
+        (build.offsets, build.keys, build.rows), (expected.offsets, expected.keys, expected.rows), strict=True
+    ):
+        assert torch.equal(mine, theirs)
 
 
 def test_many_rows_in_batches_are_one_join() -> None:

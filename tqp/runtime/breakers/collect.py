@@ -12,6 +12,7 @@ from tqp.data.strings import Strings
 from tqp.operators import keys as key_kernels
 from tqp.operators import string_codes
 from tqp.operators.comparisons import interval_order
+from tqp.operators.join_bucket import Workers
 from tqp.operators.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.sort_ranges import sort_ranges
 from tqp.operators.top_rows import Bound, top_rows
@@ -123,7 +124,11 @@ class BuildJoin(Collect):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload."""
 
     def __init__(
-        self, slot: str, payload_slot: str, build: Callable[[Tensor, Tensor | None], Any] | None, name: str
+        self,
+        slot: str,
+        payload_slot: str,
+        build: Callable[[Tensor, Tensor | None, Workers], Any] | None,
+        name: str,
     ) -> None:
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
@@ -134,7 +139,7 @@ class BuildJoin(Collect):
         keys, payload = state.columns[0], state.columns[1:]
         assert isinstance(keys.values, Tensor)
         return {
-            self.build_slot: self.build(keys.values, keys.validity),
+            self.build_slot: self.build(keys.values, keys.validity, program_state["workers"]),
             self.slot: Frame(state.num_rows, payload),
         }
 

@@ -12,7 +12,7 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators.join_bucket import build_buckets
+from tqp.operators.join_bucket import Workers, build_buckets
 from tqp.operators.join_directory import build_directory
 from tqp.operators.join_lookup import build_lookup, build_membership
 from tqp.operators.join_sort import build_sorted
@@ -176,8 +176,14 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
         case JoinAlgorithm.BUCKET:
             return build_buckets
         case _:
-            return build_sorted
+            return _sorted
 
 
-def _sized(build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None) -> Any:
+def _sized(
+    build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers
+) -> Any:
     return build(keys, size, validity)
+
+
+def _sorted(keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers) -> Any:
+    return build_sorted(keys, validity)
