@@ -33,8 +33,8 @@ _BATCH_BYTES = 16 << 20
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: waking it and putting its share together takes 0.1 ms.
 _WORTH_A_WORKER = 0.0003
-#: Rows of a worker's share at least: with fewer, calls cost more than rows do, and two workers as much as one.
-_SHARE_ROWS = 2048
+#: Rows of a worker's share at least: with fewer, workers meet at the interpreter lock too often (see docs/performance.md).
+_SHARE_ROWS = 131_072
 #: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
 _FIXED_WORKERS = 4
 _OUT_OF_MEMORY = (
