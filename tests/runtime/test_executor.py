@@ -126,9 +126,10 @@ def test_batches_of_wide_rows_are_shorter() -> None:
         connection.register("t", _numbers(10))
         narrow = connection.compile("SELECT sum(x) FROM t").steps()[0]
         wide = connection.compile(
-            "SELECT sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)) FROM t"
+            "SELECT sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)), "
+            "sum(x * 5.0::DOUBLE), sum(x / 7), sum(sin(x)), sum(cos(x)) FROM t"
         ).steps()[0]
-        assert 4 * 8 <= wide.row_bytes <= 6 * 8 < narrow.row_bytes + 6 * 8
+        assert 8 * 8 <= wide.row_bytes <= 10 * 8 and narrow.row_bytes <= 2 * 8
         most = connection._executor._most_rows
         assert most(wide.row_bytes) < most(narrow.row_bytes) == most(0) == executor.CPU_BATCH_ROWS
 

@@ -27,8 +27,9 @@ Result = TypeVar("Result")
 
 #: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
 CPU_BATCH_ROWS = 1_048_576
-#: What the values of a batch may take while they are computed, in bytes: the part of the caches that a worker can count on.
-_BATCH_BYTES = 16 << 20
+#: What the values of a batch may take while they are computed, in bytes. Beyond, they would come from memory and not from
+#: the last cache, and batches get shorter: then they take `_SHORT_BATCH_BYTES`, so that the caches gain what calls cost.
+_BATCH_BYTES, _SHORT_BATCH_BYTES = 48 << 20, 16 << 20
 #: Rows that no batch has fewer of on account of the caches.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: waking it and putting its share together takes 0.1 ms.
@@ -126,9 +127,9 @@ class Executor:
 
     def _most_rows(self, row_bytes: int) -> int:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
-        if not row_bytes or self.device.type != "cpu":
+        if self.device.type != "cpu" or self.batch_rows * row_bytes <= _BATCH_BYTES:
             return self.batch_rows
-        return min(self.batch_rows, max(_FEW_ROWS, _BATCH_BYTES // row_bytes))
+        return min(self.batch_rows, max(_FEW_ROWS, _SHORT_BATCH_BYTES // row_bytes))
 
     def _even_batch(self, num_rows: int, seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.

@@ -74,8 +74,9 @@ class _Accumulators:
 class FoldGroups:
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
-    `has_kept`: the last output column tells which rows count (or is None: all). The slot gets a frame: the key codes
-    (but for SINGLE), then one column per reduction.
+    `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
+    that is above zero where a group has rows. The slot gets a frame: the key codes (but for SINGLE), then one column per
+    reduction.
     """
 
     def __init__(
@@ -87,8 +88,10 @@ class FoldGroups:
         max_rows: int,
         device: torch.device,
         has_kept: bool = False,
+        presence: int | None = None,
     ) -> None:
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
+        self.presence = presence
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
@@ -213,13 +216,10 @@ class FoldGroups:
         return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
 
     def _present(self, states: Sequence[Tensor | None]) -> Tensor:
-        reductions = [(reduction.kind, reduction.distinct) for reduction in self.reductions]
-        for telling in (("count_star", False), ("present", False), ("count", True)):
-            if telling in reductions:
-                values = states[reductions.index(telling)]
-                assert values is not None
-                return values if values.dtype is torch.bool else values > 0
-        raise AssertionError("a direct group-by needs count_star or present, or a count of distinct values")
+        assert self.presence is not None
+        values = states[self.presence]
+        assert values is not None
+        return values if values.dtype is torch.bool else values > 0
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"

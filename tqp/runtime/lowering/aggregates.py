@@ -76,13 +76,17 @@ class _AggregateLowering:
             assert not has_kept
             breaker = HashGroups(slot, reductions, node.estimated_rows, node.input.max_rows)
         elif folds:
-            if node.algorithm is GroupAlgorithm.DIRECT and not self._tells_groups():
-                # a count may share an accumulator with a sum; alone, a mark is smaller
-                sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
-                reductions.append(Reduction("count_star" if sums else "present"))
+            presence = self._presence() if node.algorithm is GroupAlgorithm.DIRECT else None
             size = packing.size if packing is not None else 1
             breaker = FoldGroups(
-                slot, node.algorithm, size, reductions, node.input.max_rows, program.device, has_kept
+                slot,
+                node.algorithm,
+                size,
+                reductions,
+                node.input.max_rows,
+                program.device,
+                has_kept,
+                presence,
             )
         else:
             bits = partition_bits(node.input.estimated_rows, program.device)
@@ -91,17 +95,19 @@ class _AggregateLowering:
         program.close(stream, self.outputs, breaker, "GROUP BY")
         return self._results(slot, keys, packing, num_keys, pending)
 
-    def _tells_groups(self) -> bool:
-        """Does a reduction say which direct groups have rows?"""
-        return any(
-            reduction.kind == "count_star"
-            or (
-                reduction.kind == "count"
-                and reduction.distinct
-                and self.outputs[reduction.column].validity is None
-            )
-            for reduction in self.calls.reductions
-        )
+    def _presence(self) -> int:
+        """The reduction that says which direct groups have rows: one that is there anyway, or another one."""
+        reductions = self.calls.reductions
+        for index, reduction in enumerate(reductions):
+            counts_values = reduction.kind == "count" and reduction.distinct
+            if reduction.kind == "count_star" or (
+                counts_values and self.outputs[reduction.column].validity is None
+            ):
+                return index
+        # a count may share an accumulator with a sum; alone, a mark is smaller
+        sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
+        reductions.append(Reduction("count_star" if sums else "present"))
+        return len(reductions) - 1
 
     def _add_kept(self) -> bool:
         """Puts out which rows count, last, where some may not."""
