@@ -37,7 +37,7 @@ _LARGEST_SHARE = 0.5
 _FEWEST_ROWS = 256.0
 _SAVED_PER_ROW = 4.0
 #: Up to this share of a sorted column's values, the rows of those found are counted out; else all rows look theirs up.
-_LARGEST_SHARE_OF_RUNS = 0.15
+_LARGEST_SHARE_OF_RUNS = 0.07
 _SHORTEST_RUN = 2.0
 
 

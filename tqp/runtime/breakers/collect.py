@@ -27,6 +27,10 @@ from tqp.runtime.frame import (
 from tqp.runtime.pipeline import State
 
 
+#: Rows of a batch that are kept rather than searched for the first: calls for so few cost more than what they leave out.
+_FEW_ROWS = 4096
+
+
 class Collect:
     """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
 
@@ -73,7 +77,7 @@ class SortRows(Collect):
 
     def partial(self, outputs: Sequence[Any], state: Bound | None) -> Frame:
         frame = frame_of_outputs(outputs)
-        if self.wanted is not None and frame.num_rows > 4 * self.wanted:
+        if self.wanted is not None and frame.num_rows > max(4 * self.wanted, _FEW_ROWS):
             return take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
         return frame
 

@@ -9,11 +9,15 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
+from tqp.operators.distinct_sets import merge_sets
 from tqp.operators.join_lookup import MembershipBuild, empty_membership
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.rows import row_indices, take
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import State
+
+#: Up to this many keys, every worker fills a set of its own: entries of different workers share cache lines.
+_OWN_SET = 1 << 20
 
 
 class _Tables(NamedTuple):
@@ -45,8 +49,11 @@ class ScatterBuild:
         self.columns = tuple(columns)  # (dtype, nullable) of each
         self.padded, self.device, self.name = padded, device, name
 
-    def initial(self, program_state: State) -> _Tables:
+    def initial(self, program_state: State) -> _Tables | None:
         """One set of tables for all workers: each key is written by one row, or always with the same value."""
+        return None if not self.columns and self.size <= _OWN_SET else self._tables()
+
+    def _tables(self) -> _Tables:
         columns = (
             FrameColumn(self._table(dtype), self._table(torch.bool) if nullable else None)
             for dtype, nullable in self.columns
@@ -59,7 +66,9 @@ class ScatterBuild:
         make = allocation.zeros if self.padded else _empty
         return make(self.size, dtype, self.device)
 
-    def partial(self, outputs: Sequence[Any], state: _Tables) -> _Tables:
+    def partial(self, outputs: Sequence[Any], state: _Tables | None) -> _Tables:
+        if state is None:
+            state = self._tables()
         columns = frame_of_outputs(outputs).columns
         keys, validity = columns[0]
         assert isinstance(keys, Tensor)
@@ -75,7 +84,11 @@ class ScatterBuild:
         return state
 
     def merge(self, states: list[_Tables]) -> _Tables:
-        return states[0]
+        first, *others = states
+        for other in others:
+            if other is not first:
+                merge_sets(first.keys, other.keys)
+        return first
 
     def finish(self, state: _Tables, program_state: State) -> State:
         found: State = {self.slot: MembershipBuild(state.keys)}
