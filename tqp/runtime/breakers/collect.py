@@ -26,7 +26,6 @@ from tqp.runtime.frame import (
 )
 from tqp.runtime.pipeline import State
 
-
 #: Rows of a batch that are kept rather than searched for the first: calls for so few cost more than what they leave out.
 _FEW_ROWS = 4096
 
