@@ -53,9 +53,13 @@ def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span:
 def dense_span(
     keys: JoinKeys, probe: FieldsById, build: FieldsById, dictionaries: Mapping[int, int], rows: float
 ) -> int | None:
-    """The size of a packing of the keys if a table of that size pays for joins of about so many rows."""
+    """The size of a packing of the keys if a table of that size pays for joins of about so many rows.
+
+    One of several keys has to pay against that of a single key, whose entries are fewer and stay in the caches.
+    """
     packing = pack_join_keys(keys, probe, build, dictionaries, None)
-    return packing.size if packing is not None and _is_dense(packing.size, rows, 0.0) else None
+    entry = _OFFSET if len(keys.left) > 1 else _TABLE_ENTRY
+    return packing.size if packing is not None and _is_dense(packing.size, rows, 0.0, entry) else None
 
 
 def reduce_keys(
@@ -202,10 +206,10 @@ def stands_by_key(columns: int, build_rows: float, rows: float) -> bool:
     return (columns - 1) * build_rows * _SCATTER <= rows
 
 
-def _is_dense(size: int, probe_rows: float, build_rows: float) -> bool:
+def _is_dense(size: int, probe_rows: float, build_rows: float, entry: float = _TABLE_ENTRY) -> bool:
     if size > _LARGEST_TABLE:
         return False
-    dense = size * _TABLE_ENTRY + (probe_rows + build_rows) * _PROBE
+    dense = size * entry + (probe_rows + build_rows) * _PROBE
     return size <= _ALWAYS_DENSE or dense <= (probe_rows + build_rows) * _BUCKET
 
 

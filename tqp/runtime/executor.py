@@ -33,7 +33,7 @@ _BATCH_BYTES, _SHORT_BATCH_BYTES = 48 << 20, 16 << 20
 #: Rows that no batch has fewer of on account of the caches.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
-_WORTH_A_WORKER = 0.0006
+_WORTH_A_WORKER = 0.0008
 #: Rows of a worker's share at least: with fewer, workers meet at the interpreter lock too often (see docs/performance.md).
 _SHARE_ROWS = 131_072
 #: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
