@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import assert_same_rows
 
 _ORDERS = 2000
 _TABLES = {
@@ -52,15 +52,7 @@ _QUERIES = [
 @pytest.mark.parametrize("rule", ["", "filter_by_runs", "runtime_filters", "reduce_build_side"])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None, rule: str) -> None:
     off = [rule] if rule else []
-    with (
-        tqp.connect(threads=2, batch_rows=batch_rows, disabled_rules=off) as connection,
-        duckdb.connect() as oracle,
-    ):
-        for name, table in _TABLES.items():
-            connection.register(name, table)
-            oracle.register(name, table)
-        text = f"{query} ORDER BY ALL"
-        assert connection.sql(text).fetchall() == oracle.sql(text).fetchall()
+    assert_same_rows(_TABLES, f"{query} ORDER BY ALL", batch_rows=batch_rows, disabled_rules=off)
 
 
 def test_the_plan_says_so_and_the_join_does_not_ask_again() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pytest
 
-import tqp
+from tests.oracle import assert_same_rows
 
 _ROWS = 300
 _TABLES = {
@@ -47,9 +46,5 @@ _QUERIES = [
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 7])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None) -> None:
-    with tqp.connect(threads=2, batch_rows=batch_rows) as connection, duckdb.connect() as oracle:
-        for name, table in _TABLES.items():
-            connection.register(name, table)
-            oracle.register(name, table)
-        text = f"{query} ORDER BY ALL" if "GROUP" not in query else f"{query} ORDER BY 1"
-        assert connection.sql(text).fetchall() == oracle.sql(text).fetchall()
+    order = "ALL" if "GROUP" not in query else "1"
+    assert_same_rows(_TABLES, f"{query} ORDER BY {order}", batch_rows=batch_rows)

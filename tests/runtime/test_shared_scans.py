@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import assert_same_rows
 
 _ROWS = 6000
 _TABLES = {
@@ -44,15 +44,7 @@ _QUERIES = [
 @pytest.mark.parametrize("rule", ["", "share_filtered_scans", "filter_by_runs"])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None, rule: str) -> None:
     off = [rule] if rule else []
-    with (
-        tqp.connect(threads=2, batch_rows=batch_rows, disabled_rules=off) as connection,
-        duckdb.connect() as oracle,
-    ):
-        for name, table in _TABLES.items():
-            connection.register(name, table)
-            oracle.register(name, table)
-        text = f"{query} ORDER BY ALL"
-        assert connection.sql(text).fetchall() == oracle.sql(text).fetchall()
+    assert_same_rows(_TABLES, f"{query} ORDER BY ALL", batch_rows=batch_rows, disabled_rules=off)
 
 
 @pytest.mark.parametrize("query", [_QUERIES[0], _QUERIES[4]])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import assert_same_rows
 
 _FAR = 10**12  # second keys so far apart that both keys together are not dense
 
@@ -40,12 +40,7 @@ _QUERIES = [
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 7])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None) -> None:
-    with tqp.connect(threads=2, batch_rows=batch_rows) as connection, duckdb.connect() as oracle:
-        for name, table in _TABLES.items():
-            connection.register(name, table)
-            oracle.register(name, table)
-        text = f"{query} ORDER BY ALL"
-        assert connection.sql(text).fetchall() == oracle.sql(text).fetchall()
+    assert_same_rows(_TABLES, f"{query} ORDER BY ALL", batch_rows=batch_rows)
 
 
 def test_the_second_key_is_compared_by_the_directory() -> None:
