@@ -228,9 +228,8 @@ def _float_extreme(
     identity = torch.inf if which == "amin" else -torch.inf
     if values.is_cpu and (which == "amax" or _greatest(values) < identity):
         extremes = allocation.full(num_groups, identity, values.dtype, values.device)
-        extremes.scatter_reduce_(0, group_ids, values, which).add_(
-            0.0
-        )  # which of two zeros comes first is chance
+        # which of two zeros comes first is chance: zero is added to have the positive one
+        extremes.scatter_reduce_(0, group_ids, values, which).add_(0.0)
         return extremes.masked_fill_(extremes == identity, torch.nan) if which == "amin" else extremes
     bits = allocation.full(num_groups, _identity(which), torch.int64, values.device)
     bits.scatter_reduce_(0, group_ids, ordered_bits(values), which)
@@ -292,9 +291,8 @@ def _extreme_if_valid(values: Tensor, validity: Tensor, which: Literal["amin", "
     if not values.shape[0]:
         return None
     array = values.numpy()
-    row = int(
-        array.argmin() if which == "amin" else array.argmax()
-    )  # of floats, the first NaN if there is one
+    # of floats, the first NaN if there is one
+    row = int(array.argmin() if which == "amin" else array.argmax())
     if not validity[row] or (which == "amin" and array[row] != array[row]):
         return None
     return values[row] + 0

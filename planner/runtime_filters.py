@@ -45,8 +45,8 @@ _SHORTEST_RUN = 2.0
 class FilterRequest:
     """A filter on its way down; one object for one filter, changed as it travels.
 
-    `by_runs` is decided at the table's filters. Set where it is placed: `ranges`, what the keys can be there, which the join's key packing must cover; `rows`, how
-    many are looked up.
+    `by_runs` is decided at the table's filters. Set where it is placed: `ranges`, what the keys can be there, which the
+    join's key packing must cover; `rows`, how many are looked up.
     """
 
     join: int
