@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -115,6 +116,15 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     valid_strings = take(strings, rows)
     valid_codes = rank(valid_strings)
     return codes.index_copy_(0, rows, valid_codes), _representatives(valid_strings, valid_codes)
+
+
+def category_codes(strings: Strings, *words: str) -> Tensor:
+    """The position of each row's string among the words, -1 for others: int32 [n]. By Arrow's hash table."""
+    found = pc.index_in(
+        to_arrow_binary(strings), value_set=pa.array([word.encode() for word in words], pa.large_binary())
+    )
+    codes = torch.from_numpy(np.array(found.fill_null(-1)))
+    return codes.to(strings.starts.device)
 
 
 def _representatives(strings: Strings, codes: Tensor) -> Strings:

@@ -7,7 +7,14 @@ from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.strings import Strings
-from tqp.operators import string_build, string_like, string_regexp, string_search, string_transform
+from tqp.operators import (
+    string_build,
+    string_codes,
+    string_like,
+    string_regexp,
+    string_search,
+    string_transform,
+)
 from tqp.operators.kernel import Kernel, NullRule, Overload
 
 
@@ -49,6 +56,13 @@ def _concat_operator(left: Strings, right: Strings) -> Strings:
     return string_build.join([left, right])
 
 
+def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    """The categories of a model's input are constants."""
+    places = range(1, len(argument_types))
+    function = _with_texts(string_codes.category_codes, places)
+    return Kernel(function, constant_arguments=frozenset(places), any_width=True)
+
+
 STRING_KERNELS: dict[str, Overload] = {
     "like": _strings(string_like.like, (1, 2)),
     "ilike": _strings(string_like.ilike, (1, 2)),
@@ -83,5 +97,6 @@ STRING_KERNELS: dict[str, Overload] = {
     "ascii": _strings(string_transform.ascii_code),
     "unicode": _strings(string_transform.unicode_code),
     "chr": _any(Kernel(string_build.character, checks=True)),
+    "category_code": _category_code,
     "translate": _strings(string_transform.translate, (1, 2)),
 }

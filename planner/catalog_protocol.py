@@ -1,15 +1,16 @@
-"""What the binder asks of whoever knows the registered tables."""
+"""What the binder asks of whoever knows the registered tables and models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from tqp.core.models import ModelSignature
 from tqp.core.schema import TableSource
 
 
 class Catalog(Protocol):
-    """The tables a query may name; names match without regard to case."""
+    """The tables and models a query may name; names match without regard to case."""
 
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None."""
@@ -17,4 +18,12 @@ class Catalog(Protocol):
 
     def table_names(self) -> Sequence[str]:
         """Every table's name, for the "did you mean" of an error."""
+        ...
+
+    def lookup_model(self, name: str) -> ModelSignature | None:
+        """The model of that name, or None."""
+        ...
+
+    def model_names(self) -> Sequence[str]:
+        """Every model's name."""
         ...

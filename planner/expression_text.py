@@ -16,6 +16,7 @@ from tqp.planner.expressions import (
     Expression,
     InList,
     Literal,
+    Predict,
     QuantifiedComparison,
     ScalarSubquery,
 )
@@ -88,6 +89,8 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             return f"CASE {branches} ELSE {format_operand(expression.default, names, 0)} END"
         case InList():
             return _format_in(expression, names, negated=False)
+        case Predict():
+            return _format_predict(expression, names)
         case AggregateCall():
             arguments = ", ".join(format_operand(argument, names, 0) for argument in expression.arguments)
             function, distinct = expression.function, "DISTINCT " if expression.distinct else ""
@@ -123,6 +126,20 @@ def _format_call(call: Call, names: Names, binding: int) -> str:
     if function == "date_part" and isinstance(arguments[0], Literal):
         return f"{arguments[0].value!s}({format_operand(arguments[1], names, 0)})"
     return f"{function}({', '.join(format_operand(argument, names, 0) for argument in arguments)})"
+
+
+def _format_predict(expression: Predict, names: Names) -> str:
+    """The call as it may be written; strings without the codes that they become."""
+    inputs = (
+        argument.arguments[0]
+        if isinstance(argument, Call) and argument.function == "category_code"
+        else argument
+        for argument in expression.arguments
+    )
+    text = f"{expression.model.name}({', '.join(format_operand(each, names, 0) for each in inputs)})"
+    return (
+        text if expression.output == expression.model.default_output else f"{text}.{expression.output.kind}"
+    )
 
 
 def _format_not(operand: Expression, names: Names) -> str:

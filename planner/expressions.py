@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.models import ModelOutput, ModelSignature
 
 if TYPE_CHECKING:
     from tqp.planner.logical_plan import LogicalPlan
@@ -126,6 +127,27 @@ class InList(Expression):
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Predict(Expression):
+    """A call of a registered model. `arguments` pair up with its inputs: numbers, arrays, and codes of categories."""
+
+    model: ModelSignature
+    output: ModelOutput
+    arguments: tuple[Expression, ...]
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def data_type(self) -> DataType:
+        return self.output.data_type
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=inputs)
 
 
 @dataclass(frozen=True, slots=True)

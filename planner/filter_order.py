@@ -10,7 +10,18 @@ from collections.abc import Sequence
 
 from tqp.core.datatypes import TypeKind
 from tqp.planner.cardinality import Estimator
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
+from tqp.planner.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Predict,
+    column_ids,
+    walk,
+)
 from tqp.planner.value_ranges import FieldsById, value_range
 
 # Nanoseconds a row on one core (docs/performance.md).
@@ -23,7 +34,7 @@ _CALCULATION = 0.5
 _DATE_FUNCTION = 2.0
 _STRING_PREDICATE = 20.0
 _STRING_SEARCH = 60.0
-_UNKNOWN_FUNCTION = 200.0  # a model, or what nothing is known of
+_UNKNOWN_FUNCTION = 200.0
 _GATHER, _GATHER_STRING = 0.55, 3.0  # strings one after the other are also read faster
 _FEWEST_ROW_NUMBERS, _MOST_ROW_NUMBERS, _ROW_NUMBERS = 0.15, 0.45, 6.0  # from a mask: least, most, by share
 
@@ -91,6 +102,8 @@ def cost(expression: Expression, fields: FieldsById) -> float:
             return listed + cost(operand, fields)
         case Cast() | Case():
             return _CALCULATION + sum(cost(child, fields) for child in expression.inputs)
+        case Predict():
+            return expression.model.cost + sum(cost(part, fields) for part in expression.arguments)
         case Call():
             return _call_cost(expression, fields) + sum(cost(part, fields) for part in expression.arguments)
     return _UNKNOWN_FUNCTION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tqp.core.schema import Field
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.planner.value_ranges import is_finite
 
 FieldsById = Mapping[int, Field]
@@ -19,7 +19,7 @@ _STRICT_NAMES = """
     bit_and bit_or bit_xor bit_not shift_left shift_right
     like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
     substring left right length octet_length upper lower trim ltrim rtrim lpad rpad replace reverse repeat
-    concat_operator position split_part ascii unicode chr translate
+    concat_operator position split_part ascii unicode chr translate category_code
     add_days subtract_days subtract_dates to_interval add_intervals subtract_intervals multiply_interval
     negate_interval
 """
@@ -69,6 +69,8 @@ def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
             return any(nullable(value, schema_by_id) for value in values)
         case InList():
             return nullable(expression.input, schema_by_id)
+        case Predict():
+            return False
     return True
 
 

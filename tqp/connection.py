@@ -18,9 +18,12 @@ from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
 from tqp.data.source_base import Source
 from tqp.data.sources import make_source
+from tqp.ml.model import Model
+from tqp.ml.register import Output, make_model
 from tqp.operators import string_layout
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.explain import explain_logical, explain_physical
+from tqp.planner.functions import aggregate_overloads, scalar_overloads
 from tqp.planner.optimizer import RULES, OptimizerContext, optimize
 from tqp.planner.physical_plan import PhysicalPlan
 from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
@@ -67,6 +70,7 @@ class Connection:
         self._executor = Executor(self._device, threads, batch_rows, _parse_size(memory_limit))
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
+        self._models: dict[str, Model] = {}
         self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
         self._lock = threading.RLock()
         self._closed = False
@@ -110,6 +114,55 @@ class Connection:
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
         return [source.name for source in list(self._sources.values())]
+
+    # models
+
+    def register_model(
+        self,
+        name: str,
+        model: object,
+        *,
+        inputs: Sequence[str] | None = None,
+        output: Output = None,
+        sample: object = None,
+    ) -> Connection:
+        """Make a trained model callable in SQL as `name(inputs...)`; returns the connection.
+
+        `model`: a torch module or a function from features [n, inputs] to [n] or [n, outputs]; or a fitted estimator of a
+        supported class (docs/models.md). `inputs`: names of the inputs in order, by default those it was fitted with.
+        `output`: "label", "proba" (of two classes the positive one; of more all of them), ("proba", class), "score" or
+        "value"; by default the label of classifiers, the value of everything else. `sample`: rows, as a data frame or
+        array, on which the converted model is compared with the original; by default made-up ones.
+
+        Raises UnsupportedError for a class without converter, BindError for a model whose converted form differs from the
+        original, for a name that SQL uses, and for inputs or an output that the model does not have.
+        """
+        if scalar_overloads(name.lower()) is not None or aggregate_overloads(name.lower()) is not None:
+            raise BindError(f'"{name}" is a function of SQL; give the model another name')
+        made = make_model(name, model, inputs, output, sample, self._device)
+        with self._lock:
+            self._models[name.lower()] = made
+        return self
+
+    def unregister_model(self, name: str) -> None:
+        """Forget the model. Raises BindError if there is none of that name."""
+        with self._lock:
+            if self._models.pop(name.lower(), None) is None:
+                raise BindError(
+                    f'there is no model "{name}" to unregister' + nearest(name, self.model_names())
+                )
+
+    def models(self) -> list[Model]:
+        """The registered models, each with its inputs, its default output and its proof."""
+        return list(self._models.values())
+
+    def lookup_model(self, name: str) -> Model | None:
+        """The registered model of that name, ignoring case."""
+        return self._models.get(name.lower())
+
+    def model_names(self) -> list[str]:
+        """Names of the registered models."""
+        return [model.name for model in list(self._models.values())]
 
     # queries
 
@@ -181,7 +234,8 @@ class Connection:
             if self._closed:
                 raise BindError("the connection is closed; open a new one with tqp.connect()")
             sources = tuple((name, source.version) for name, source in self._sources.items())
-        key = (query, _parameter_key(params), sources)
+            models = tuple(self._models.values())
+        key = (query, _parameter_key(params), sources, models)
         with self._lock:
             program = self._compiled.get(key)
             if program is not None:

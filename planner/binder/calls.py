@@ -13,6 +13,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner import functions
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.models import bind_model
 from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import Span, head_span, span_of
@@ -112,6 +113,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         return special(binder, nodes, span)
     overloads = functions.scalar_overloads(name)
     if overloads is None:
+        prediction = bind_model(binder, name, nodes, span)
+        if prediction is not None:
+            return prediction
         if name.startswith(_UNSUPPORTED_PREFIXES):
             raise UnsupportedError(
                 f"functions on nested values and JSON ({name}) are not supported", head_span(node)
@@ -120,7 +124,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
             raise UnsupportedError(
                 f"{_UNSUPPORTED_FUNCTIONS[name]} ({name}) is not supported", head_span(node)
             )
-        hint = nearest(name, functions.function_names())
+        hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     return apply(binder.context, overloads, arguments, span, f"{name}()")

@@ -108,6 +108,12 @@ class FakeCatalog:
     def table_names(self) -> Sequence[str]:
         return list(self.tables)
 
+    def lookup_model(self, name: str) -> None:
+        return None
+
+    def model_names(self) -> Sequence[str]:
+        return ()
+
 
 def bound(query: str, parameters: Any = None, catalog: FakeCatalog | None = None) -> BoundStatement:
     return bind(query, catalog or FakeCatalog(), parameters)

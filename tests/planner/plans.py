@@ -24,6 +24,12 @@ class Catalog:
     def table_names(self) -> Sequence[str]:
         return tuple(self.tables)
 
+    def lookup_model(self, name: str) -> None:
+        return None
+
+    def model_names(self) -> Sequence[str]:
+        return ()
+
 
 def example_tables(seed: int) -> list[MemoryTable]:
     """t, u, v with a unique key k and columns a, b with NULLs and duplicates, and e without rows."""

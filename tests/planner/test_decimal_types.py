@@ -45,6 +45,12 @@ class _NoTables:
     def table_names(self) -> list[str]:
         return []
 
+    def lookup_model(self, name: str) -> None:
+        return None
+
+    def model_names(self) -> list[str]:
+        return []
+
 
 def _query(expression: str, left: str, right: str) -> str:
     return f"SELECT {expression} AS z FROM (SELECT NULL::{left} AS x, NULL::{right} AS y)"

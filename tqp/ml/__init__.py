@@ -1,1 +1,1 @@
-"""Models as torch modules inside a query (not there yet)."""
+"""Trained models as torch modules inside a query: conversion, proof against the original, and scoring."""

@@ -35,6 +35,9 @@ class Constants(nn.Module):
         if isinstance(item, Tensor):
             self.register_buffer(name, item)
             return _BufferName(name)
+        if isinstance(item, nn.Module):
+            self.add_module(name, item)
+            return item
         if isinstance(item, Strings):
             return Strings(
                 *(

@@ -13,7 +13,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
 from tqp.operators.casts import resolve_cast
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
@@ -22,6 +22,7 @@ from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast, range_of
+from tqp.runtime.lowering.predictions import lower_predict
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class ExpressionLowering:
                 return self._lower_in_list(expression)
             case Call():
                 return self._lower_call(expression)
+            case Predict():
+                return lower_predict(self, expression)
         raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
 
     def condition(self, expression: Expression) -> Node:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from torch import nn
 
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
@@ -19,7 +20,7 @@ from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
-from tqp.runtime.graph import live_bytes
+from tqp.runtime.graph import identifier, live_bytes
 from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
@@ -172,6 +173,14 @@ class ProgramBuilder:
         if slot is None:
             slot = self._constant_slots[key] = self.slot("constant")
             self.constants[slot] = constant_values([value], layout, self.device)
+        return slot
+
+    def module(self, module: nn.Module, name: str) -> str:
+        """The slot of a torch module."""
+        slot = self._constant_slots.get(module)
+        if slot is None:
+            slot = self._constant_slots[module] = self.slot(identifier(name))
+            self.constants[slot] = module
         return slot
 
     def integer_list(self, values: tuple[Any, ...], dtype: torch.dtype) -> str:

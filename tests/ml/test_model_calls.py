@@ -1,0 +1,137 @@
+"""Models called in SQL: where they may stand, what they take, and what is said of a call that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import tqp
+
+ROWS = 1_000
+
+
+def weighted(features: Tensor) -> Tensor:
+    """One output, from three features."""
+    return features[:, 0] + 10 * features[:, 1] + 100 * features[:, 2]
+
+
+@pytest.fixture(params=[1, 7, 1_000_000], ids="batch_rows={}".format)
+def con(request: pytest.FixtureRequest) -> Iterator[tqp.Connection]:
+    random = np.random.default_rng(0)
+    with tqp.connect(threads=2, batch_rows=request.param) as connection:
+        rows = 20 if request.param == 1 else ROWS
+        connection.register(
+            "t",
+            {
+                "id": np.arange(rows),
+                "a": (random.integers(-80, 80, rows) / 8).astype(np.float32),  # sums are exact
+                "b": random.integers(0, 100, rows),
+                "c": random.random(rows) < 0.5,
+            },
+        )
+        connection.register_model("weighted", weighted, inputs=["a", "b", "c"])
+        yield connection
+
+
+def test_a_call_is_an_expression_like_any_other(con: tqp.Connection) -> None:
+    wanted = "CAST(a AS DOUBLE) + 10 * b + 100 * CAST(c AS INTEGER)"
+    for query in (
+        "SELECT id, round({}, 2) FROM t ORDER BY id",
+        "SELECT id FROM t WHERE {} > 500 AND b < 50 ORDER BY id",
+        "SELECT b % 3, round(sum({}), 0) FROM t GROUP BY 1 ORDER BY 1",
+        "SELECT count(*) FROM t x JOIN t y ON x.b = y.b WHERE x.id < 10 AND y.id < 10",
+        "SELECT id FROM t ORDER BY {} DESC, id LIMIT 5",
+        "SELECT CASE WHEN b > 50 THEN round({}, 2) END FROM t ORDER BY id",
+        "SELECT max(p) > 0 FROM (SELECT {} AS p FROM t WHERE id < 0)",
+    ):
+        assert (
+            con.sql(query.format("weighted(a, b, c)")).fetchall() == con.sql(query.format(wanted)).fetchall()
+        )
+
+
+def test_an_alias_of_a_prediction_filters_and_sorts(con: tqp.Connection) -> None:
+    rows = con.sql("SELECT id, weighted(a, b, c) AS p FROM t WHERE p > 300 ORDER BY p LIMIT 3").fetchall()
+    assert [p for _, p in rows] == sorted(p for _, p in rows) and all(p > 300 for _, p in rows)
+
+
+def test_generic_functions_take_the_name_of_the_model(con: tqp.Connection) -> None:
+    assert con.sql("SELECT sum(ML_PREDICT('Weighted', a, b, c) - WEIGHTED(a, b, c)) FROM t").fetchall() == [
+        (0.0,)
+    ]
+
+
+def test_several_outputs_are_an_array(con: tqp.Connection) -> None:
+    con.register_model("twice", lambda x: torch.cat([x, 2 * x], 1), inputs=["a"])
+    assert (
+        con.sql("SELECT twice(b) FROM t WHERE id = 3").fetchall()
+        == con.sql("SELECT twice(b) FROM t WHERE id = 3").fetchall()
+    )
+    (pair,) = con.sql("SELECT twice(b) FROM t WHERE id = 3").fetchall()[0]
+    ((b,),) = con.sql("SELECT b FROM t WHERE id = 3").fetchall()
+    assert list(pair) == [b, 2 * b]
+
+
+def test_modules_belong_to_the_program(con: tqp.Connection) -> None:
+    net = nn.Linear(3, 1)
+    con.register_model("net", net, inputs=["a", "b", "c"])
+    program = con.compile("SELECT net(a, b, c) FROM t")
+    assert any(module is net for module in program.modules())
+    assert "net(" in program.code
+
+
+def test_a_model_registered_again_is_the_one_that_runs(con: tqp.Connection) -> None:
+    con.register_model("m", lambda x: x[:, 0], inputs=["b"])
+    before = con.sql("SELECT sum(m(b)) FROM t").fetchall()
+    con.register_model("m", lambda x: 2 * x[:, 0], inputs=["b"])
+    assert con.sql("SELECT sum(m(b)) FROM t").fetchall() == [(2 * before[0][0],)]
+    con.unregister_model("M")
+    with pytest.raises(tqp.BindError, match='no function "m"'):
+        con.sql("SELECT m(b) FROM t")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT weighted(a, b) FROM t", r"takes 3 inputs \(a, b, c\), and 2 are given"),
+        ("SELECT weighted(a, b, 'x') FROM t", 'the input "c" is a number'),
+        ("SELECT weigthed(a, b, c) FROM t", 'did you mean "weighted"'),
+        ("SELECT ML_PREDICT('weigthed', a, b, c) FROM t", 'did you mean "weighted"'),
+        ("SELECT ML_PREDICT(a, b, c) FROM t", "takes the name of a model"),
+        ("SELECT ML_PREDICT() FROM t", "takes the name of a model"),
+        ("SELECT ML_PREDICT_PROBA('weighted', a, b, c) FROM t", "has no probabilities"),
+        ("SELECT weighted(a, nullif(b, 3), c) FROM t", 'the input "b" may be NULL'),
+    ],
+)
+def test_a_call_that_does_not_fit(con: tqp.Connection, query: str, message: str) -> None:
+    with pytest.raises(tqp.BindError, match=message):
+        con.sql(query)
+
+
+def test_missing_values_are_refused_only_where_there_may_be_some(con: tqp.Connection) -> None:
+    con.sql("SELECT weighted(a, coalesce(nullif(b, 3), 0), c) FROM t").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("model", "keywords", "message"),
+    [
+        (weighted, {}, "give inputs="),
+        (lambda x: x[:1], {"inputs": ["a"]}, "from features"),
+        (lambda x: "text", {"inputs": ["a"]}, "gave str"),
+        (weighted, {"inputs": ["a", "b", "c"], "output": "proba?"}, "proba"),
+        (object(), {}, "has no converter"),
+    ],
+)
+def test_a_model_that_cannot_be_registered(
+    con: tqp.Connection, model: object, keywords: dict[str, object], message: str
+) -> None:
+    with pytest.raises(tqp.Error, match=message):
+        con.register_model("m", model, **keywords)  # type: ignore[arg-type]
+
+
+def test_a_name_that_sql_uses_is_refused(con: tqp.Connection) -> None:
+    with pytest.raises(tqp.BindError, match="a function of SQL"):
+        con.register_model("length", weighted, inputs=["a", "b", "c"])

@@ -1,0 +1,66 @@
+"""Models as the planner sees them: what a registered model takes, and what a call of it may give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tqp.core.datatypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInput:
+    """One argument of a model.
+
+    `categories`: the strings that the model knows, in the order of the numbers it has for them; None where it takes
+    numbers. `size`: of a fixed-size array of floats, else 0. `takes_null`: whether the model has a way with missing values.
+    """
+
+    name: str
+    categories: tuple[str, ...] | None = None
+    size: int = 0
+    takes_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOutput:
+    """What a call gives of all that a model computes.
+
+    `kind`: "label", "proba", "score" or "value"; `column`: which of several numbers, None for all of them as an array.
+    `labels` are the strings that a label stands for, where it is one; sorted.
+    """
+
+    kind: str
+    data_type: DataType
+    column: int | None = None
+    labels: tuple[str, ...] | None = None
+
+
+class ModelSignature(Protocol):
+    """A registered model; implemented by `tqp.ml`, free of torch here. Two are equal only if they are the same object."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> Sequence[ModelInput]: ...
+
+    @property
+    def target(self) -> str:
+        """What it predicts, for the names of columns."""
+        ...
+
+    @property
+    def default_output(self) -> ModelOutput:
+        """What a call by the model's name gives."""
+        ...
+
+    def output(self, kind: str) -> ModelOutput | None:
+        """The output of a kind, all columns of it, or None if the model has none."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds to score one row."""
+        ...

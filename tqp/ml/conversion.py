@@ -1,0 +1,160 @@
+"""Conversion of trained models to torch modules: what a converter works with, and which one takes which class.
+
+A converter reads the attributes that training left in an estimator; nothing of the estimator's own library is imported
+for it, called or copied. Features are followed from the inputs through all steps: which are still an input as it is
+(only such ones may be strings), and which inputs' missing values may be in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.models import ModelInput
+from tqp.ml.model import Converted
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column of the matrix between two steps. `raw`: the input that it still is; `missing`: the inputs whose NULLs
+    would be in it."""
+
+    raw: int | None
+    missing: frozenset[int]
+
+
+@dataclass
+class Inputs:
+    """The inputs of the whole model, and what steps have found out about them."""
+
+    names: Sequence[str]
+    words: dict[int, dict[str, int]] = field(default_factory=dict)  # of inputs that are strings: their codes
+    refuses_null: set[int] = field(default_factory=set)
+    used: set[int] = field(default_factory=set)
+
+    def features(self) -> list[Feature]:
+        return [Feature(i, frozenset((i,))) for i in range(len(self.names))]
+
+    def code(self, feature: Feature, word: str) -> int:
+        """The number that stands for a string in a feature that is still an input. Raises UnsupportedError otherwise."""
+        if feature.raw is None:
+            raise UnsupportedError("strings are supported as inputs of a model, not as results of its steps")
+        known = self.words.setdefault(feature.raw, {})
+        return known.setdefault(word, len(known))
+
+    def refuse_null(self, features: Iterable[Feature]) -> None:
+        """A step cannot deal with missing values in these."""
+        for feature in features:
+            self.refuses_null |= feature.missing
+
+    def described(self) -> tuple[ModelInput, ...]:
+        return tuple(
+            ModelInput(name, tuple(self.words[i]) if i in self.words else None, 0, i not in self.refuses_null)
+            for i, name in enumerate(self.names)
+        )
+
+
+@dataclass
+class Predictor:
+    """A converted last step: see `Converted` for the meaning of the parts."""
+
+    body: nn.Module
+    outputs: dict[str, nn.Module]
+    columns: dict[str, int]
+    classes: Sequence[Any] = ()
+    cost: float = 100.0
+
+
+TransformConverter = Callable[[Any, list[Feature], Inputs], tuple[nn.Module, list[Feature]]]
+PredictConverter = Callable[[Any, list[Feature], Inputs], Predictor]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the table of supported classes; `note` says what of it is supported, for the documentation."""
+
+    converter: Callable[..., Any]
+    is_transformer: bool
+    note: str = ""
+
+
+def qualified_names(model: object) -> list[str]:
+    """`library.Class` of the model's class and those it is derived from."""
+    return [f"{each.__module__.split('.')[0]}.{each.__qualname__}" for each in type(model).__mro__]
+
+
+def entry_of(model: object) -> Entry:
+    """The table's line for a model. Raises UnsupportedError, naming the class."""
+    from tqp.ml.supported import SUPPORTED
+
+    for name in qualified_names(model):
+        if name in SUPPORTED:
+            return SUPPORTED[name]
+    raise UnsupportedError(
+        f"{type(model).__module__}.{type(model).__qualname__} has no converter; "
+        "wrap it in a torch.nn.Module or a function on tensors, or register its ONNX form"
+    )
+
+
+def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> tuple[nn.Module, list[Feature]]:
+    """A fitted transformer as a module, and the features it gives."""
+    entry = entry_of(estimator)
+    if not entry.is_transformer:
+        raise UnsupportedError(f"{type(estimator).__qualname__} is no transformer that tqp knows")
+    converter: TransformConverter = entry.converter
+    return converter(estimator, features, inputs)
+
+
+def predictor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """A fitted estimator that predicts, as modules."""
+    entry = entry_of(estimator)
+    if entry.is_transformer:
+        module, given = transform(estimator, features, inputs)
+        inputs.refuse_null(())
+        return Predictor(module, {"value": nn.Identity()}, {"value": len(given)})
+    converter: PredictConverter = entry.converter
+    return converter(estimator, features, inputs)
+
+
+def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
+    """A fitted estimator or pipeline as torch modules. `names`: of its inputs; None: those it was fitted with.
+
+    Raises UnsupportedError for what has no converter, BindError for one that is not fitted or other names than features.
+    """
+    entry_of(estimator)  # says that there is no converter before anything else
+    inputs = Inputs(_input_names(estimator, names))
+    found = predictor(estimator, inputs.features(), inputs)
+    return Converted(
+        found.body,
+        inputs.described(),
+        found.outputs,
+        found.columns,
+        tuple(_label(each) for each in found.classes),
+        cost=found.cost,
+    )
+
+
+def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
+    count = getattr(estimator, "n_features_in_", None)
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        if fitted is not None:
+            return [str(name) for name in fitted]
+        if count is None:
+            raise BindError(
+                f"{type(estimator).__qualname__} does not say how many inputs it has: fit it, or name them with inputs=[...]"
+            )
+        return [f"x{i}" for i in range(int(count))]
+    if count is not None and len(names) != int(count):
+        raise BindError(f"inputs= names {len(names)} inputs, and the model was fitted with {int(count)}")
+    return list(names)
+
+
+def _label(label: Any) -> Any:
+    """A class as a plain Python value."""
+    value = label.item() if hasattr(label, "item") else label
+    return value

@@ -1,0 +1,123 @@
+"""The torch modules that converted models are made of. Each maps features [n, f] to [n, g] in the dtype of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Affine(nn.Module):
+    """x @ weight + bias: [n, f] to [n, g]."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        """`weight` [f, g], `bias` [g]."""
+        super().__init__()
+        self.weight: Tensor
+        self.bias: Tensor
+        self.register_buffer("weight", weight)
+        self.register_buffer("bias", bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.addmm(self.bias, features, self.weight)
+
+
+class Scale(nn.Module):
+    """(x - shift) / divisor + offset, feature by feature."""
+
+    def __init__(self, shift: Tensor, divisor: Tensor, offset: Tensor | None = None) -> None:
+        """All [f]."""
+        super().__init__()
+        self.shift: Tensor
+        self.divisor: Tensor
+        self.offset: Tensor | None
+        self.register_buffer("shift", shift)
+        self.register_buffer("divisor", divisor)
+        self.register_buffer("offset", offset)
+
+    def forward(self, features: Tensor) -> Tensor:
+        scaled = (features - self.shift) / self.divisor
+        return scaled if self.offset is None else scaled + self.offset
+
+
+class Select(nn.Module):
+    """Some of the features, in an order: [n, f] to [n, g]."""
+
+    def __init__(self, places: Sequence[int]) -> None:
+        super().__init__()
+        self.first, self.last = places[0], places[-1]
+        self.is_range = list(places) == list(range(self.first, self.last + 1))
+        self.places: Tensor
+        self.register_buffer("places", torch.tensor(list(places)))
+
+    def forward(self, features: Tensor) -> Tensor:
+        if self.is_range:
+            return features[:, self.first : self.last + 1]
+        return torch.index_select(features, 1, self.places)
+
+
+class SideBySide(nn.Module):
+    """The outputs of several modules on the same features, one next to the other."""
+
+    def __init__(self, parts: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return torch.cat([part(features) for part in self.parts], 1)
+
+
+class Activation(nn.Module):
+    """A function by name: identity, logistic, tanh, relu, softmax, exp, sigmoid pair."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, features: Tensor) -> Tensor:
+        match self.name:
+            case "logistic":
+                return torch.sigmoid(features)
+            case "tanh":
+                return torch.tanh(features)
+            case "relu":
+                return torch.relu(features)
+            case "softmax":
+                return torch.softmax(features, 1)
+            case "exp":
+                return torch.exp(features)
+        return features
+
+    def extra_repr(self) -> str:
+        return self.name
+
+
+class BothClasses(nn.Module):
+    """The probabilities of two classes from the score of the second: [n, 1] to [n, 2]."""
+
+    def forward(self, score: Tensor) -> Tensor:
+        positive = torch.sigmoid(score)
+        return torch.cat([1 - positive, positive], 1)
+
+
+class ShareOfSum(nn.Module):
+    """Sigmoids of one-against-the-rest scores, divided by their sum; a uniform share where all are zero: [n, k]."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        shares = torch.sigmoid(scores)
+        total = shares.sum(1, keepdim=True)
+        return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
+
+
+class Largest(nn.Module):
+    """The position of the largest score, the first of equals: [n, k] to int64 [n]. Of one score: whether it is positive."""
+
+    def __init__(self, threshold: float = 0.0) -> None:
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, scores: Tensor) -> Tensor:
+        if scores.shape[1] == 1:
+            return (scores[:, 0] > self.threshold).to(torch.int64)
+        return scores.argmax(1)

@@ -1,0 +1,142 @@
+"""A registered model: its converted form, what a call of it may give, and how far it is from the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
+from tqp.core.models import ModelInput, ModelOutput
+from tqp.ml.scorer import Scorer
+
+#: A class that a classifier tells apart.
+Label = str | bool | int | float
+
+
+@dataclass(eq=False)
+class Converted:
+    """A model as torch modules, before it has a name.
+
+    `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
+    raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
+    many columns an output has. `used`: for each input, whether the body reads it.
+    """
+
+    body: nn.Module
+    inputs: tuple[ModelInput, ...]
+    outputs: Mapping[str, nn.Module]
+    columns: Mapping[str, int]
+    classes: tuple[Label, ...] = ()
+    target: str = "value"
+    cost: float = 100.0
+    dtypes: tuple[torch.dtype, ...] = (
+        torch.float32,
+        torch.float64,
+    )  # in which it may compute, the first that is exact
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A comparison with the original: rows compared, the largest difference, and for each output its own."""
+
+    rows: int
+    difference: float
+    by_output: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Model:
+    """A model under a name. Implements `tqp.core.models.ModelSignature`."""
+
+    name: str
+    inputs: Sequence[ModelInput]
+    target: str
+    scorer: Scorer
+    converted: Converted
+    default_output: ModelOutput
+    source: str  # what was registered, for people
+    proof: Proof | None = None
+
+    def __post_init__(self) -> None:
+        self._heads: dict[ModelOutput, Head] = {}
+
+    @property
+    def cost(self) -> float:
+        return self.converted.cost
+
+    def output(self, kind: str) -> ModelOutput | None:
+        return output_of(self.converted, kind)
+
+    def head(self, output: ModelOutput) -> Head:
+        """The module from raw scores to what a call with this output gives; the same one every time."""
+        head = self._heads.get(output)
+        if head is None:
+            head = self._heads[output] = make_head(self.converted, output)
+            head.to(next(iter(self.scorer.buffers()), torch.empty(0)).device)
+        return head
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name}({', '.join(item.name for item in self.inputs)}) -> {self.default_output.data_type}"
+        )
+
+
+def output_of(converted: Converted, kind: str, column: int | None = None) -> ModelOutput | None:
+    """What a call gives for a kind of output, or None if the model has no such output.
+
+    Without a `column`, the only one there is, the positive class of two, or all as an array.
+    """
+    if kind not in converted.outputs:
+        return None
+    if kind == "label":
+        return ModelOutput(kind, *_label_type(converted.classes))
+    columns = converted.columns[kind]
+    if column is None and columns == 1:
+        column = 0
+    elif column is None and kind == "proba" and columns == 2:
+        column = 1
+    return ModelOutput(kind, DOUBLE if column is not None else array(columns), column)
+
+
+def _label_type(classes: Sequence[Label]) -> tuple[DataType, int | None, tuple[str, ...] | None]:
+    if all(isinstance(label, str) for label in classes):
+        return VARCHAR, None, tuple(str(label) for label in classes)
+    if all(isinstance(label, bool) for label in classes):
+        return BOOLEAN, None, None
+    if all(isinstance(label, int) for label in classes):
+        return BIGINT, None, None
+    return DOUBLE, None, None
+
+
+def make_head(converted: Converted, output: ModelOutput) -> Head:
+    transform = converted.outputs[output.kind]
+    if output.kind == "label":
+        if output.labels is not None:
+            return Head(transform, None, None)
+        dtype = {BOOLEAN: torch.bool, BIGINT: torch.int64}.get(output.data_type, torch.float64)
+        return Head(transform, None, torch.tensor([*converted.classes], dtype=dtype))
+    return Head(transform, output.column, None)
+
+
+class Head(nn.Module):
+    """From raw scores to the values of a column: bool, int64 or float64 [n], or float32 [n, columns]."""
+
+    def __init__(self, transform: nn.Module, column: int | None, labels: Tensor | None) -> None:
+        super().__init__()
+        self.transform = transform
+        self.column = column
+        self.labels: Tensor | None
+        self.register_buffer("labels", labels)
+
+    def forward(self, raw: Tensor) -> Tensor:
+        values: Tensor = self.transform(raw)
+        if self.labels is not None:
+            return torch.index_select(self.labels, 0, values)
+        if not values.is_floating_point():
+            return values  # positions of labels that are strings
+        if self.column is not None:
+            return values[:, self.column].to(torch.float64)
+        return values.to(torch.float32).contiguous()

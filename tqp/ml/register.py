@@ -1,0 +1,100 @@
+"""From what a user registers to a `Model`: conversion, choice of precision, proof, and the default output."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import BindError
+from tqp.core.models import ModelInput, ModelOutput
+from tqp.ml.conversion import convert
+from tqp.ml.model import Converted, Label, Model, output_of
+from tqp.ml.proof import prove
+from tqp.ml.scorer import Scorer
+
+#: "label", "proba", ("proba", class), "score" or "value"; None: what is usual for the model.
+Output = str | tuple[str, Label] | None
+
+_KINDS = ("label", "proba", "score", "value")
+
+
+def make_model(
+    name: str,
+    model: Any,
+    inputs: Sequence[str] | None,
+    output: Output,
+    sample: Any,
+    device: torch.device,
+) -> Model:
+    """The model under a name, on a device. See `Connection.register_model`."""
+    if isinstance(model, nn.Module) or _is_function(model):
+        converted = _of_tensors(model, inputs, output)
+    else:
+        converted = convert(model, inputs)
+    default = _default_output(name, converted, output)
+    if isinstance(model, nn.Module) or _is_function(model):
+        dtype, proof = torch.float32, None
+    else:
+        dtype, proof = prove(name, model, converted, sample)
+    body = converted.body if isinstance(model, nn.Module) else converted.body.to(dtype)
+    sizes = [item.size or 1 for item in converted.inputs]
+    scorer = Scorer(body, sizes, dtype).to(device)
+    source = type(model).__qualname__
+    return Model(name, converted.inputs, converted.target, scorer, converted, default, source, proof)
+
+
+def _default_output(name: str, converted: Converted, output: Output) -> ModelOutput:
+    kind: str | None
+    kind, label = output if isinstance(output, tuple) else (output, None)
+    if kind is None:
+        kind = "label" if "label" in converted.outputs else "value"
+    if kind not in converted.outputs:
+        known = ", ".join(f'"{each}"' for each in _KINDS if each in converted.outputs)
+        raise BindError(f'model "{name}" has no output "{kind}"; it has {known}')
+    column = None
+    if label is not None:
+        if label not in converted.classes:
+            raise BindError(f'model "{name}" has no class {label!r}; it has {list(converted.classes)!r}')
+        column = list(converted.classes).index(label)
+    found = output_of(converted, kind, column)
+    assert found is not None
+    return found
+
+
+class FunctionModule(nn.Module):
+    """A function on a tensor of features as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, features: Tensor) -> Tensor:
+        return self.function(features)
+
+
+def _is_function(model: object) -> bool:
+    return inspect.isfunction(model) or inspect.ismethod(model) or inspect.isbuiltin(model)
+
+
+def _of_tensors(model: Any, inputs: Sequence[str] | None, output: Output) -> Converted:
+    """A module or function of features [n, f]; its outputs are taken as they are."""
+    if inputs is None:
+        raise BindError("a torch module does not name its inputs: give inputs=[...]")
+    body = model.eval() if isinstance(model, nn.Module) else FunctionModule(model)
+    described = tuple(ModelInput(name) for name in inputs)
+    with torch.no_grad():
+        made = body(torch.zeros(2, len(inputs)))
+    if not isinstance(made, Tensor) or made.shape[:1] != (2,) or made.dim() > 2:
+        raise BindError(
+            "a model is a function from features [n, inputs] to [n] or [n, outputs]; for two rows this one gave "
+            + (f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__qualname__)
+        )
+    kind = "value" if output is None else output[0] if isinstance(output, tuple) else output
+    if kind not in ("proba", "score", "value"):
+        raise BindError(f'output="{kind}": of a torch module it is "proba", "score" or "value"')
+    columns = made.shape[1] if made.dim() == 2 else 1
+    return Converted(body, described, {kind: nn.Identity()}, {kind: columns})

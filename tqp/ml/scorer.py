@@ -1,0 +1,73 @@
+"""Scoring: columns of a query in, what a model computes of each row out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+#: Bytes of features that are made at a time on the CPU, so that they are still in the cache when the model reads them.
+_BLOCK_BYTES = 1 << 20
+#: Rows of a block at least and at most.
+_FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
+
+#: Values [n] or [n, size] and, where some are NULL, which are not.
+InputColumn = tuple[Tensor, Tensor | None]
+
+
+class Scorer(nn.Module):
+    """A model's `body` on columns: features [n, f] of one float dtype to raw scores [n, k]."""
+
+    def __init__(self, body: nn.Module, sizes: Sequence[int], dtype: torch.dtype) -> None:
+        """`sizes`: how many features each column is: 1, or the length of its arrays."""
+        super().__init__()
+        self.body = body
+        self.sizes = tuple(sizes)
+        self.dtype = dtype
+
+    def forward(self, columns: Sequence[InputColumn], num_rows: int) -> Tensor:
+        """Raw scores [n, k]; NULL is NaN to the model."""
+        device = columns[0][0].device
+        step = self._rows_at_once(device)
+        if num_rows <= step:
+            return self._score(columns)
+        result: Tensor | None = None
+        for start in range(0, num_rows, step):
+            stop = min(start + step, num_rows)
+            block = self._score([_cut(column, start, stop) for column in columns])
+            if result is None:
+                result = block.new_empty((num_rows, *block.shape[1:]))
+            result[start:stop] = block
+        assert result is not None
+        return result
+
+    def features(self, columns: Sequence[InputColumn]) -> Tensor:
+        """The columns side by side: [n, f], each of them contiguous in memory."""
+        first = columns[0][0]
+        if len(columns) == 1 and first.dim() == 2 and first.dtype is self.dtype and columns[0][1] is None:
+            return first
+        made = torch.empty((sum(self.sizes), first.shape[0]), dtype=self.dtype, device=first.device)
+        place = 0
+        for (values, validity), size in zip(columns, self.sizes, strict=True):
+            into = made[place] if values.dim() == 1 else made[place : place + size].T
+            into.copy_(values)
+            if validity is not None:
+                into[~validity] = torch.nan
+            place += size
+        return made.T
+
+    def _score(self, columns: Sequence[InputColumn]) -> Tensor:
+        raw: Tensor = self.body(self.features(columns))
+        return raw if raw.dim() == 2 else raw[:, None]
+
+    def _rows_at_once(self, device: torch.device) -> int:
+        if device.type != "cpu":
+            return 1 << 62
+        width = max(1, sum(self.sizes)) * self.dtype.itemsize
+        return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // width))
+
+
+def _cut(column: InputColumn, start: int, stop: int) -> InputColumn:
+    values, validity = column
+    return values[start:stop], None if validity is None else validity[start:stop]

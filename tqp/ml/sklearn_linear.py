@@ -1,0 +1,119 @@
+"""Linear models of scikit-learn: a matrix product, and what makes labels and probabilities of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import UnsupportedError
+from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.layers import Activation, Affine, BothClasses, Largest, ShareOfSum
+
+
+def _doubles(values: Any) -> Tensor:
+    return torch.from_numpy(np.array(values, dtype=np.float64))
+
+
+def affine(estimator: Any) -> Affine:
+    """coef_ and intercept_ as a module."""
+    weight = np.atleast_2d(np.asarray(_dense(estimator.coef_), dtype=np.float64))
+    bias = np.broadcast_to(
+        np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), weight.shape[:1]
+    )
+    return Affine(_doubles(weight.T), _doubles(bias))
+
+
+def _dense(values: Any) -> Any:
+    return values.toarray() if hasattr(values, "toarray") else values
+
+
+def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD."""
+    inputs.refuse_null(features)
+    body = affine(estimator)
+    return Predictor(body, {"value": nn.Identity()}, {"value": body.bias.shape[0]}, cost=_cost(body))
+
+
+def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """Logistic regression: binary by a sigmoid, several classes by a softmax, or by one against the rest."""
+    inputs.refuse_null(features)
+    body = affine(estimator)
+    classes = list(estimator.classes_)
+    scores = body.bias.shape[0]
+    proba: nn.Module = BothClasses() if scores == 1 else Activation("softmax")
+    solver_is_one_to_rest = getattr(estimator, "multi_class", None) == "ovr" or (
+        scores > 1 and getattr(estimator, "solver", None) == "liblinear"
+    )
+    if scores > 1 and solver_is_one_to_rest:
+        proba = ShareOfSum()
+    return Predictor(
+        body,
+        {"label": Largest(), "proba": proba, "score": nn.Identity()},
+        {"proba": len(classes), "score": scores},
+        classes,
+        _cost(body),
+    )
+
+
+def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
+    inputs.refuse_null(features)
+    body = affine(estimator)
+    classes = list(estimator.classes_)
+    outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
+    columns = {"score": body.bias.shape[0]}
+    loss = getattr(estimator, "loss", None)
+    if loss == "log_loss":
+        outputs["proba"] = BothClasses() if len(classes) == 2 else ShareOfSum()
+        columns["proba"] = len(classes)
+    elif loss == "modified_huber":
+        outputs["proba"] = ClippedShares()
+        columns["proba"] = len(classes)
+    return Predictor(body, outputs, columns, classes, _cost(body))
+
+
+class ClippedShares(nn.Module):
+    """Probabilities under the modified Huber loss: (clip(score, -1, 1) + 1) / 2, shared out among several classes."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        shares = (scores.clamp(-1, 1) + 1) / 2
+        if scores.shape[1] == 1:
+            return torch.cat([1 - shares, shares], 1)
+        total = shares.sum(1, keepdim=True)
+        return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
+
+
+def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """MLPRegressor and MLPClassifier."""
+    inputs.refuse_null(features)
+    steps: list[nn.Module] = []
+    weights, biases = estimator.coefs_, estimator.intercepts_
+    for place, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        steps.append(Affine(_doubles(weight), _doubles(bias)))
+        if place < len(weights) - 1:
+            steps.append(Activation(estimator.activation))
+    body = nn.Sequential(*steps)
+    cost = sum(float(np.size(weight)) for weight in weights) * 0.05
+    last = estimator.out_activation_
+    if not hasattr(estimator, "classes_"):
+        return Predictor(body, {"value": Activation(last)}, {"value": len(biases[-1])}, cost=cost)
+    if getattr(
+        estimator, "_label_binarizer", None
+    ) is not None and estimator._label_binarizer.y_type_.startswith("multilabel"):
+        raise UnsupportedError("an MLPClassifier with several labels a row is not supported")
+    classes = list(estimator.classes_)
+    if last == "logistic":
+        return Predictor(
+            body, {"label": Largest(), "proba": BothClasses()}, {"proba": len(classes)}, classes, cost
+        )
+    return Predictor(
+        body, {"label": Largest(), "proba": Activation(last)}, {"proba": len(classes)}, classes, cost
+    )
+
+
+def _cost(body: Affine) -> float:
+    """Nanoseconds for a row: to make the features and to multiply."""
+    return 1.0 * body.weight.shape[0] + 0.1 * body.weight.numel()
