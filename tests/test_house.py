@@ -23,7 +23,7 @@ CALLS_ITEM = {"planner/binder/literals.py": "on query parameters, which are not 
 LOWERED = {"add", "subtract", "multiply", "negate"}
 
 #: Kernels that no line of the function table names: the binder emits them for `||`.
-BOUND_FROM_OPERATORS = {"concat_operator"}
+BOUND_FROM_OPERATORS = {"concat_operator", "category_code"}
 
 #: Of a file, without blank lines at its end.
 MAX_LINES = 500

@@ -156,5 +156,4 @@ def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
 
 def _label(label: Any) -> Any:
     """A class as a plain Python value."""
-    value = label.item() if hasattr(label, "item") else label
-    return value
+    return label.tolist() if hasattr(label, "tolist") else label

@@ -112,6 +112,7 @@ def _label_type(classes: Sequence[Label]) -> tuple[DataType, int | None, tuple[s
 
 
 def make_head(converted: Converted, output: ModelOutput) -> Head:
+    """The module from raw scores to what a call with this output gives."""
     transform = converted.outputs[output.kind]
     if output.kind == "label":
         if output.labels is not None:
