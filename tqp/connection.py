@@ -125,6 +125,7 @@ class Connection:
         inputs: Sequence[str] | None = None,
         output: Output = None,
         sample: object = None,
+        target: str | None = None,
     ) -> Connection:
         """Make a trained model callable in SQL as `name(inputs...)`; returns the connection.
 
@@ -132,14 +133,15 @@ class Connection:
         supported class (docs/models.md). `inputs`: names of the inputs in order, by default those it was fitted with.
         `output`: "label", "proba" (of two classes the positive one; of more all of them), ("proba", class), "score" or
         "value"; by default the label of classifiers, the value of everything else. `sample`: rows, as a data frame or
-        array, on which the converted model is compared with the original; by default made-up ones.
+        array, on which the converted model is compared with the original; by default made-up ones. `target`: what it
+        predicts, for the names of columns that ML_PREDICT adds: by default "label" of classifiers, else "value".
 
         Raises UnsupportedError for a class without converter, BindError for a model whose converted form differs from the
         original, for a name that SQL uses, and for inputs or an output that the model does not have.
         """
         if scalar_overloads(name.lower()) is not None or aggregate_overloads(name.lower()) is not None:
             raise BindError(f'"{name}" is a function of SQL; give the model another name')
-        made = make_model(name, model, inputs, output, sample, self._device)
+        made = make_model(name, model, inputs, output, sample, self._device, target)
         with self._lock:
             self._models[name.lower()] = made
         return self

@@ -30,6 +30,8 @@ def bind_model(
     if name in _GENERIC:
         if not nodes:
             raise BindError(f"{name}() takes the name of a model and what it is to score", span)
+        if any(isinstance(node, exp.Query) and not isinstance(node, exp.Subquery) for node in nodes):
+            raise BindError(f"{name}() of whole rows stands in FROM, not where a value does", span)
         model = named_model(binder.context, binder.bind(nodes[0]), name, span)
         arguments = [binder.bind(node) for node in nodes[1:]]
         return predict(binder.context, model, arguments, generic_output(model, name, span), span)
@@ -53,11 +55,13 @@ def named_model(context: BindContext, name: Expression, function: str, span: Spa
 
 
 def generic_output(model: ModelSignature, function: str, span: Span | None) -> ModelOutput:
-    """What ML_PREDICT or ML_PREDICT_PROBA gives of a model."""
+    """What ML_PREDICT or ML_PREDICT_PROBA gives of a model. Raises BindError where there are no probabilities."""
     for kind in _GENERIC[function]:
         output = model.output(kind)
         if output is not None:
             return output
+    if function == "ml_predict":  # a module whose only output is a score or a probability
+        return model.default_output
     raise BindError(f'the model "{model.name}" has no probabilities; use ml_predict()', span)
 
 

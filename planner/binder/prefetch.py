@@ -6,6 +6,8 @@ a column too many or lack one, and nothing but time depends on it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from tqp.core.errors import Error
@@ -28,15 +30,22 @@ def announce_columns(context: BindContext, table: TableSource, node: exp.Table, 
             return
 
 
+def announce_names(context: BindContext, node: exp.Expr, names: Iterable[str]) -> None:
+    """Note that the query reads columns of these names, though they do not stand in the text."""
+    context.columns_named = _columns_named(context, node) | {("", name.lower()) for name in names}
+
+
 def _is_all_put_out(node: exp.Table) -> bool:
-    """True for a table of the outermost SELECT with a star."""
+    """True for a table of the outermost SELECT with a star, or of stars that lead there."""
     select = node.find_ancestor(exp.Select)
-    if select is None or select.parent is not None:
-        return False
-    return any(
+    while select is not None and any(
         isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
         for item in select.expressions
-    )
+    ):
+        if select.parent is None:
+            return True
+        select = select.find_ancestor(exp.Select)
+    return False
 
 
 def _columns_named(context: BindContext, node: exp.Expr) -> frozenset[tuple[str, str]]:

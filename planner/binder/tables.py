@@ -12,6 +12,7 @@ from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
+from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
@@ -185,7 +186,7 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
 def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: FromTree | None) -> FromTree:
     check_understood(node)
     if isinstance(node, exp.Table):
-        return _bind_named_table(context, node, outer)
+        return _bind_named_table(context, node, outer, _siblings(outer, *before))
     if isinstance(node, exp.Subquery):
         return _bind_derived(context, node, _siblings(outer, *before), outer)
     if isinstance(node, exp.Values):
@@ -200,15 +201,20 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: Fro
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 
 
-def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> FromTree:
+def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, siblings: Scope) -> FromTree:
+    if isinstance(node.this, exp.Identifier):
+        result = _bind_table_name(context, node, node.this.name, outer)
+    else:
+        alias, names = _alias_of(node)
+        bound = bind_table_function(context, node.this, siblings, head_span(node))
+        result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+    for join in node.args.get("joins") or ():
+        result = _bind_join(context, result, join, outer, None)
+    return result
+
+
+def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
-    identifier = node.this
-    if not isinstance(identifier, exp.Identifier):
-        name = identifier.name if isinstance(identifier, exp.Expr) else str(identifier)
-        raise UnsupportedError(
-            f"the table function {name}() is not supported; register the table instead", span
-        )
-    name = identifier.name
     alias, names = _alias_of(node)
     schema = node.args.get("db")
     if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
@@ -221,21 +227,15 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope) -> Fr
         assert isinstance(tree, exp.Expr)
         bound = context.bind_query.bind_lazy(tree, definition.scope)
         renamed = _relation(name, bound.columns, definition.columns, span)
-        result = FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
-    else:
-        table = context.catalog.lookup(name)
-        if table is None:
-            known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
-            hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
-            raise BindError(f'there is no table "{name}"{hint}', span)
-        announce_columns(context, table, node, alias or name)
-        plan, columns = _scan(context, table, name)
-        result = FromTree(plan, [_relation(alias or name, columns, names, span)])
-    joins = node.args.get("joins")
-    if joins:
-        for join in joins:
-            result = _bind_join(context, result, join, outer, None)
-    return result
+        return FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
+    table = context.catalog.lookup(name)
+    if table is None:
+        known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
+        hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
+        raise BindError(f'there is no table "{name}"{hint}', span)
+    announce_columns(context, table, node, alias or name)
+    plan, columns = _scan(context, table, name)
+    return FromTree(plan, [_relation(alias or name, columns, names, span)])
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:

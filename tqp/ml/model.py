@@ -22,7 +22,8 @@ class Converted:
 
     `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
     raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
-    many columns an output has. `used`: for each input, whether the body reads it.
+    many columns an output has. `used`: for each input, whether the body reads it. `target`: what the model predicts, where
+    it tells.
     """
 
     body: nn.Module
@@ -30,7 +31,7 @@ class Converted:
     outputs: Mapping[str, nn.Module]
     columns: Mapping[str, int]
     classes: tuple[Label, ...] = ()
-    target: str = "value"
+    target: str = ""
     cost: float = 100.0
     dtypes: tuple[torch.dtype, ...] = (
         torch.float32,

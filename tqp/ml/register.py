@@ -29,6 +29,7 @@ def make_model(
     output: Output,
     sample: Any,
     device: torch.device,
+    target: str | None = None,
 ) -> Model:
     """The model under a name, on a device. See `Connection.register_model`."""
     if isinstance(model, nn.Module) or _is_function(model):
@@ -44,7 +45,8 @@ def make_model(
     sizes = [item.size or 1 for item in converted.inputs]
     scorer = Scorer(body, sizes, dtype).to(device)
     source = type(model).__qualname__
-    return Model(name, converted.inputs, converted.target, scorer, converted, default, source, proof)
+    target = target or converted.target or ("label" if "label" in converted.outputs else "value")
+    return Model(name, converted.inputs, target, scorer, converted, default, source, proof)
 
 
 def _default_output(name: str, converted: Converted, output: Output) -> ModelOutput:
