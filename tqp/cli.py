@@ -18,6 +18,7 @@ import tqp
 from tqp.export import FORMATS, write_table
 
 if TYPE_CHECKING:
+    from tqp.bench.predict import PredictReport
     from tqp.tpch.measure import Engine
     from tqp.tpch.report import BenchmarkReport
 
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_benchmark_arguments(benchmark)
     benchmark.set_defaults(run=_run_tpch)
 
-    bench = commands.add_parser("bench", help="measure operators one by one")
+    bench = commands.add_parser("bench", help="measure operators one by one, or predictions")
     suites = bench.add_subparsers(title="benchmarks", required=True, metavar="benchmark")
     operators = suites.add_parser("operators", help="joins, group-bys, sorts, patterns, expressions")
     operators.add_argument(
@@ -84,6 +85,23 @@ def _parser() -> argparse.ArgumentParser:
     operators.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
     _add_benchmark_arguments(operators)
     operators.set_defaults(run=_run_operators)
+
+    predict = suites.add_parser("predict", help="queries that score rows with trained models")
+    predict.add_argument("--rows", type=_positive, default=1_000_000, metavar="N", help="(default: 1000000)")
+    predict.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
+    predict.add_argument(
+        "--compare",
+        type=_peers,
+        default=[],
+        metavar="LIST",
+        help="duckdb (with an Arrow function that calls the original model), pandas, or both with a comma between",
+    )
+    predict.add_argument(
+        "--runs", type=_positive, default=3, metavar="N", help="warm runs (default: %(default)s)"
+    )
+    predict.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
+    _add_engine_arguments(predict)
+    predict.set_defaults(run=_run_predictions)
     return parser
 
 
@@ -195,6 +213,33 @@ def _run_operators(options: argparse.Namespace) -> int:
     return _report("tqp bench operators", run, options.json)
 
 
+def _run_predictions(options: argparse.Namespace) -> int:
+    from tqp.bench.predict import Options, run_predictions
+    from tqp.tpch.measure import Engine
+
+    engine = Engine(
+        device=options.device,
+        threads=options.threads,
+        runs=options.runs,
+        batch_rows=options.batch_rows,
+        disabled_rules=options.disable_rule,
+        fuse=options.fuse,
+    )
+
+    def run(console: Console) -> PredictReport:
+        return run_predictions(Options(options.rows, options.only, options.compare, engine), console)
+
+    return _report("tqp bench predict", run, options.json)
+
+
+def _peers(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in ("duckdb", "pandas")]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list of duckdb and pandas')
+    return list(dict.fromkeys(names))
+
+
 def _engine(options: argparse.Namespace) -> Engine:
     from tqp.tpch.measure import Engine
 
@@ -211,7 +256,9 @@ def _engine(options: argparse.Namespace) -> Engine:
     )
 
 
-def _report(command: str, run: Callable[[Console], BenchmarkReport], json_file: Path | None) -> int:
+def _report(
+    command: str, run: Callable[[Console], BenchmarkReport | PredictReport], json_file: Path | None
+) -> int:
     """Runs a benchmark and prints what it measured."""
     from tqp.tpch.errors import UsageError
 
