@@ -13,6 +13,7 @@ from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
 from tqp.ml.conversion import convert
 from tqp.ml.model import Converted, Label, Model, output_of
+from tqp.ml.onnx_graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
 from tqp.ml.proof import prove
 from tqp.ml.scorer import Scorer
 
@@ -32,16 +33,22 @@ def make_model(
     target: str | None = None,
 ) -> Model:
     """The model under a name, on a device. See `Connection.register_model`."""
+    original: Any = None  # what the converted form is compared with, if it is another computation
     if isinstance(model, nn.Module) or _is_function(model):
         converted = _of_tensors(model, inputs, output)
+    elif is_session(model):
+        converted = convert_session(model, inputs, _kind(output))
+    elif is_onnx(model):
+        loaded = load(model)
+        converted, original = convert_onnx(loaded, inputs, _kind(output)), ReferenceModel(loaded)
+        sample = original.rows(len(converted.inputs)) if sample is None else sample
     else:
-        converted = convert(model, inputs)
+        converted, original = convert(model, inputs), model
     default = _default_output(name, converted, output)
-    if isinstance(model, nn.Module) or _is_function(model):
-        dtype, proof = torch.float32, None
-    else:
-        dtype, proof = prove(name, model, converted, sample)
-    body = converted.body if isinstance(model, nn.Module) else converted.body.to(dtype)
+    body, dtype, proof = converted.body, torch.float32, None
+    if original is not None:
+        dtype, proof = prove(name, original, converted, sample)
+        body = body.to(dtype)
     sizes = [item.size or 1 for item in converted.inputs]
     scorer = Scorer(body, sizes, dtype).to(device)
     source = type(model).__qualname__
@@ -65,6 +72,16 @@ def _default_output(name: str, converted: Converted, output: Output) -> ModelOut
     found = output_of(converted, kind, column)
     assert found is not None
     return found
+
+
+def _kind(output: Output) -> str:
+    """What the one output of a model is that does not say it."""
+    kind = "value" if output is None else output[0] if isinstance(output, tuple) else output
+    if kind not in ("proba", "score", "value"):
+        raise BindError(
+            f'output="{kind}": of a model that only computes numbers it is "proba", "score" or "value"'
+        )
+    return kind
 
 
 class FunctionModule(nn.Module):
@@ -95,8 +112,6 @@ def _of_tensors(model: Any, inputs: Sequence[str] | None, output: Output) -> Con
             "a model is a function from features [n, inputs] to [n] or [n, outputs]; for two rows this one gave "
             + (f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__qualname__)
         )
-    kind = "value" if output is None else output[0] if isinstance(output, tuple) else output
-    if kind not in ("proba", "score", "value"):
-        raise BindError(f'output="{kind}": of a torch module it is "proba", "score" or "value"')
+    kind = _kind(output)
     columns = made.shape[1] if made.dim() == 2 else 1
     return Converted(body, described, {kind: nn.Identity()}, {kind: columns})
