@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tqp.operators import allocation
+from tqp.operators import allocation, elementwise
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
 from tqp.operators.join_pairs import BuildNulls, build_nulls, mark_rows
 from tqp.operators.rows import row_indices, take
@@ -32,12 +32,12 @@ class LookupBuild:
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row."""
         build_rows = take(self.table, as_index(keys))
-        probe_rows = row_indices(build_rows >= 0, validity)
+        probe_rows = row_indices(elementwise.greater_equal(build_rows, 0), validity)
         return probe_rows, take(build_rows, probe_rows)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
-        found = take(self.table, as_index(keys)) >= 0
+        found = elementwise.greater_equal(take(self.table, as_index(keys)), 0)
         return found if validity is None else found.logical_and_(validity)
 
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:

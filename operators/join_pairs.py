@@ -6,7 +6,7 @@ within one, by build row. After a residual predicate the surviving pairs are suc
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -144,6 +144,16 @@ def first_by_row(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> Tens
         places = row_indices(starts)
         probe_rows, build_rows = take(probe_rows, places), take(build_rows, places)
     return first.scatter_(0, probe_rows.to(torch.int64), build_rows.to(torch.int32))
+
+
+def matches_or_none(
+    build: JoinBuild, keys: Any, validity: Tensor | None, num_probe: int
+) -> tuple[Tensor, Tensor]:
+    """The pairs with equal keys, and a pair with build row -1 for each of the probe rows without any."""
+    if build.unique:
+        first = build.first_match(keys, validity)
+        return torch.arange(num_probe, device=first.device), first
+    return left_outer_pairs(*build.matches(keys, validity), num_probe)
 
 
 def left_outer_pairs(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> tuple[Tensor, Tensor]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from tqp.data.strings import Strings
 from tqp.operators import string_scan
+from tqp.operators.rows import row_indices
 
 WORD = 8
 _PAIR = 2 * WORD
@@ -16,6 +18,13 @@ BLOCK = 65_536
 
 #: Entry k keeps the first k bytes of a little-endian word.
 _KEEP = torch.tensor([(1 << (8 * k)) - 1 for k in range(8)] + [-1], dtype=torch.int64)
+
+#: `leading_words` reads rows up to so long.
+LONGEST_LEADING = 64
+#: Entry LONGEST_LEADING + k does so for every k from -LONGEST_LEADING to LONGEST_LEADING.
+_KEEP_FROM_START = torch.cat(
+    [torch.zeros(LONGEST_LEADING, dtype=torch.int64), _KEEP, _KEEP[-1].expand(LONGEST_LEADING - WORD)]
+)
 
 
 def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
@@ -69,6 +78,39 @@ def _two_words(strings: Strings, offset: int) -> Tensor:
         slices = Strings(strings.starts[rows], strings.lengths[rows], strings.data)
         result[rows] = _wide_words(slices, offset, _PAIR // WORD)
     return result
+
+
+def leading_words(strings: Strings, longest: int) -> list[Tensor]:
+    """The words of rows of at most `longest` bytes, up to 64, little-endian: int64 [n] each, zero past the row's end.
+
+    Longer rows are cut. Two words of a row are read together.
+    """
+    count = -(-longest // WORD)
+    size = strings.data.shape[0]
+    if not strings.starts.is_cpu or strings.num_rows == 0 or size < (count + 1) * WORD:
+        cut_rows = strings._replace(lengths=strings.lengths.clamp(max=longest))
+        return [words(cut_rows, position * WORD) for position in range(count)]
+    highest, shortest = int(strings.starts.numpy().max()), int(strings.lengths.numpy().min())
+    lengths = strings.lengths.clamp(max=longest)
+    found: list[Tensor] = []
+    for offset in range(0, count * WORD, _PAIR):
+        width = min(_PAIR, count * WORD - offset)
+        last = size - offset - width
+        inside = strings.starts.clamp(max=last) if highest > last else strings.starts
+        windows = strings.data.as_strided((last + 1, width), (1, 1), strings.data.storage_offset() + offset)
+        read = torch.index_select(windows, 0, inside).view(torch.int64)
+        late = row_indices(strings.starts > last) if highest > last else None
+        for place, word in enumerate(read.unbind(1)):
+            at = offset + place * WORD
+            if shortest >= at + WORD:
+                kept = word.contiguous()
+            else:
+                kept = torch.index_select(_KEEP_FROM_START[LONGEST_LEADING - at :], 0, lengths)
+                np.bitwise_and(word.numpy(), kept.numpy(), out=kept.numpy())
+            if late is not None:  # too near to the end of the bytes
+                kept[late] = words(Strings(strings.starts[late], lengths[late], strings.data), at)
+            found.append(kept)
+    return found
 
 
 def _wide_words(strings: Strings, offset: int, count: int) -> Tensor:

@@ -157,7 +157,7 @@ def choose_algorithm(
     device_type: str,
     disabled_rules: frozenset[str],
 ) -> JoinAlgorithm:
-    """LOOKUP or DIRECTORY over a dense key range, else BUCKET (SORT on CUDA); NESTED_LOOP without keys."""
+    """LOOKUP or DIRECTORY over a dense key range, STRINGS for a string, else BUCKET (SORT on CUDA); NESTED_LOOP without keys."""
     if not keys.left:
         return JoinAlgorithm.NESTED_LOOP
     if packing is not None and _is_dense(packing.size, probe_rows, build_rows):
@@ -166,6 +166,9 @@ def choose_algorithm(
             return JoinAlgorithm.LOOKUP
         if "directory_join" not in disabled_rules:
             return JoinAlgorithm.DIRECTORY
+    is_string = len(keys.left) == 1 and keys.left[0].data_type.is_string and not keys.null_equal[0]
+    if is_string and packing is None and "string_join" not in disabled_rules:
+        return JoinAlgorithm.STRINGS
     return JoinAlgorithm.SORT if device_type == "cuda" else JoinAlgorithm.BUCKET
 
 

@@ -15,11 +15,12 @@ from tqp.planner.logical_plan import JoinType, SortKey
 
 
 class JoinAlgorithm(Enum):
-    """How build rows are found. All but NESTED_LOOP work on one integer key; see `KeyPacking`."""
+    """How build rows are found. All but STRINGS and NESTED_LOOP work on one integer key; see `KeyPacking`."""
 
     LOOKUP = "look-up join"  # one unique key over a dense range: a position table
     DIRECTORY = "directory join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
     BUCKET = "bucket join"  # sparse, wide or composite keys: rows sorted by hash bucket, candidates compared
+    STRINGS = "string join"  # one string key: strings as numbers by the bytes of the build rows; if not, hashed and compared
     SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
     NESTED_LOOP = "nested-loop join"  # no equality: every pair, a block at a time
 
@@ -142,7 +143,7 @@ class Join(PhysicalPlan):
     build_keys: tuple[Expression, ...]
     null_equal: tuple[bool, ...]  # per key: IS NOT DISTINCT FROM instead of =
     residual: tuple[Expression, ...]
-    packing: KeyPacking | None  # None: the keys are hashed (BUCKET, SORT) and candidates compared
+    packing: KeyPacking | None  # None: the keys are hashed (BUCKET, SORT) and candidates compared, or STRINGS
     mark: Field | None = None
     all_match: bool = False  # every probe row has a partner, as is known
     by_key: bool = (

@@ -88,6 +88,7 @@ PHYSICAL_RULES = (
     "lookup_join",
     "directory_join",
     "dictionary_join",
+    "string_join",
     "direct_aggregate",
     "hash_aggregate",
     "clustered_aggregate",

@@ -130,7 +130,7 @@ class BuildJoin(Collect):
         self,
         slot: str,
         payload_slot: str,
-        build: Callable[[Tensor, Tensor | None, Workers], Any] | None,
+        build: Callable[[Any, Tensor | None, Workers], Any] | None,
         name: str,
     ) -> None:
         super().__init__(payload_slot)
@@ -140,7 +140,6 @@ class BuildJoin(Collect):
         if self.build is None:
             return {self.slot: state}
         keys, payload = state.columns[0], state.columns[1:]
-        assert isinstance(keys.values, Tensor)
         return {
             self.build_slot: self.build(keys.values, keys.validity, program_state["workers"]),
             self.slot: Frame(state.num_rows, payload),

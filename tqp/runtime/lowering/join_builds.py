@@ -16,6 +16,7 @@ from tqp.operators.join_bucket import Workers, build_buckets
 from tqp.operators.join_directory import build_directory
 from tqp.operators.join_lookup import build_lookup, build_membership
 from tqp.operators.join_sort import build_sorted
+from tqp.operators.join_strings import build_strings
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import Call, ColumnRef, Expression, column_ids
 from tqp.planner.logical_plan import JoinType
@@ -23,7 +24,7 @@ from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.lowering.keys import hashed_key, is_exact, key_validity, lower_join_keys, packed_key
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import StoredColumn, Value
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class JoinSlot:
     packing: KeyPacking | None
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]  # with the comparison of hashed keys
-    exact: bool = False  # keys that are not packed are not hashed either
+    exact: bool = False  # a key that is not packed is not hashed either, but a word of 64 bits, or strings
     by_key: bool = False
     in_source: dict[int, tuple[Field, StoredColumn]] = dataclass_field(default_factory=dict)
     positions: StoredColumn | None = None
@@ -68,7 +69,9 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     values: list[Value] = []
     if algorithm is not JoinAlgorithm.NESTED_LOOP:
         values = lower_join_keys(plan, lowering, node.build_keys, node.packing)
-    exact = node.packing is None and is_exact(node.probe_keys, node.build_keys, node.null_equal)
+    exact = algorithm is JoinAlgorithm.STRINGS or (
+        node.packing is None and is_exact(node.probe_keys, node.build_keys, node.null_equal)
+    )
     if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None and not exact:
         for position, (probe_key, build_key) in enumerate(zip(node.probe_keys, node.build_keys, strict=True)):
             probe_id, build_id = program.hidden_id(), program.hidden_id()
@@ -90,7 +93,10 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             else hashed_key(lowering, values, node.null_equal, exact=exact)
         )
         validity = key_validity(lowering, values, node.null_equal)
-        layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
+        if algorithm is JoinAlgorithm.STRINGS:
+            layout = canonical_layout(node.build_keys[0].data_type, validity is not None)
+        else:
+            layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
         outputs.append(Value(layout, key, validity))
     slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), exact)
     existence_only = node.join_type in _EXISTENCE and not residual
@@ -175,6 +181,8 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             return functools.partial(_sized, build_membership if existence_only else build, node.packing.size)
         case JoinAlgorithm.BUCKET:
             return build_buckets
+        case JoinAlgorithm.STRINGS:
+            return functools.partial(build_strings, existence_only=existence_only)
         case _:
             return _sorted
 

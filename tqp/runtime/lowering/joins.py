@@ -180,6 +180,9 @@ class _Probe:
                 self._keep(self._contains(), node.join_type is JoinType.SEMI)
             case JoinType.MARK | JoinType.NULL_AWARE_ANTI:
                 self._mark()
+            case JoinType.LEFT if not self.slot.residual and not is_loop:
+                self.stream.settle()
+                self._padded_pairs()
             case _:
                 self.stream.settle()
                 self._through_pairs()
@@ -335,6 +338,18 @@ class _Probe:
             build_rows = self.build.call(torch.index_select, build_rows, 0, kept, name="build_rows")
             self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
         return probe_rows, build_rows
+
+    def _padded_pairs(self) -> None:
+        num_probe = self.stream.num_rows()
+        self._add_build_columns()
+        key, validity = self._keys()
+        build_side = self.stream.object(self.slot.build)
+        pairs = self.build.call(
+            join_pairs.matches_or_none, build_side, key, validity, num_probe, name="pairs"
+        )
+        probe_rows = self.build.call(operator.getitem, pairs, 0, name="probe_rows")
+        build_rows = self.build.call(operator.getitem, pairs, 1, name="build_rows")
+        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows, padded=True))
 
     def _through_pairs(self) -> None:
         num_probe = self.stream.num_rows()

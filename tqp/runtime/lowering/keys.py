@@ -92,9 +92,10 @@ def _fits_a_word(data_type: DataType) -> bool:
 def hashed_key(
     lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool], *, exact: bool = False
 ) -> Node:
-    """An int64 hash per row, equal for equal keys; unless `exact`, the keys have to be compared afterwards."""
+    """An int64 hash per row, equal for equal keys, which have to be compared afterwards; the one key itself if `exact`."""
     if exact:
-        return hash_word(lowering, values[0])
+        (value,) = values
+        return lowering.strings(value) if value.layout.data_type.is_string else hash_word(lowering, value)
     build = lowering.stream.builder
     words: list[Any] = []
     for value, with_null in zip(values, null_equal, strict=True):

@@ -320,8 +320,6 @@ class Stream:
         ):  # a literal is never on the padded side: build columns are materialised
             return value
         layout, validity = value.layout, None
-        if self._is_row_number(column, path):
-            return Value(layout, self.builder.method("to", rows, layout.dtype, name=column.name))
         if path.padded:
             validity = self.builder.call(
                 row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
@@ -331,6 +329,9 @@ class Stream:
             return Value(layout, self.builder.call(take, value.node, rows, name=column.name), validity)
         if value.validity is not None:
             validity = self._take(path, value.validity, f"{column.name}_valid")
+        if self._is_row_number(column, path):
+            node = self.builder.method("to", rows, layout.dtype, name=column.name)
+            return Value(layout, node, validity)
         if layout.form is not Form.STRINGS:
             return Value(layout, self._take(path, value.node, column.name), validity)
         kernel = batches.take_selected_strings if path.selected else string_layout.take
