@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,10 @@ __all__ = [
 
 #: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
 _SHORT_LIST = 16
+#: `rows_up_to` looks at so many single bytes at most, and asks so many rows whether they would tell.
+_MOST_BYTES, _SAMPLE_ROWS = 3, 512
+#: What the first word of a row costs, in gathered bytes.
+_WORD_COST = 7.0
 #: Rows whose first words are compared at a time on the CPU: long operations, as short ones wait for other threads.
 _LONG_BLOCK = 4 * BLOCK
 
@@ -148,13 +153,51 @@ def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
     first_word = int.from_bytes(bound[:WORD].ljust(WORD, b"\0")) - (1 << 63)
     step = _LONG_BLOCK if strings.starts.is_cpu else max(1, strings.num_rows)
     within = elementwise.greater_equal if above else elementwise.less_equal
+    num_bytes = _telling_bytes(strings, bound, above)
     found = []
     for start in range(0, strings.num_rows, step):
-        key = order_key(words(cut(strings, start, start + step), 0))
-        found.append(row_indices(within(key, first_word)).add_(start))
+        block = cut(strings, start, start + step)
+        rows = _by_first_bytes(block, bound[:num_bytes], above) if num_bytes else None
+        key = order_key(words(block if rows is None else take(block, rows), 0))
+        kept = row_indices(within(key, first_word))
+        found.append((kept if rows is None else torch.index_select(rows, 0, kept)).add_(start))
     rows = torch.cat(found) if found else torch.zeros_like(strings.starts)
     sign = three_way(take(strings, rows), from_list([bound], rows.device))
     return torch.index_select(rows, 0, row_indices(sign >= 0 if above else sign <= 0))
+
+
+def _telling_bytes(strings: Strings, bound: bytes, above: bool) -> int:
+    """How many bytes of each row to look at before whole words: few that rule out most rows; 0 for none.
+
+    A gathered byte costs 0.6 ns, a word 5.
+    """
+    step = strings.num_rows // _SAMPLE_ROWS
+    if not strings.starts.is_cpu or step == 0:
+        return 0
+    sample = Strings(strings.starts[::step].contiguous(), strings.lengths[::step].contiguous(), strings.data)
+    best, least = 0, _WORD_COST
+    for num_bytes in range(1, min(_MOST_BYTES, len(bound)) + 1):
+        left = _by_first_bytes(sample, bound[:num_bytes], above).shape[0] / sample.num_rows
+        cost = num_bytes + left * 2 * _WORD_COST  # the rows that are left have to be gathered, too
+        if cost < least:
+            best, least = num_bytes, cost
+    return best
+
+
+def _by_first_bytes(strings: Strings, bound: bytes, above: bool) -> Tensor:
+    """Rows (int64, ascending) among which are all whose first bytes are not above `bound`, or with `above` not below it."""
+    starts = strings.starts
+    if int(starts.numpy().max()) + len(bound) > strings.data.shape[0]:
+        return torch.arange(strings.num_rows)
+    within, beyond = (np.greater_equal, np.greater) if above else (np.less_equal, np.less)
+    columns = [torch.index_select(strings.data[at:], 0, starts).numpy() for at in range(len(bound))]
+    mask = within(columns[-1], bound[-1])
+    for column, limit in zip(columns[-2::-1], bound[-2::-1], strict=True):
+        mask &= column == limit
+        mask |= beyond(column, limit)
+    if int(strings.lengths.numpy().min()) < len(bound):  # what stands behind a row's end says nothing
+        mask |= strings.lengths.numpy() < len(bound)
+    return row_indices(torch.from_numpy(mask))
 
 
 def _rows_of(strings: Strings, rows: Tensor) -> Strings:

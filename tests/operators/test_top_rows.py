@@ -106,3 +106,17 @@ def test_rows_up_to(bound: bytes) -> None:
     values = to_list(strings)
     assert rows_up_to(strings, bound, above=False).tolist() == [i for i, v in enumerate(values) if v <= bound]
     assert rows_up_to(strings, bound, above=True).tolist() == [i for i, v in enumerate(values) if v >= bound]
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize("bound", [b"-10234", b"5", b"", b"\0", b"-", b"zz", b"-1\0\0", b"9999999"])
+def test_rows_up_to_by_first_bytes(bound: bytes, above: bool) -> None:
+    generator = torch.Generator().manual_seed(5)
+    numbers = torch.randint(-(10**6), 10**6, (3000,), generator=generator).tolist()
+    values = [str(number).encode() for number in numbers] + [b"", b"-", b"-1", b"-1\0", b"\0", bound, b"5"]
+    for order in (range(len(values)), range(len(values) - 1, -1, -1)):
+        strings = take(from_list(values), torch.tensor(order))
+        expected = [
+            i for i, at in enumerate(order) if (values[at] >= bound if above else values[at] <= bound)
+        ]
+        assert rows_up_to(strings, bound, above).tolist() == expected
