@@ -15,13 +15,10 @@ from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.rows import row_indices
 from tqp.operators.string_compare import equals_word
-from tqp.operators.string_layout import cut, from_list, rows_of_block, take, to_arrow, to_list
-from tqp.operators.string_match import rows_with_words
+from tqp.operators.string_layout import from_list, take, to_arrow, to_list
+from tqp.operators.string_match import has_words
 from tqp.operators.string_search import ends_with_word, first_occurrences, starts_with_word
 from tqp.operators.string_transform import lower
-
-#: Bytes of the rows that are matched at a time on the CPU, so that what is computed of them stays in the cache.
-_BLOCK = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +87,7 @@ def matches(strings: Strings, pattern: LikePattern) -> Tensor:
     """Whether each row matches a compiled pattern: bool [n]."""
     if pattern.expression is not None:
         return match_expression(strings, pattern.expression)
-    step = rows_of_block(strings, _BLOCK)
-    if strings.num_rows <= step:
-        return _match_words(strings, pattern.words)
-    result = torch.empty_like(strings.lengths, dtype=torch.bool)
-    for start in range(0, strings.num_rows, step):
-        result[start : start + step] = _match_words(cut(strings, start, start + step), pattern.words)
-    return result
+    return _match_words(strings, pattern.words)
 
 
 def _match_words(strings: Strings, words: tuple[bytes, ...]) -> Tensor:
@@ -108,28 +99,26 @@ def _match_words(strings: Strings, words: tuple[bytes, ...]) -> Tensor:
         return starts_with_word(strings, prefix)
     if not inner and not prefix:
         return ends_with_word(strings, suffix)
-    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
-    rows: Tensor | None = None
-    current = strings
-    if prefix or suffix:
-        anchored = starts_with_word(current, prefix) if prefix else ends_with_word(current, suffix)
-        if prefix and suffix:
-            anchored &= ends_with_word(current, suffix)
-        anchored &= current.lengths >= len(prefix) + len(suffix)
-        if not inner:
-            return anchored
-        rows = row_indices(anchored)
-        current = take(strings, rows)
-        shorter = current.lengths - (len(prefix) + len(suffix))
-        current = Strings(current.starts + len(prefix), shorter, current.data)
-    found = _rows_with_words(current, inner)
-    return result.index_fill_(0, found if rows is None else torch.index_select(rows, 0, found), True)
+    if not prefix and not suffix:
+        return _has_words(strings, inner)
+    anchored = starts_with_word(strings, prefix) if prefix else ends_with_word(strings, suffix)
+    if prefix and suffix:
+        anchored &= ends_with_word(strings, suffix)
+    anchored &= strings.lengths >= len(prefix) + len(suffix)
+    if not inner:
+        return anchored
+    rows = row_indices(anchored)
+    between = take(strings, rows)
+    shorter = between.lengths - (len(prefix) + len(suffix))
+    between = Strings(between.starts + len(prefix), shorter, between.data)
+    return anchored.index_copy_(0, rows, _has_words(between, inner))
 
 
-def _rows_with_words(strings: Strings, words: list[bytes]) -> Tensor:
-    """The rows that contain the words one after the other, each as far left as it can be: int64 [m], ascending."""
+def _has_words(strings: Strings, words: list[bytes]) -> Tensor:
+    """Whether each row contains the words one after the other, each as far left as it can be: bool [n]."""
     if strings.starts.device.type == "cpu":
-        return torch.from_numpy(rows_with_words(strings, words))
+        return torch.from_numpy(has_words(strings, words))
+    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     rows = torch.arange(strings.num_rows, device=strings.starts.device)
     for word in words:
         kept, offsets = first_occurrences(strings, word)
@@ -137,7 +126,7 @@ def _rows_with_words(strings: Strings, words: list[bytes]) -> Tensor:
         strings = take(strings, kept)
         passed = offsets + len(word)
         strings = Strings(strings.starts + passed, strings.lengths - passed.to(torch.int32), strings.data)
-    return rows
+    return result.index_fill_(0, rows, True)
 
 
 def match_expression(strings: Strings, expression: str) -> Tensor:

@@ -7,18 +7,31 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators import string_scan
-from tqp.operators.string_layout import ordered
+from tqp.operators.string_layout import cut, ordered, row_ends, rows_of_block
 from tqp.operators.string_scan import Bytes, Mask, Positions
 
+#: Bytes of the rows that are searched at a time: what is computed of them stays in the cache.
+_BLOCK = 1 << 23
 #: A later word is looked for first if its rarest byte is this many times as rare as the first word's.
 _MUCH_RARER = 8
 
 
-def rows_with_words(strings: Strings, words: list[bytes]) -> Positions:
-    """The rows that contain the non-empty words one after the other: int64 [m], ascending. At least one word."""
+def has_words(strings: Strings, words: list[bytes]) -> Mask:
+    """Whether each row contains the non-empty words one after the other: bool [n]. At least one word."""
+    result = np.zeros(strings.num_rows, np.bool_)
+    if strings.num_rows == 0:
+        return result
+    rarest = _much_rarer_word(strings, words)
+    step = rows_of_block(strings, _BLOCK)
+    for start in range(0, strings.num_rows, step):
+        _mark(result[start : start + step], cut(strings, start, start + step), words, rarest)
+    return result
+
+
+def _mark(result: Mask, strings: Strings, words: list[bytes], rarest: int) -> None:
+    """Write into `result` (bool [n], all false) which rows have the words; they are cut down to those with words[rarest] first."""
     rows: Positions | None = None  # those that are left; None for all
     # Rows without a rare word drop out first; then the words in order, each as far left as it can be.
-    rarest = _much_rarer_word(strings, words)
     if rarest > 0:
         rows, _ = first_places(strings, words[rarest])
         strings = _slices(strings, rows)
@@ -26,8 +39,11 @@ def rows_with_words(strings: Strings, words: list[bytes]) -> Positions:
         kept, places = first_places(strings, word)
         rows = kept if rows is None else rows.take(kept)
         strings = _slices(strings, kept, places + len(word))
-    kept = np.flatnonzero(contains_word(strings, words[-1]))
-    return kept if rows is None else rows.take(kept)
+    found = contains_word(strings, words[-1])
+    if rows is None:
+        result[:] = found
+    else:
+        result[rows[found]] = True
 
 
 def contains_word(strings: Strings, word: bytes) -> Mask:
@@ -36,10 +52,10 @@ def contains_word(strings: Strings, word: bytes) -> Mask:
     if strings.num_rows == 0:
         return result
     strings = ordered(strings)
-    starts, ends, low, span = _span(strings)
+    starts, stops, low, span = _span(strings)
     if string_scan.is_common(span, word, strings.num_rows):
-        return string_scan.matches_within(strings.data.numpy(), starts, ends, word)
-    rows, _ = _places_in_rows(starts, ends, low, string_scan.find_all(span, word), len(word))
+        return string_scan.matches_within(strings.data.numpy(), starts, stops, word)
+    rows, _ = _places_in_rows(starts, stops, low, string_scan.find_all(span, word), len(word))
     result[rows] = True
     return result
 
@@ -49,7 +65,7 @@ def first_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
     if strings.num_rows == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     strings = ordered(strings)
-    starts, ends, low, span = _span(strings)
+    starts, stops, low, span = _span(strings)
     hits = string_scan.find_all(span, word)
     if hits.shape[0] >= strings.num_rows:
         # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
@@ -57,9 +73,9 @@ def first_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
         first = np.searchsorted(hits, starts)
         np.minimum(first, hits.shape[0] - 1, out=first)
         places = hits.take(first)
-        rows = np.flatnonzero((places >= starts) & (places + len(word) <= ends))
+        rows = np.flatnonzero((places >= starts) & (places + len(word) <= stops))
         return rows, places.take(rows) - starts.take(rows)
-    rows, places = _places_in_rows(starts, ends, low, hits, len(word))
+    rows, places = _places_in_rows(starts, stops, low, hits, len(word))
     if rows.shape[0]:
         firsts = np.flatnonzero(rows[1:] != rows[:-1])
         firsts += 1
@@ -74,17 +90,16 @@ def all_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
     At least one row.
     """
     strings = ordered(strings)
-    starts, ends, low, span = _span(strings)
-    rows, places = _places_in_rows(starts, ends, low, string_scan.find_all(span, word), len(word))
+    starts, stops, low, span = _span(strings)
+    rows, places = _places_in_rows(starts, stops, low, string_scan.find_all(span, word), len(word))
     return rows, places - starts.take(rows)
 
 
 def _span(strings: Strings) -> tuple[Positions, Positions, int, Bytes]:
     """Starts and ends of ordered rows, of which there is one at least, the first of their bytes, and all their bytes."""
-    starts = strings.starts.numpy()
-    ends = starts + strings.lengths.numpy()
+    starts, stops = strings.starts.numpy(), row_ends(strings)
     low = int(starts[0])
-    return starts, ends, low, strings.data.numpy()[low : int(ends[-1])]
+    return starts, stops, low, strings.data.numpy()[low : int(stops[-1])]
 
 
 def _places_in_rows(

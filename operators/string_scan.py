@@ -6,10 +6,11 @@ Measured on 13 MB of English text, one core, in nanoseconds for each byte: here 
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from tqp.operators.rows import true_positions
 
@@ -17,14 +18,15 @@ Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Bytes looked at in one step of a search. What is computed of them stays in the cache, and a step is long enough that
-#: threads seldom wait for the interpreter lock.
+#: Bytes compared in one step of a search: they stay in the cache while a word's chunks are looked for one after the other.
 BLOCK = 1 << 21
-#: A word this long has four neighbouring chunks of four bytes, of which one lies on a multiple of four wherever it stands.
-_ALIGNED = 7
-_CHUNK = 4
-#: Bytes compared everywhere until no more than this share of the positions is left, or three bytes are.
-_FEW = 1 / 500
+#: Chunks in which words are looked for: of as many neighbouring ones as they have bytes, one lies on a multiple of that
+#: size wherever the word stands. Short ones take fewer passes, long ones leave fewer places to verify.
+_PAIR, _QUAD = 2, 4
+#: Share of the places that a search for chunks or bytes should leave at most: a place costs 30 ns, a pass over a byte 0.03.
+_FEW = 1 / 300
+#: Where chunks cannot serve, bytes are compared everywhere until few places are left, or three bytes are.
+_FEW_BYTES = 3
 #: One place for so many rows is looked up by binary search.
 _FEW_PLACES = 64
 _SOME = 8
@@ -34,46 +36,37 @@ _SAMPLE = 4096
 
 def find_all(span: Bytes, word: bytes) -> Positions:
     """Where the non-empty `word` stands in `span`, overlapping occurrences too: ascending."""
-    count = span.shape[0] - len(word) + 1
-    if count <= 0:
+    if span.shape[0] < len(word):
         return np.empty(0, np.int64)
-    counts = byte_counts(span)
-    first = _rarest_chunks(word, counts) if len(word) >= _ALIGNED else None
-    offsets, share = [], 1.0
-    for offset in sorted(range(len(word)), key=lambda offset: counts[word[offset]])[:3]:
-        offsets.append(offset)
-        share *= counts[word[offset]] / _SAMPLE
-        if share < _FEW:
-            break
-    pieces = []
-    for start in range(0, count, BLOCK):
-        block = span[start : start + BLOCK + len(word) - 1]
-        if first is not None:
-            hits = _verified(block, word, _find_by_chunks(block, word, first))
-        else:
-            hits = true_positions(_bytes_match(block, word, offsets))
-            if len(offsets) < len(word):
-                hits = _verified(block, word, hits)
-        hits += start
-        pieces.append(hits)
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    text = sample(span).tobytes()
+    chunks = _rare_chunks(word, text)
+    if chunks is not None:
+        return _verified(span, word, _find_by_chunks(span, word, *chunks))
+    offsets = _rare_bytes(word, text)
+    places = true_positions(_bytes_match(span, word, offsets))
+    return places if len(offsets) == len(word) else _verified(span, word, places)
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
     """Whether the non-empty `word` stands at each place (int64 [n]) at which it `fits` (bool [n]): bool [n].
 
-    The likely rarest of its bytes first, then the others where that one stands. Other places may lie anywhere.
+    At one place at least, in a span that is not empty. Places at which it does not fit may lie anywhere.
     """
-    counts = byte_counts(span)
-    rarest = min(range(len(word)), key=lambda offset: counts[word[offset]])
-    result: Mask = span.take(places + rarest if rarest else places, mode="clip") == word[rarest]
+    size = _chunk_size(word)
+    if span.shape[0] < len(word):
+        return np.zeros_like(fits)
+    offset = len(word) - size
+    last = span.shape[0] - len(word)
+    if places.min() < 0 or places.max() > last:
+        places = np.clip(places, 0, last)
+    result: Mask = _chunks_at(span[offset:], size, places) == int.from_bytes(word[offset:], "little")
     result &= fits
-    if len(word) > 1:
+    if offset:
         rows = np.flatnonzero(result)
-        kept = _standing(span, word, places[rows])
+        kept = _standing(span, word[:offset], places.take(rows))
         if kept.shape[0] < rows.shape[0]:
             result[:] = False
-            result[rows[kept]] = True
+            result[rows.take(kept)] = True
     return result
 
 
@@ -151,78 +144,113 @@ def sample(span: Bytes) -> Bytes:
 
 
 def _bytes_match(span: Bytes, word: bytes, offsets: range | list[int]) -> Mask:
-    """For each position at which `word` fits, whether its bytes at `offsets` stand there."""
-    count = max(span.shape[0] - len(word) + 1, 0)
-    result: Mask = span[offsets[0] : offsets[0] + count] == word[offsets[0]]
-    for offset in offsets[1:]:
-        result &= span[offset : offset + count] == word[offset]
+    """For each position at which `word` fits, whether its bytes at `offsets` stand there: bool [n]."""
+    result = np.empty(max(span.shape[0] - len(word) + 1, 0), np.bool_)
+    other = np.empty(min(result.shape[0], BLOCK), np.bool_)
+    for start in range(0, result.shape[0], BLOCK):
+        found = result[start : start + BLOCK]
+        stop = start + found.shape[0]
+        np.equal(span[start + offsets[0] : stop + offsets[0]], word[offsets[0]], out=found)
+        for offset in offsets[1:]:
+            found &= np.equal(span[start + offset : stop + offset], word[offset], out=other[: found.shape[0]])
     return result
 
 
-def _find_by_chunks(span: Bytes, word: bytes, first: int) -> Positions:
-    """Where `word` may stand: aligned chunks of the span equal one of the word's four from offset `first` on."""
-    wanted = [int.from_bytes(chunk, "little") for chunk in _chunks(word)[first : first + _CHUNK]]
-    skipped = -span.ctypes.data % _CHUNK
-    num_chunks = (span.shape[0] - skipped) // _CHUNK
-    aligned = span[skipped : skipped + num_chunks * _CHUNK].view("<u4")
-    mask, other = np.equal(aligned, wanted[0]), np.empty(num_chunks, np.bool_)
-    for value in wanted[1:]:
-        mask |= np.equal(aligned, value, out=other)
+def _find_by_chunks(span: Bytes, word: bytes, size: int, first: int) -> Positions:
+    """Where `word` may stand: aligned chunks of the span equal one of `size` neighbouring ones of the word's."""
+    wanted = [int.from_bytes(chunk, "little") for chunk in _chunks(word, size)[first : first + size]]
+    skipped = -span.ctypes.data % size
+    aligned = span[skipped : skipped + (span.shape[0] - skipped) // size * size].view(f"<u{size}")
+    mask, step = np.empty(aligned.shape[0], np.bool_), BLOCK // size
+    other = np.empty(min(aligned.shape[0], step), np.bool_)
+    for start in range(0, aligned.shape[0], step):
+        block, found = aligned[start : start + step], mask[start : start + step]
+        np.equal(block, wanted[0], out=found)
+        for value in wanted[1:]:
+            found |= np.equal(block, value, out=other[: block.shape[0]])
     candidates = true_positions(mask)
     values = aligned.take(candidates)
-    which = np.zeros(values.shape[0], np.int8)
-    for number, value in enumerate(wanted[1:], 1):
+    which = (values == wanted[1]).view(np.int8)
+    for number, value in enumerate(wanted[2:], 2):
         which += (values == value).view(np.int8) * np.int8(number)
     # The chunks are distinct neighbours, so these ascend as the candidates do.
-    candidates *= _CHUNK
+    candidates *= size
     candidates -= which
     candidates += skipped - first
     inside = np.searchsorted(candidates, (0, span.shape[0] - len(word) + 1))
     return candidates[inside[0] : inside[1]]
 
 
-def _rarest_chunks(word: bytes, counts: Positions) -> int | None:
-    """The offset of the four neighbouring chunks of `word` that are likely the rarest; None if none are distinct."""
-    chunks = _chunks(word)
-    common = [math.prod(1 + int(counts[byte]) for byte in chunk) for chunk in chunks]
-    return min(
-        (
-            first
-            for first in range(len(chunks) - _CHUNK + 1)
-            if len(set(chunks[first : first + _CHUNK])) == _CHUNK
-        ),
-        key=lambda first: sum(common[first : first + _CHUNK]),
-        default=None,
-    )
+def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:
+    """Size and first offset of the neighbouring distinct chunks of `word` that are rarest in a sample `text`; None without.
+
+    Pairs where they are rare enough.
+    """
+    for size in (_PAIR, _QUAD):
+        chunks = _chunks(word, size)
+        counts = [text.count(chunk) for chunk in chunks]
+        sums = {
+            first: sum(counts[first : first + size])
+            for first in range(len(chunks) - size + 1)
+            if len(set(chunks[first : first + size])) == size
+        }
+        rarest = min(sums, key=sums.__getitem__, default=None)
+        if rarest is not None and (size == _QUAD or sums[rarest] <= _FEW * size * len(text)):
+            return size, rarest
+    return None
 
 
-def _chunks(word: bytes) -> list[bytes]:
+def _rare_bytes(word: bytes, text: bytes) -> list[int]:
+    """Offsets of bytes of `word` that few places likely have all of, going by a sample `text`: the rarest ones."""
+    offsets, share = [], 1.0
+    for offset in sorted(range(len(word)), key=lambda offset: text.count(word[offset]))[:_FEW_BYTES]:
+        offsets.append(offset)
+        share *= text.count(word[offset]) / max(len(text), 1)
+        if share < _FEW:
+            break
+    return offsets
+
+
+def _chunks(word: bytes, size: int) -> list[bytes]:
     """The chunk at each offset of `word`."""
-    return [word[offset : offset + _CHUNK] for offset in range(len(word) - _CHUNK + 1)]
+    return [word[offset : offset + size] for offset in range(len(word) - size + 1)]
 
 
 def _verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
     """The hits at which all of `word` stands."""
-    return hits[_standing(span, word, hits)]
+    kept = _standing(span, word, hits)
+    return hits if kept.shape[0] == hits.shape[0] else hits.take(kept)
 
 
 def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
     """Which of the places `word` stands at; it fits into `span` at all of them.
 
-    Read eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
+    Read up to eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
     """
     rows = np.arange(places.shape[0])
-    if rows.shape[0] == 0:
-        return rows
-    size = next(size for size in (8, 4, 2, 1) if size <= len(word))
-    # An unaligned view whose entry i is the `size` bytes from i on.
-    windows = np.ndarray((span.shape[0] - size + 1,), f"<u{size}", span, 0, (1,))
+    size = _chunk_size(word)
     remaining = len(word)
     while remaining > 0 and rows.shape[0]:
         offset = max(remaining - size, 0)  # the last step may look at some bytes again
-        same = windows[places + offset] == int.from_bytes(word[offset : offset + size], "little")
-        kept = np.flatnonzero(same)
+        wanted = int.from_bytes(word[offset : offset + size], "little")
+        kept = np.flatnonzero(_chunks_at(span[offset:], size, places) == wanted)
         if kept.shape[0] < rows.shape[0]:
             rows, places = rows.take(kept), places.take(kept)
         remaining = offset
     return rows
+
+
+def _chunk_size(word: bytes) -> int:
+    """How many bytes of `word` are compared at once."""
+    return next(size for size in (8, 4, 2, 1) if size <= len(word))
+
+
+def _chunks_at(span: Bytes, size: int, places: Positions) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """The `size` bytes from each place on, as little-endian integers; they lie within `span`."""
+    if size == 1:
+        return span.take(places)
+    # A view whose row i is the bytes from i on: index_select copies it, where NumPy's indexing of unaligned integers takes
+    # twice as long.
+    windows = torch.from_numpy(span).as_strided((span.shape[0] - size + 1, size), (1, 1))
+    chunks = torch.index_select(windows, 0, torch.from_numpy(places)).numpy()
+    return chunks.view(f"<u{size}").reshape(-1)

@@ -19,7 +19,7 @@ def test_words_among_bytes(alphabet: bytes, length: int) -> None:
     for size in (0, 1, length, 40, 300, 3000):
         for shift in range(5):  # the first byte's place in memory
             content = bytes(chance.choice(alphabet) for _ in range(size + shift))
-            span = np.frombuffer(content, np.uint8)[shift:]
+            span = np.frombuffer(bytearray(content), np.uint8)[shift:]
             text = content[shift:]
             start = chance.randrange(max(size - length, 1))
             word = text[start : start + length] if size >= length else content[:1] * length or b"x" * length
@@ -43,7 +43,7 @@ def test_words_among_bytes(alphabet: bytes, length: int) -> None:
 def test_periodic_words_and_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(string_scan, "BLOCK", 16)
     text = b"aaaaaaaaaa" + b"abababab" * 5 + b"special" * 3 + b"b" * 20
-    span = np.frombuffer(text, np.uint8)
+    span = np.frombuffer(bytearray(text), np.uint8)
     for word in (b"aaaaaaa", b"abababa", b"special", b"specials", b"b", b"ab", b"bbbbbbbb"):
         places = [place for place in range(len(text)) if text.startswith(word, place)]
         assert string_scan.find_all(span, word).tolist() == places
@@ -51,6 +51,17 @@ def test_periodic_words_and_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
         within = [word in text[low : low + 9] for low in edges]
         ends = np.minimum(edges + 9, len(text))
         assert string_scan.matches_within(span, edges, ends, word).tolist() == within
+
+
+def test_how_words_are_looked_for() -> None:
+    rare, common = b"the cat and the dog " * 200, b"special" * 700
+    assert string_scan._rare_chunks(b"quick", rare) == (2, 0)
+    assert string_scan._rare_chunks(b"the quick", rare) == (2, 3)
+    assert string_scan._rare_chunks(b"special", common) == (4, 0)
+    assert string_scan._rare_chunks(b"pec", common) is None
+    assert string_scan._rare_chunks(b"zzzzzzz", rare) is None
+    assert string_scan._rare_bytes(b"cow", rare) == [2]
+    assert len(string_scan._rare_bytes(b"special", common)) == 3
 
 
 def test_what_is_common() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 import torch
 
 from tqp.data.strings import Strings
-from tqp.operators import string_compare
+from tqp.operators import string_compare, string_match, string_scan
+from tqp.operators.string_layout import ordered, to_list
+from tqp.operators.string_like import like
 from tqp.operators.string_words import words
 
 
@@ -44,3 +47,37 @@ def test_equality_in_small_blocks(size: int, monkeypatch: pytest.MonkeyPatch) ->
         right_texts[row] = left_texts[row] = left_texts[same]
     expected = [a == b for a, b in zip(left_texts, right_texts, strict=True)]
     assert string_compare.equal(left, right).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_patterns_in_small_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_match, "_BLOCK", 400)
+    monkeypatch.setattr(string_scan, "BLOCK", 64)
+    chance = random.Random(seed)
+    pieces = [b"special", b"requests", b"ab", b"a", b" ", b"\xc3\xa9", b"request", b"aaaaaaaa"]
+    content = b"".join(chance.choice(pieces) for _ in range(300))
+    strings, texts = _slices(chance, content, 500)
+    if seed % 2:
+        order = sorted(range(500), key=lambda row: int(strings.starts[row]))
+        strings, texts = (
+            Strings(*(part[order] for part in strings[:2]), strings.data),
+            [texts[i] for i in order],
+        )
+    for count in (1, 2, 3):
+        words_of_pattern = [chance.choice(pieces).decode() for _ in range(count)]
+        anchored = chance.choice([("%", "%"), ("", "%"), ("%", ""), ("", "")])
+        pattern = anchored[0] + "%".join(words_of_pattern) + anchored[1]
+        expression = re.compile(pattern.replace("%", ".*").encode(), re.DOTALL)
+        assert like(strings, pattern).tolist() == [bool(expression.fullmatch(text)) for text in texts], (
+            pattern
+        )
+
+
+def test_rows_in_any_order_are_copied_in_order() -> None:
+    chance = random.Random(5)
+    for size in (8, 9, 100):
+        strings, texts = _slices(chance, chance.randbytes(size), 80)
+        dense = ordered(strings)
+        assert to_list(dense) == texts
+        ends = (dense.starts + dense.lengths).tolist()
+        assert all(end <= start for end, start in zip(ends, dense.starts[1:].tolist(), strict=False))
