@@ -1,14 +1,16 @@
 """ORDER BY: the rows in order, through order-preserving bits of the keys (the first k rows only: `top_rows`).
 
 The first bits of the keys sort all rows; the rows that tie are sorted by the next bits, until none tie or no bits are
-left. Torch sorts integers by radix, one pass a byte, so that 32 bits cost half of what 64 do.
+left. Torch sorts integers by radix, one pass a byte, so that 32 bits cost half of what 64 do. Few rows are sorted by all
+keys at once: there the number of calls is the cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +20,11 @@ from tqp.operators.keys import ordered_bits, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take, take_optional
 from tqp.operators.sort_bits import Bits, NumberBits, StringBits
 from tqp.operators.string_layout import take as take_strings
+from tqp.operators.string_words import WORD
 from tqp.operators.wide import order_keys
 
+#: Up to so many rows on the CPU, and bytes of their strings if all were as long as the longest, rows count as few.
+_FEW_ROWS, _FEW_BYTES = 1024, 65_536
 #: Bits that the first sort looks at, and those it looks at where so few would leave many ties.
 _FEW_BITS, _MANY_BITS = 32, 63
 _SAMPLE_ROWS = 4096
@@ -62,6 +67,10 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
     num_rows = columns[0].num_rows
     if num_rows < 2:
         return torch.arange(num_rows, device=columns[0].device)
+    if num_rows <= _FEW_ROWS and columns[0].device.type == "cpu":
+        keys = _few_keys(columns)
+        if keys is not None:
+            return torch.from_numpy(np.lexsort(keys[::-1]))
     ordered, order, left = _first_sort(_bits(columns))
     places: Tensor | None = None  # where in the order the rows of `ordered` stand; None for all of them
     while left:
@@ -75,6 +84,11 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         ordered, within = _sort((group << width).bitwise_or_(codes), group_width + width)
         order.index_copy_(0, places, take(rows, within))
     return order
+
+
+def is_ascending(values: Tensor) -> bool:
+    """Is each of the values [n] at least the one before it?"""
+    return bool(elementwise.less_equal(values[:-1], values[1:]).all())
 
 
 def _first_sort(bits: Sequence[Bits]) -> tuple[Tensor, Tensor, Sequence[Bits]]:
@@ -105,7 +119,7 @@ def _next_codes(bits: Sequence[Bits], rows: Tensor | None, room: int) -> tuple[T
 
 def _sort(codes: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): a stable sort of integers in [0, 2^width)."""
-    if bool(elementwise.less_equal(codes[:-1], codes[1:]).all()):
+    if is_ascending(codes):
         return codes, torch.arange(codes.shape[0], device=codes.device)
     for dtype in (torch.int8, torch.int16, torch.int32):
         if width <= dtype.itemsize * 8:
@@ -168,3 +182,41 @@ def _codes(values: Tensor, validity: Tensor | None, descending: bool) -> list[Te
     if descending:
         codes = [~code for code in codes]  # reverses the order and, other than negation, cannot overflow
     return codes if validity is None else [code * validity for code in codes]
+
+
+def _few_keys(columns: Sequence[SortColumn]) -> list[Any] | None:
+    """Arrays [n] whose lexicographic ascending order, as numpy has it, is the order asked for; None if strings are long."""
+    keys: list[Any] = []
+    for values, validity, descending, nulls_first, offset in columns:
+        if isinstance(values, Strings):
+            found = _string_keys(values, offset)
+            if found is None:
+                return None
+        elif values.is_floating_point():  # for numpy too NaN is the greatest and -0.0 = 0.0
+            array = values.numpy()
+            found = [array == array, -array] if descending else [array]
+        else:
+            found = [code.numpy() for code in (order_keys(values) if values.dim() == 2 else (values,))]
+        if descending and found[-1].dtype.kind != "f":
+            found = [~key for key in found]
+        if validity is not None:  # the flag in front places NULLs, which tie
+            valid = validity.numpy()
+            keys.append(valid if nulls_first else ~valid)
+            found = [np.where(valid, key, key.dtype.type(0)) for key in found]
+        keys += found
+    return keys
+
+
+def _string_keys(strings: Strings, offset: int) -> list[Any] | None:
+    """The bytes of each row from `offset` on as big-endian words, zero past its end, and the lengths."""
+    lengths = strings.lengths.numpy()
+    num_words = -(-max(0, int(lengths.max()) - offset) // WORD)
+    if lengths.shape[0] * num_words * WORD > _FEW_BYTES:
+        return None
+    if not num_words:
+        return [lengths]
+    places = np.arange(offset, offset + num_words * WORD)
+    data = strings.data.numpy()
+    text = data.take(strings.starts.numpy()[:, None] + places, mode="clip")
+    text *= places < lengths[:, None]
+    return [*text.view(">u8").astype(np.uint64).T, lengths]

@@ -32,15 +32,15 @@ _SAMPLE_ROWS = 4096
 _BITS = 63
 
 
-def sort_ranges(columns: Sequence[SortColumn], workers: Map) -> tuple[list[SortColumn], list[Tensor]]:
+def sort_ranges(columns: Sequence[SortColumn], workers: Map) -> tuple[list[SortColumn], list[Tensor]] | None:
     """Columns that sort as the given ones do, faster, and ascending row numbers (int64) for each range.
 
-    The rows of a range come before those of the next. Few rows are one range.
+    The rows of a range come before those of the next. None for few rows, which are sorted at once.
     """
     num_rows, device = columns[0].num_rows, columns[0].device
     num_ranges = min(_MAX_RANGES, -(-num_rows // _RANGE_ROWS))
     if num_ranges < 2 or device.type != "cpu":
-        return list(columns), [torch.arange(num_rows, device=device)]
+        return None
     pieces = [(start, min(start + _RANGE_ROWS, num_rows)) for start in range(0, num_rows, _RANGE_ROWS)]
     columns = [*_leading_integers(columns[0], pieces, workers), *columns[1:]]
     splitters = _splitters(columns[0], num_ranges)

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from tests import reference
-from tqp.operators import wide
+from tqp.operators import sort, wide
 from tqp.operators.sort import SortColumn, sort_rows
+from tqp.operators.string_layout import from_list
 
 POOLS: dict[str, list[Any]] = {
     "int8": [-128, 127, 0, 1],
@@ -21,6 +22,13 @@ POOLS: dict[str, list[Any]] = {
     "float64": [0.1, -0.0, 0.0, math.inf, -math.inf, math.nan, -1e300],
     "wide": [-(2**127), 2**127 - 1, 2**64, 2**63, -1, 0],
 }
+
+
+@pytest.fixture(params=["few rows", "many rows"], autouse=True)
+def as_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows as they are sorted, and as if they were many."""
+    if request.param == "many rows":
+        monkeypatch.setattr(sort, "_FEW_ROWS", 0)
 
 
 def column(kind: str, values: list[Any], descending: bool, nulls_first: bool) -> SortColumn:
@@ -58,3 +66,25 @@ def test_several_columns(seed: int) -> None:
     expected = reference.sort_rows([(values, descending, first) for _, values, descending, first in drawn])
     columns = [column(*each) for each in drawn]
     assert sort_rows(columns).tolist() == expected
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+@pytest.mark.parametrize("offset", [0, 3, 40])
+def test_strings_with_nulls_and_known_ties(descending: bool, nulls_first: bool, offset: int) -> None:
+    generator = random.Random(offset)
+    ends = [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefgh\0", "é".encode() * 9, b"\xff\xff"]
+    values = [None if generator.random() < 0.2 else b"x" * offset + generator.choice(ends) for _ in range(60)]
+    strings = from_list(values)
+    validity = torch.tensor([value is not None for value in values])
+    # what stands under NULL is any string
+    strings = strings._replace(lengths=strings.lengths + validity.logical_not().int() * min(offset, 3))
+    numbers = [generator.randrange(3) for _ in values]
+    expected = reference.sort_rows([(values, descending, nulls_first), (numbers, False, False)])
+    first = SortColumn(strings, validity, descending, nulls_first, offset)
+    assert sort_rows([first, SortColumn(torch.tensor(numbers))]).tolist() == expected
+
+
+def test_long_strings() -> None:
+    values = [bytes([97 + row % 3]) * (row * 13 % 4001) for row in range(90)]
+    assert sort_rows([SortColumn(from_list(values))]).tolist() == sorted(range(90), key=lambda r: values[r])

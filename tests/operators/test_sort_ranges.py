@@ -19,7 +19,9 @@ def one_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any
 
 
 def rows_by_ranges(columns: list[SortColumn]) -> tuple[torch.Tensor, int]:
-    prepared, ranges = sort_ranges.sort_ranges(columns, one_worker)
+    found = sort_ranges.sort_ranges(columns, one_worker)
+    assert found is not None
+    prepared, ranges = found
     parts = [rows[sort_rows([take_rows(column, rows) for column in prepared])] for rows in ranges]
     return torch.cat(parts), len(ranges)
 

@@ -13,7 +13,7 @@ from tqp.operators import keys as key_kernels
 from tqp.operators import string_codes
 from tqp.operators.comparisons import interval_order
 from tqp.operators.join_bucket import Workers
-from tqp.operators.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.sort import SortColumn, is_ascending, sort_rows, take_rows
 from tqp.operators.sort_ranges import sort_ranges
 from tqp.operators.top_rows import Bound, top_rows
 from tqp.runtime.frame import (
@@ -86,7 +86,11 @@ class SortRows(Collect):
         if self.wanted is not None:
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
         workers = program_state["workers"].map
-        keys, ranges = sort_ranges(keys, workers)
+        many = sort_ranges(keys, workers)
+        if many is None:
+            order = sort_rows(keys)
+            return {self.slot: frame if is_ascending(order) else take_frame(frame, order)}
+        keys, ranges = many
 
         def order_of(rows: Tensor) -> Tensor:
             return sort_rows([take_rows(key, rows) for key in keys])
