@@ -9,6 +9,7 @@ library's heap would go back to the operating system with every query; they are 
 from __future__ import annotations
 
 import collections
+import math
 import os
 import weakref
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ _pool = BlockPool(_default_limit())
 
 def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
     """An uninitialised tensor."""
-    elements = int(np.prod(shape))
+    elements = math.prod(shape)
     size = elements * dtype.itemsize
     if device.type != "cpu" or size < _LARGE:
         return torch.empty(tuple(shape), dtype=dtype, device=device)

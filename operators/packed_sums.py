@@ -72,7 +72,7 @@ class PackedSums:
         self._capacity = min(max_rows, _FEW_ROWS) if few else max_rows
         self._packs = arrange(tuple(ranges), max(1, self._capacity))
         self._num_groups, self._device = num_groups, device
-        self._accumulators = [self._zeros() for _ in self._packs]
+        self._accumulators: list[Tensor] = []  # one for each pack; none before rows are added
         self._totals: list[Tensor] | None = None  # of each column, what has been taken apart
         self._rows = 0  # that the accumulators hold
 
@@ -83,6 +83,8 @@ class PackedSums:
             stop = min(num_rows, start + self._capacity)
             if self._rows + stop - start > self._capacity:
                 self._take_apart()
+            if not self._accumulators:
+                self._accumulators = [self._zeros() for _ in self._packs]
             self._rows += stop - start
             ids = group_ids[start:stop]
             if len(columns) == 1 and columns[0] is None and self._num_groups <= stop - start and ids.is_cpu:
@@ -104,18 +106,24 @@ class PackedSums:
             self._take_apart()
             other._take_apart()
         self._rows += other._rows
-        for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
-            _add(mine, theirs)
+        if self._accumulators and other._accumulators:
+            for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
+                _add(mine, theirs)
+        else:
+            self._accumulators = self._accumulators or other._accumulators
         if other._totals is not None:
             self._totals = _sums(self._totals, other._totals)
 
     def totals(self) -> list[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
         self._take_apart()
-        assert self._totals is not None
+        if self._totals is None:
+            self._totals = [self._zeros() for pack in self._packs for _ in pack]
         return self._totals
 
     def _take_apart(self) -> None:
+        if not self._accumulators:
+            return
         columns: list[Tensor] = [torch.empty(0)] * sum(len(pack) for pack in self._packs)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
             rest = accumulator
@@ -128,8 +136,7 @@ class PackedSums:
                 rest = rest >> part.bits
             columns[pack[0].column] = rest
         self._totals = _sums(self._totals, columns)
-        self._accumulators = [self._zeros() for _ in self._packs]
-        self._rows = 0
+        self._accumulators, self._rows = [], 0
 
     def _zeros(self) -> Tensor:
         return allocation.zeros(self._num_groups, torch.int64, self._device)

@@ -36,21 +36,21 @@ def true_positions(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """As numpy.flatnonzero of a bool array, in half its time and less where at most one in ten rows is true."""
     size = mask.shape[0]
     if size < _MANY_ROWS or not mask.flags.c_contiguous:
-        return np.flatnonzero(mask)
+        return mask.nonzero()[0]
     # Eight rows at a time: first the words that have a true row, then the true rows among those words' rows.
     end = size & ~7
     words = mask[:end].view(np.int64)
     filled = words != 0
     count = np.count_nonzero(filled)
     if count > _FILLED * filled.shape[0]:
-        return np.flatnonzero(mask)
+        return mask.nonzero()[0]
     hits = true_positions(filled)
-    within = np.flatnonzero(words.take(hits).view(np.bool_))
+    within = words.take(hits).view(np.bool_).nonzero()[0]
     rows = hits.take(within >> 3)
     rows <<= 3
     within &= 7
     rows |= within
-    return rows if end == size else np.concatenate([rows, np.flatnonzero(mask[end:]) + end])
+    return rows if end == size else np.concatenate([rows, mask[end:].nonzero()[0] + end])
 
 
 #: From this share of rows on, all of them are computed rather than the ones to keep gathered.

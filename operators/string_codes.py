@@ -14,6 +14,7 @@ from tqp.data.strings import Strings
 from tqp.operators import elementwise
 from tqp.operators.group_ids import group_ids_of_columns
 from tqp.operators.rows import row_indices
+from tqp.operators.sort import SortColumn, sort_rows
 from tqp.operators.string_compare import equal
 from tqp.operators.string_hash import hash64
 from tqp.operators.string_layout import cut, from_arrow, from_list, take, to_arrow_binary, to_list
@@ -144,12 +145,12 @@ def _is_mostly_distinct(strings: Strings) -> bool:
 
 
 def _factorize_on_host(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings]:
-    """By Arrow's hash table, then ranking the distinct values only."""
+    """By Arrow's hash table, then sorting the distinct values only."""
     encoded = to_arrow_binary(strings, validity).dictionary_encode()
     distinct = from_arrow(encoded.dictionary)
     if distinct.num_rows == 0:
         return torch.zeros_like(strings.starts), from_list([b""])
-    order = rank(distinct)
+    order = sort_rows([SortColumn(distinct)])
+    ranks = torch.empty_like(order).scatter_(0, order, torch.arange(order.shape[0]))
     found = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
-    codes = torch.index_select(order, 0, torch.from_numpy(np.array(found)))
-    return codes, _representatives(distinct, order)
+    return torch.index_select(ranks, 0, torch.from_numpy(np.array(found))), take(distinct, order)

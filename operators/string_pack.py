@@ -30,7 +30,7 @@ def pack(strings: Strings) -> Tensor | None:
     if longest > _LONGEST:
         return None
     count = -(-longest // WORD)
-    if num_rows > 8 * _SAMPLE_ROWS:
+    if num_rows > BLOCK:
         step = num_rows // _SAMPLE_ROWS
         sample = take(strings, torch.arange(0, num_rows, step, device=strings.starts.device))
         if _packed(sample, count, shortest == longest) is None:

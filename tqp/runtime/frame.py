@@ -49,10 +49,7 @@ class Frame:
 
 def frame_of_outputs(outputs: Sequence[Any]) -> Frame:
     """A frame of what a pipeline's graph puts out: the number of rows, then values and validity of each column."""
-    columns = tuple(
-        FrameColumn(values, validity) for values, validity in zip(outputs[1::2], outputs[2::2], strict=True)
-    )
-    return Frame(outputs[0], columns)
+    return Frame(outputs[0], tuple(map(FrameColumn, outputs[1::2], outputs[2::2])))
 
 
 def concatenate_frames(frames: Sequence[Frame]) -> Frame:
