@@ -107,9 +107,7 @@ class Executor:
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            most = self._most_rows(pipeline.row_bytes)
-            seconds = None if breaker.fixed_batches else pipeline.cost.worth_sharing(num_rows)
-            step = self._even_batch(num_rows, seconds, most)
+            step = self._step(pipeline, num_rows)
             job.cut(num_rows, step)
             num_helpers = min(self.threads, -(-num_rows // step)) - 1
             if num_helpers <= 0:
@@ -119,11 +117,20 @@ class Executor:
                 states = _gather(job.work, helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
             pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
+        partials = [partial for _, partial in states]
+        if len(partials) == 1:
+            return breaker.finish(breaker.merge(partials), state)
         begin = time.thread_time()
-        merged = breaker.merge([partial for _, partial in states])
-        if len(states) > 1:
-            pipeline.cost.merge_seconds = time.thread_time() - begin
+        merged = breaker.merge(partials)
+        pipeline.cost.merge_seconds = time.thread_time() - begin
         return breaker.finish(merged, state)
+
+    def _step(self, pipeline: Pipeline, num_rows: int) -> int:
+        """Rows of each batch of a pipeline's source."""
+        if num_rows < _FEW_ROWS and num_rows <= self.batch_rows:
+            return max(1, num_rows)
+        seconds = None if pipeline.breaker.fixed_batches else pipeline.cost.worth_sharing(num_rows)
+        return self._even_batch(num_rows, seconds, self._most_rows(pipeline.row_bytes))
 
     def _most_rows(self, row_bytes: int) -> int:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""

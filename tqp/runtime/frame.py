@@ -144,18 +144,18 @@ def object_bytes(item: Any) -> int:
     """Memory of a tensor, Strings (without the bytes they share), frame or join build; 0 for anything else."""
     if isinstance(item, Tensor):
         return item.nbytes
-    if isinstance(item, Strings):
-        return object_bytes(item.starts) + object_bytes(item.lengths)
     if isinstance(item, Frame):
         return item.num_bytes
+    if isinstance(item, Strings):
+        return item.starts.nbytes + item.lengths.nbytes
+    if item is None or isinstance(item, (int, float, str)):
+        return 0
     if isinstance(item, (tuple, list)):
-        return sum(object_bytes(part) for part in item)
-    slots = getattr(type(item), "__slots__", ())
-    return (
-        sum(object_bytes(getattr(item, name, None)) for name in slots if isinstance(name, str))
-        if slots
-        else 0
-    )
+        return sum(map(object_bytes, item))
+    size = 0
+    for name in getattr(type(item), "__slots__", ()):
+        size += object_bytes(getattr(item, name, None))
+    return size
 
 
 def _cut(item: Any, start: int, stop: int) -> Any:
