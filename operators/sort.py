@@ -194,7 +194,7 @@ def _few_keys(columns: Sequence[SortColumn]) -> list[Any] | None:
                 return None
         elif values.is_floating_point():  # for numpy too NaN is the greatest and -0.0 = 0.0
             array = values.numpy()
-            found = [array == array, -array] if descending else [array]
+            found = [~np.isnan(array), -array] if descending else [array]
         else:
             found = [code.numpy() for code in (order_keys(values) if values.dim() == 2 else (values,))]
         if descending and found[-1].dtype.kind != "f":
