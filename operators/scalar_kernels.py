@@ -13,6 +13,7 @@ from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.math_functions import MATH_KERNELS
 from tqp.operators.string_kernels import STRING_KERNELS
+from tqp.operators.vectors import VECTOR_KERNELS
 from tqp.operators.wide_forms import fix_form
 
 _KERNELS: dict[str, Overload] = {
@@ -24,6 +25,7 @@ _KERNELS: dict[str, Overload] = {
     **FORMAT_KERNELS,
     **INTERVAL_KERNELS,
     **STRING_KERNELS,
+    **VECTOR_KERNELS,
 }
 
 #: Every function that `resolve` knows.

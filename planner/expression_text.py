@@ -25,6 +25,7 @@ Names = Mapping[int, str]
 
 _NO_NAMES: Names = {}
 _MOST_LISTED = 8
+_MOST_ELEMENTS = 3
 
 #: function -> (SQL operator, how tightly it binds)
 _INFIX = {
@@ -176,6 +177,10 @@ def format_literal(literal: Literal) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bytes):
         return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
+    if isinstance(value, tuple) and data_type.kind is TypeKind.ARRAY:
+        shown = [str(element) for element in value[:_MOST_ELEMENTS]]
+        more = ["..."] if len(value) > _MOST_ELEMENTS else []
+        return f"[{', '.join(shown + more)}]::{data_type}"
     if isinstance(value, tuple):
         months, days, microseconds = value
         parts = [(months, "months"), (days, "days"), (microseconds, "microseconds")]

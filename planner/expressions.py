@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tqp.planner.logical_plan import LogicalPlan
 
 #: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks), float, str, bytes,
-#: (months, days, microseconds) for intervals, None for NULL.
-Value = bool | int | float | str | bytes | tuple[int, int, int] | None
+#: (months, days, microseconds) for intervals, the elements of arrays, None for NULL.
+Value = bool | int | float | str | bytes | tuple[int, int, int] | tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

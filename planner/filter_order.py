@@ -34,6 +34,7 @@ _CALCULATION = 0.5
 _DATE_FUNCTION = 2.0
 _STRING_PREDICATE = 20.0
 _STRING_SEARCH = 60.0
+_ELEMENT = 0.2  # of an array
 _UNKNOWN_FUNCTION = 200.0
 _GATHER, _GATHER_STRING = 0.55, 3.0  # strings one after the other are also read faster
 _FEWEST_ROW_NUMBERS, _MOST_ROW_NUMBERS, _ROW_NUMBERS = 0.15, 0.45, 6.0  # from a mask: least, most, by share
@@ -127,6 +128,8 @@ def _call_cost(call: Call, fields: FieldsById) -> float:
     if operand.data_type.is_string or call.data_type.is_string:
         text = _STRING_SEARCH if function in _SEARCHES else _STRING_PREDICATE
         return _on_strings(operand, fields, _LOOK_UP, text)
+    if operand.data_type.kind is TypeKind.ARRAY:
+        return _ELEMENT * operand.data_type.size
     return _UNKNOWN_FUNCTION
 
 

@@ -189,6 +189,13 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "unicode": ("VARCHAR -> INTEGER",),
     "chr": ("INTEGER -> VARCHAR",),
     "translate": ("VARCHAR VARCHAR VARCHAR -> VARCHAR",),
+    # arrays
+    **{
+        f"array_{measure}": ("FLOAT[n] FLOAT[n] -> similarity",)
+        for measure in (
+            "cosine_similarity cosine_distance inner_product negative_inner_product distance".split()
+        )
+    },
 }
 
 AGGREGATES: dict[str, tuple[str, ...]] = {
@@ -223,6 +230,7 @@ VARIADIC: dict[str, str] = {
     "bit_length": "",
     "date_add": "",
     "pi": "",
+    "array_value": "array_value",
 }
 
 ALIASES: dict[str, str] = {
@@ -256,6 +264,8 @@ ALIASES: dict[str, str] = {
     "strpos": "position",
     "instr": "position",
     "ord": "unicode",
+    "array_dot_product": "array_inner_product",
+    "array_negative_dot_product": "array_negative_inner_product",
     "mean": "avg",
     "arbitrary": "any_value",
     "stddev": "stddev_samp",

@@ -22,7 +22,8 @@ from tqp.planner.type_rules import (
     sum_of_decimals,
 )
 
-ANY = "ANY"  # a parameter that takes every type as it is
+# A parameter that is no type takes every type as it is: ANY; FLOAT[n], which the rule of the result looks at.
+ANY = "ANY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,15 @@ def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, decimal(38, types[0].scale)
 
 
+def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """Two arrays of one size; NULL stands for any."""
+    arrays = {each for each in types if each.kind is not TypeKind.NULL}
+    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):
+        raise NoOverloadError(["(FLOAT[n], FLOAT[n]) -> FLOAT, both of the same size"])
+    (data_type,) = arrays
+    return (data_type, data_type), DataType(TypeKind.FLOAT)
+
+
 def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
     kind = types[0].kind
@@ -200,6 +210,7 @@ _RESULT_RULES: dict[str, _Rule] = {
     "rounded": _rounded,
     "widened": _widened,
     "middle": _middle,
+    "similarity": _similarity,
 }
 
 _SCALARS: dict[str, tuple[Overload, ...]] = {}

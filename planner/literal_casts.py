@@ -5,12 +5,13 @@ Covers what literals need; `cast_value` answers NotImplemented for the rest, whi
 
 from __future__ import annotations
 
+import ctypes
 import datetime
 import math
 import re
 from typing import Any
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.datatypes import DOUBLE, FLOAT, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.expressions import Value
 
@@ -130,12 +131,18 @@ def _to_float(value: Value, source: DataType, target: DataType) -> Any:
 
 def _is_float32(number: float) -> bool:
     """Exactly representable in 32 bits; others are left for the kernels to round."""
-    import struct
-
     try:
-        return bool(struct.unpack("f", struct.pack("f", number))[0] == number) or math.isnan(number)
-    except OverflowError:
+        return rounded_to_float32(number) == number or math.isnan(number)
+    except ExecutionError:
         return False
+
+
+def rounded_to_float32(number: float) -> float:
+    """The nearest number that has 32 bits. Raises ExecutionError if all are smaller."""
+    rounded: float = ctypes.c_float(number).value
+    if math.isinf(rounded) and not math.isinf(number):
+        raise bounds_error(number, DOUBLE, FLOAT)
+    return rounded
 
 
 def _convert_temporal(value: int, source: DataType, target: DataType) -> Any:

@@ -288,7 +288,7 @@ def _shift_interval(sign: int) -> Callable[[Call, FieldsById], Range | None]:
             return None
         if not isinstance(interval.value, tuple) or not is_finite(source, schema_by_id):
             return None
-        months, whole_days, microseconds = (sign * component for component in interval.value)
+        months, whole_days, microseconds = (sign * int(component) for component in interval.value)
         shifts = (months * 28 + whole_days, months * 31 + whole_days)
         extra = -(-abs(microseconds) // (_SECONDS_PER_DAY * 10**6))
         low, high = days[0] + min(shifts) - extra, days[1] + 1 + max(shifts) + extra

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from tqp.core.datatypes import VARCHAR
@@ -295,7 +296,16 @@ def _parameter_key(params: Parameters | None) -> Any:
     if params is None:
         return None
     items = params.items() if isinstance(params, Mapping) else enumerate(params)
-    return tuple((name, type(value), repr(value)) for name, value in items)
+    return tuple((name, type(value), _value_key(value)) for name, value in items)
+
+
+def _value_key(value: object) -> object:
+    """What tells a parameter from others of its type."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return repr(value)
 
 
 _UNITS = {

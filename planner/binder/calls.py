@@ -11,6 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner import functions
+from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
@@ -296,6 +297,10 @@ def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return bind_operator(binder, "add", nodes, span, "date_add()")
 
 
+def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
+    return bind_array_value(binder.context, [binder.bind(node) for node in nodes], span)
+
+
 def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     return Literal(math.pi, DOUBLE)
 
@@ -427,4 +432,5 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,
+    "array_value": _array_value,
 }

@@ -12,10 +12,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR
+from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder import calls, subqueries
 from tqp.planner.binder.aggregates import AggregateCollector
+from tqp.planner.binder.arrays import array_of
 from tqp.planner.binder.coercion import (
     as_text,
     cast_to,
@@ -373,9 +374,14 @@ class ExpressionBinder:
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
-        operand = self.bind_flexible(node.this)
         target = bind_type(node.args["to"], span)
         is_try = isinstance(node, exp.TryCast)
+        if isinstance(node.this, exp.Array) and target.kind is TypeKind.ARRAY:
+            if is_try:
+                raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
+            elements = [self.bind(element) for element in node.this.expressions]
+            return array_of(self.context, elements, target, span)
+        operand = self.bind_flexible(node.this)
         return cast_to(self.context, operand, target, span, is_try)
 
     def _other(self, node: exp.Expr) -> Expression:
@@ -402,6 +408,7 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
     exp.RegexpFullMatch: ("regexp_full_match", "~"),
     exp.SimilarTo: ("regexp_full_match", "SIMILAR TO"),
     exp.StartsWith: ("starts_with", "^@"),
+    exp.Distance: ("array_distance", "<->"),
 }
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "equal",

@@ -26,9 +26,11 @@ from tqp.core.datatypes import (
     VARCHAR,
     DataType,
     TypeKind,
+    array,
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder.arrays import array_literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.expressions import Expression, Literal
 from tqp.planner.parse import Span, head_span, span_of
@@ -95,6 +97,9 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     exp.DType.INTERVAL: TypeKind.INTERVAL,
 }
 
+#: Elements of an array at most, as in DuckDB.
+_MOST_ELEMENTS = 100_000
+
 
 def bind_type(node: exp.Expr, span: Span | None) -> DataType:
     """A type name in CAST; raises BindError for nonsense and UnsupportedError for types that tqp does not have."""
@@ -112,6 +117,13 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
             )
         return decimal_type(precision, scale)
     found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
+    if kind is exp.DType.ARRAY and node.args.get("values") and node.expressions[0].this is exp.DType.FLOAT:
+        size = node.args["values"][0].name
+        if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
+            raise BindError(
+                f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span_of(node) or span
+            )
+        return array(int(size))
     if found is None:
         name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
         raise UnsupportedError(f"the type {name} is not supported", span_of(node) or span)
@@ -162,6 +174,10 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
         and not isinstance(value, (int, float, str, bytes))
     ):
         value = value.item()  # NumPy scalars and 0-d tensors
+    if getattr(value, "ndim", 0) == 1:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return array_literal(value, label, span)
     if value is None:
         return Literal(None, NULL)
     if isinstance(value, bool):
@@ -214,6 +230,6 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
         return Literal((0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
     raise BindError(
         f"the value of {label} is a {type(value).__name__}; parameters may be None, bool, int, float, str, bytes, "
-        "Decimal, date, datetime, time or timedelta",
+        "Decimal, date, datetime, time, timedelta, or a list of numbers (also as an array or tensor)",
         span,
     )

@@ -59,7 +59,7 @@ class TensorSource(Source):
             and values.shape[1] > 0
             and values.dtype in (np.float32, torch.float32, *_HALF_FLOATS)
         ):
-            return values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
+            return values if isinstance(values, Tensor) else torch.from_numpy(_shareable(values))
         if values.ndim != 1:
             raise BindError(
                 f'column "{column}" of table "{self.name}" has shape {tuple(values.shape)} and type {values.dtype}; a column'
@@ -107,6 +107,11 @@ class TensorSource(Source):
 
     def _where(self, position: int) -> str:
         return self.column_names[position]
+
+
+def _shareable(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array itself, or a copy of one that torch does not take: read-only, or read backwards."""
+    return values if values.flags.c_contiguous and values.flags.writeable else np.array(values)
 
 
 def _arrow_of(values: Tensor, column: str) -> pa.Array:

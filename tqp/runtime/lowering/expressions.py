@@ -12,6 +12,7 @@ from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
 from tqp.operators.casts import resolve_cast
+from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
@@ -23,6 +24,7 @@ from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast, range_of
 from tqp.runtime.lowering.predictions import lower_predict
+from tqp.runtime.lowering.similarities import lower_similarity
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
@@ -196,6 +198,8 @@ class ExpressionLowering:
             return lower_connective(self, call)
         if function == "coalesce":
             return lower_coalesce(self, call)
+        if function in SIMILARITIES:
+            return lower_similarity(self, call)
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
         if function in NULL_PROPAGATING and any(

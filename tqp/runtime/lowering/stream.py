@@ -211,6 +211,13 @@ class Stream:
             value = column.available[self.space] = self._gather(column)
         return value
 
+    def ungathered(self, id: int) -> tuple[Node | None, Node | None]:
+        """The column's values where they are, and which of them each row of the current space has; None: its own."""
+        available = self.columns[id].available
+        elsewhere = [space for space in available if space is not self.space]
+        path = self._path(self.space, elsewhere) or Path(self.space)
+        return available[path.space].node, path.rows
+
     def root_source(self, id: int) -> StoredColumn | None:
         """Where the column is stored, if it is one of the source's; the current rows may be any of the source's."""
         column = self.columns[id]
