@@ -57,7 +57,7 @@ def true_positions(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 _MOST = 0.7
 
 
-def select_most(mask: Tensor, num_rows: int) -> tuple[Tensor | None, Tensor | None, int]:
+def select_most(mask: Tensor, num_rows: int, most: float = _MOST) -> tuple[Tensor | None, Tensor | None, int]:
     """How to go on with the true rows of `mask` (bool [n]), where going on with all of them is an option.
 
     (row indices, None, how many) where few rows are true: they are to be gathered. (None, mask, n) where most are: all
@@ -66,7 +66,7 @@ def select_most(mask: Tensor, num_rows: int) -> tuple[Tensor | None, Tensor | No
     count = int(np.count_nonzero(mask.numpy())) if mask.is_cpu else int(mask.sum())
     if count == num_rows:
         return None, None, num_rows
-    if count < _MOST * num_rows:
+    if count < most * num_rows:
         return row_indices(mask), None, count
     return None, mask, num_rows
 

@@ -70,6 +70,7 @@ from tqp.planner.runtime_filters import (
     reads_runs,
     request_filter,
     saved_work,
+    scores_rows,
     split,
     stops_above,
 )
@@ -205,6 +206,8 @@ class _Planner:
         return physical.ValuesScan(fields, float(len(rows)), len(rows), rows)
 
     def _filter(self, plan: Filter, required: frozenset[int], requests: Requests) -> PhysicalPlan:
+        if scores_rows(plan):
+            requests = pass_operator(requests)
         below = self.plan(plan.input, required | column_ids(plan.condition), requests)
         parts, fields = conjuncts(plan.condition), _by_id(below.fields)
         if self.is_on("filter_order"):
@@ -219,6 +222,8 @@ class _Planner:
 
     def _project(self, plan: Project, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         inside, outside = split(requests, bare_columns(plan.fields, plan.outputs))
+        if scores_rows(plan):
+            inside = pass_operator(inside)
         required |= columns_of(outside)
         pairs = [pair for pair in zip(plan.fields, plan.outputs, strict=True) if pair[0].id in required]
         outputs = tuple(output for _, output in pairs)

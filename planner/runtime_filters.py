@@ -1,4 +1,4 @@
-"""Runtime filters: a join's build keys prune rows deep inside its probe side, before other joins and group-bys.
+"""Runtime filters: a join's build keys prune rows deep inside its probe side, before other joins, group-bys and predictions.
 
 A request travels down with the planning of the probe side, towards where its key columns come from; `place` puts it
 there if it has passed an operator on its way that it saves work (right below its own join it would repeat that join).
@@ -30,6 +30,7 @@ from tqp.planner.physical_plan import Join as PhysicalJoin
 from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter, TableScan
 from tqp.planner.physical_plan import Project as PhysicalProject
 from tqp.planner.rules.columns import output_ids
+from tqp.planner.rules.predictions import has_prediction
 from tqp.planner.value_ranges import Range, value_range
 
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
@@ -132,14 +133,14 @@ def columns_of_keys(keys: Sequence[Expression]) -> frozenset[int]:
 
 
 def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
-    """How deep below `plan` a filter on these columns can go; None if it would pass no join and no group-by."""
+    """How deep below `plan` a filter on these columns can go; None if it would pass no join, group-by or prediction."""
     has_passed = False
     while not stops_above(plan):
         match plan:
             case Filter() | Sort():
-                plan = plan.input
+                plan, has_passed = plan.input, has_passed or scores_rows(plan)
             case Project() if columns <= bare_columns(plan.fields, plan.outputs):
-                plan = plan.input
+                plan, has_passed = plan.input, has_passed or scores_rows(plan)
             case Aggregate() if columns <= bare_columns(plan.key_fields, plan.keys):
                 plan, has_passed = plan.input, True
             case Join() if plan.join_type is not JoinType.FULL:
@@ -209,7 +210,7 @@ def columns_of(requests: Requests) -> frozenset[int]:
 
 
 def stops_above(plan: LogicalPlan) -> bool:
-    """True for a chain of filters on stored rows: the runtime filter looks up only the rows those leave."""
+    """True for a chain of cheap filters on stored rows: the runtime filter looks up only the rows those leave."""
     return isinstance(plan, Filter) and _is_leaf(plan)
 
 
@@ -240,7 +241,12 @@ def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
     return plan
 
 
+def scores_rows(plan: LogicalPlan) -> bool:
+    """Does the node call a model? Then it is worth to drop rows before it."""
+    return any(has_prediction(expression) for expression in plan.expressions)
+
+
 def _is_leaf(plan: LogicalPlan) -> bool:
-    while isinstance(plan, Filter | Project):
+    while isinstance(plan, Filter | Project) and not scores_rows(plan):
         plan = plan.input
     return isinstance(plan, Scan | Values | Shared)

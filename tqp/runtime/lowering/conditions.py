@@ -17,6 +17,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.operators import elementwise, logic, string_layout
 from tqp.planner.expressions import Call, Case, Expression, literal_labels
 from tqp.planner.expressions import Value as StorageValue
+from tqp.planner.null_facts import null_rejected_columns
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
 from tqp.runtime.lowering.layouts import Form, Layout, narrowest
 from tqp.runtime.lowering.stream import Value
@@ -115,7 +116,9 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
         lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
         node = lowering.condition(condition)
         lowering.guard = _in_branch(lowering, outer, tuple(conditions), node)
+        present, lowering.present = lowering.present, lowering.present | null_rejected_columns(condition)
         values.append(lowering.lower(result))
+        lowering.present = present
         conditions.append(node)
     lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
     values.append(lowering.lower(case.default))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
 from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
 from tqp.operators.casts import resolve_cast
 from tqp.operators.vectors import SIMILARITIES
@@ -32,13 +34,15 @@ if TYPE_CHECKING:
 
 
 class ExpressionLowering:
-    """Lowers expressions into one stream. Made anew for each node of the plan; keeps no state but the guard."""
+    """Lowers expressions into one stream. Made anew for each node of the plan; keeps no state but what is guarded."""
 
     def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
         self.stream = stream
         self.program = program
         #: Rows whose values count, where something before has decided the others: these must not raise.
         self.guard: Guard | None = None if stream.space.kept is None else stream.guard
+        #: Columns that are not NULL in the rows that the guard lets through.
+        self.present: frozenset[int] = frozenset()
 
     def lower(self, expression: Expression) -> Value:
         """The expression over the rows of the current space, in whatever form is cheapest."""
@@ -71,6 +75,12 @@ class ExpressionLowering:
             case Predict():
                 return lower_predict(self, expression)
         raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
+
+    def fields(self) -> Mapping[int, Field]:
+        """What is known of the columns in the rows that count here."""
+        known = self.stream.fields
+        present = {id: replace(known[id], nullable=False) for id in self.present if id in known}
+        return {**known, **present} if present else known
 
     def condition(self, expression: Expression) -> Node:
         """A bool tensor that is True where the expression is true: neither false nor NULL."""

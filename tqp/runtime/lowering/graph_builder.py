@@ -61,6 +61,10 @@ class GraphBuilder:
     ) -> Node:
         return self._number(target, arguments, keywords, name or target.__name__)
 
+    def known(self, target: Callable[..., Any], *arguments: Any) -> Node | None:
+        """The node of a call that has been made already."""
+        return self._numbered.get((target, *map(_freeze, arguments)))
+
     def method(self, method: str, *arguments: Any, name: str | None = None) -> Node:
         return self._number(method, arguments, {}, name or method)
 

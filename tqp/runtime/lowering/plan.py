@@ -17,6 +17,7 @@ from tqp.planner.cardinality import selectivity
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Expression, Literal, conjunction
 from tqp.planner.filter_order import worth_selecting
+from tqp.planner.null_facts import null_rejected_columns
 from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn
@@ -187,6 +188,7 @@ class PlanLowering:
                 # what an earlier conjunct has dropped must not make this one raise
                 lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
                 masks.append(lowering.condition(condition))
+                lowering.present |= null_rejected_columns(condition)
                 done = (*done, condition)
                 rest = node.conjuncts[position:]
                 if not rest and id(node) in self.selecting:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tqp.core.errors import BindError
+from tqp.operators.rows import select_most, take, take_optional
 from tqp.planner.expressions import Predict
 from tqp.planner.null_facts import nullable as may_be_null
 from tqp.runtime.lowering.graph_builder import NamedKernel
@@ -19,9 +20,15 @@ if TYPE_CHECKING:
     from tqp.ml.model import Model
     from tqp.runtime.lowering.expressions import ExpressionLowering
 
+#: Nanoseconds to gather or scatter a number.
+_MOVE = 0.6
+
 
 def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
-    """The model's output for the rows of the current space; equal calls are scored once in a pipeline."""
+    """The model's output for the rows of the current space; equal calls are scored once in a pipeline.
+
+    Where something before has decided some of the rows (`lowering.guard`), only the others are scored, if that is less.
+    """
     stream, program = lowering.stream, lowering.program
     model: Model = call.model  # type: ignore[assignment]
     columns: list[tuple[Any, Any]] = []
@@ -29,7 +36,7 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
         value = lowering.materialise(lowering.lower(argument))
         validity = value.validity
         if validity is not None and not item.takes_null:
-            if may_be_null(argument, stream.fields):
+            if may_be_null(argument, lowering.fields()):
                 raise BindError(
                     f'{model.name}(): the input "{item.name}" may be NULL, and the model does not take missing values; '
                     f"write coalesce(..., ...) around it, or WHERE ... IS NOT NULL",
@@ -40,7 +47,13 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
     build = stream.builder
     scorer = stream.object(program.module(model.scorer, model.name))
     score = NamedKernel(_score, model.name, call.span)
-    raw = build.call(score, scorer, tuple(columns), stream.num_rows(), name=f"{model.name}_scores")
+    arguments = (scorer, tuple(columns), stream.num_rows())
+    if lowering.guard is None or build.known(score, *arguments) is not None:
+        raw = build.call(score, *arguments, name=f"{model.name}_scores")
+    else:
+        some = NamedKernel(_score_some, model.name, call.span)
+        most = _worth_selecting(model)
+        raw = build.call(some, *arguments, lowering.guard(), most, name=f"{model.name}_scores")
     head = stream.object(program.module(model.head(call.output), f"{model.name}_{call.output.kind}"))
     values = build.call(NamedKernel(_apply, call.output.kind, call.span), head, raw, name=model.name)
     return Value(_layout(lowering, call), values)
@@ -56,6 +69,24 @@ def _layout(lowering: ExpressionLowering, call: Predict) -> Layout:
 
 def _score(scorer: nn.Module, columns: Sequence[tuple[Any, Any]], num_rows: int) -> Any:
     return scorer(columns, num_rows)
+
+
+def _worth_selecting(model: Model) -> float:
+    """Up to which share of rows it costs less to gather their inputs and to scatter their scores than to score all."""
+    moved = _MOVE * (len(model.inputs) + 1)
+    return model.cost / (model.cost + moved)
+
+
+def _score_some(
+    scorer: nn.Module, columns: Sequence[tuple[Any, Any]], num_rows: int, asked: Tensor, most: float
+) -> Any:
+    """Raw scores [n, k], zero in rows that nobody asks for unless most are asked for; `asked`: bool [n]."""
+    rows, _, count = select_most(asked, num_rows, most)
+    if rows is None:
+        return scorer(columns, num_rows)
+    kept = [(take(values, rows), take_optional(validity, rows)) for values, validity in columns]
+    raw: Tensor = scorer(kept, count)
+    return raw.new_zeros((num_rows, *raw.shape[1:])).index_copy_(0, rows.long(), raw)
 
 
 def _apply(head: nn.Module, raw: Any) -> Any:
