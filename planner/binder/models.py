@@ -89,7 +89,7 @@ def predict(
 def _fitted(
     context: BindContext, model: ModelSignature, item: ModelInput, argument: Expression, span: Span | None
 ) -> Expression:
-    """One argument as the input takes it: a code of a category, an array, or a number."""
+    """One argument as the input takes it: a code of a category, an array, or a number; anything if it is not read."""
     kind = argument.data_type.kind
     if item.categories is not None:
         text = cast_to(context, settle(argument), VARCHAR, span)
@@ -103,6 +103,8 @@ def _fitted(
         return argument
     if argument.data_type.is_numeric or kind is TypeKind.NULL:
         return cast_to(context, argument, DOUBLE, span)
+    if not item.is_read:
+        return Literal(0.0, DOUBLE)
     raise _unfit(model, item, argument, "a number, BOOLEAN or DATE", span)
 
 

@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.models import ModelInput
-from tqp.ml.model import Converted
+from tqp.ml.folding import composed, inputs_read
+from tqp.ml.model import Converted, Trial
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One column of the matrix between two steps. `raw`: the input that it still is; `missing`: the inputs whose NULLs
-    would be in it."""
+    """One column of the matrix between two steps. `raw`: the input that it still is, perhaps with its missing values
+    filled; `missing`: the inputs whose NULLs would be in it."""
 
     raw: int | None
     missing: frozenset[int]
@@ -29,12 +31,19 @@ class Feature:
 
 @dataclass
 class Inputs:
-    """The inputs of the whole model, and what steps have found out about them."""
+    """The inputs of the whole model, and what steps have found out about them.
+
+    A step that cannot deal with missing values, or with categories that it has not seen, says so for the inputs they come
+    from, whether or not the last step gives them a weight: the original raises for them too.
+    """
 
     names: Sequence[str]
     words: dict[int, dict[str, int]] = field(default_factory=dict)  # of inputs that are strings: their codes
     refuses_null: set[int] = field(default_factory=set)
-    used: set[int] = field(default_factory=set)
+    refuses_unseen: set[int] = field(default_factory=set)
+    tried: dict[int, list[float]] = field(default_factory=dict)
+    needs_doubles: bool = False
+    missing_is_none: set[int] = field(default_factory=set)
 
     def features(self) -> list[Feature]:
         return [Feature(i, frozenset((i,))) for i in range(len(self.names))]
@@ -51,9 +60,37 @@ class Inputs:
         for feature in features:
             self.refuses_null |= feature.missing
 
-    def described(self) -> tuple[ModelInput, ...]:
+    def refuse_unseen(self, feature: Feature) -> str:
+        """A step raises for categories of this feature that it does not know; returns the input's name for the error."""
+        if feature.raw is None:
+            return "of a step"
+        self.refuses_unseen.add(feature.raw)
+        return self.names[feature.raw]
+
+    def try_values(self, feature: Feature, values: Iterable[float]) -> None:
+        """Numbers of this feature that matter to a step; the proof tries them and their neighbours."""
+        if feature.raw is not None:
+            self.tried.setdefault(feature.raw, []).extend(float(value) for value in values)
+
+    def compare_exactly(self) -> None:
+        """A step compares numbers with thresholds: rounded to float32 they may come to lie on its other side."""
+        self.needs_doubles = True
+
+    def trials(self) -> tuple[Trial, ...]:
         return tuple(
-            ModelInput(name, tuple(self.words[i]) if i in self.words else None, 0, i not in self.refuses_null)
+            Trial(tuple(self.tried.get(i, ())), i not in self.refuses_unseen, i in self.missing_is_none)
+            for i in range(len(self.names))
+        )
+
+    def described(self, read: set[int] | None) -> tuple[ModelInput, ...]:
+        """`read`: the inputs on which the results depend; None: all."""
+        return tuple(
+            ModelInput(
+                name,
+                tuple(self.words[i]) if i in self.words else None,
+                takes_null=i not in self.refuses_null,
+                is_read=read is None or i in read,
+            )
             for i, name in enumerate(self.names)
         )
 
@@ -67,6 +104,7 @@ class Predictor:
     columns: dict[str, int]
     classes: Sequence[Any] = ()
     cost: float = 100.0
+    margin: nn.Module | None = None
 
 
 TransformConverter = Callable[[Any, list[Feature], Inputs], tuple[nn.Module, list[Feature]]]
@@ -75,11 +113,16 @@ PredictConverter = Callable[[Any, list[Feature], Inputs], Predictor]
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the table of supported classes; `note` says what of it is supported, for the documentation."""
+    """A line of the table of supported classes; `note` says what of it is supported, for the documentation.
+
+    `converter` makes a Predictor of the estimator or, of a transformer, a module; `transformer` is for the classes that may
+    do both.
+    """
 
     converter: Callable[..., Any]
     is_transformer: bool
     note: str = ""
+    transformer: TransformConverter | None = None
 
 
 def qualified_names(model: object) -> list[str]:
@@ -103,9 +146,9 @@ def entry_of(model: object) -> Entry:
 def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> tuple[nn.Module, list[Feature]]:
     """A fitted transformer as a module, and the features it gives."""
     entry = entry_of(estimator)
-    if not entry.is_transformer:
+    converter: TransformConverter | None = entry.converter if entry.is_transformer else entry.transformer
+    if converter is None:
         raise UnsupportedError(f"{type(estimator).__qualname__} is no transformer that tqp knows")
-    converter: TransformConverter = entry.converter
     return converter(estimator, features, inputs)
 
 
@@ -113,11 +156,20 @@ def predictor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predic
     """A fitted estimator that predicts, as modules."""
     entry = entry_of(estimator)
     if entry.is_transformer:
-        module, given = transform(estimator, features, inputs)
-        inputs.refuse_null(())
-        return Predictor(module, {"value": nn.Identity()}, {"value": len(given)})
+        return transformed(estimator, features, inputs)
     converter: PredictConverter = entry.converter
     return converter(estimator, features, inputs)
+
+
+def transformed(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """A fitted transformer whose features are the values that a call gives."""
+    module, given = transform(estimator, features, inputs)
+    for feature in given:
+        if feature.raw in inputs.words:
+            raise UnsupportedError(
+                f'the strings of "{inputs.names[feature.raw]}" are a result of the model: encode them in its last step'
+            )
+    return Predictor(module, {"value": nn.Identity()}, {"value": len(given)})
 
 
 def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
@@ -128,13 +180,18 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
     entry_of(estimator)  # says that there is no converter before anything else
     inputs = Inputs(_input_names(estimator, names))
     found = predictor(estimator, inputs.features(), inputs)
+    body = composed([found.body])
+    read = inputs_read(body)
     return Converted(
-        found.body,
-        inputs.described(),
+        body,
+        inputs.described(None if read is None else {*read}),
         found.outputs,
         found.columns,
         tuple(_label(each) for each in found.classes),
         cost=found.cost,
+        dtypes=(torch.float64,) if inputs.needs_doubles else (torch.float32, torch.float64),
+        trials=inputs.trials(),
+        margin=found.margin,
     )
 
 

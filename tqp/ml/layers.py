@@ -20,7 +20,8 @@ class Affine(nn.Module):
         self.register_buffer("bias", bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        return torch.addmm(self.bias, features, self.weight)
+        # Transposed, because features come column by column: a third of the time, and so does the result.
+        return torch.addmm(self.bias[:, None], self.weight.T, features.T).T
 
 
 class Scale(nn.Module):
@@ -39,6 +40,19 @@ class Scale(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         scaled = (features - self.shift) / self.divisor
         return scaled if self.offset is None else scaled + self.offset
+
+
+class Multiply(nn.Module):
+    """x * factor, feature by feature."""
+
+    def __init__(self, factor: Tensor) -> None:
+        """[f]."""
+        super().__init__()
+        self.factor: Tensor
+        self.register_buffer("factor", factor)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features * self.factor
 
 
 class Select(nn.Module):
@@ -66,6 +80,60 @@ class SideBySide(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.cat([part(features) for part in self.parts], 1)
+
+
+class Total(nn.Module):
+    """The sum of what several modules make of the same features."""
+
+    def __init__(self, parts: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, features: Tensor) -> Tensor:
+        first, *others = self.parts
+        total: Tensor = first(features)
+        for part in others:
+            total = total + part(features)
+        return total
+
+
+class Clamp(nn.Module):
+    """Numbers below the smallest or above the largest become these."""
+
+    def __init__(self, smallest: float, largest: float) -> None:
+        super().__init__()
+        self.smallest, self.largest = smallest, largest
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features.clamp(self.smallest, self.largest)
+
+
+class Fill(nn.Module):
+    """Numbers in place of missing ones, which are NaN or a number themselves, feature by feature."""
+
+    def __init__(self, values: Tensor, missing: float | None = None) -> None:
+        """`values` [f]; `missing`: the number that means it, None for NaN."""
+        super().__init__()
+        self.values: Tensor
+        self.missing = missing
+        self.register_buffer("values", values)
+
+    def forward(self, features: Tensor) -> Tensor:
+        is_missing = features.isnan() if self.missing is None else features == self.missing
+        return torch.where(is_missing, self.values, features)
+
+
+class IsMissing(nn.Module):
+    """1 where a number is missing, else 0."""
+
+    def __init__(self, missing: float | None = None) -> None:
+        """`missing`: the number that means it, None for NaN."""
+        super().__init__()
+        self.missing = missing
+
+    def forward(self, features: Tensor) -> Tensor:
+        is_missing = features.isnan() if self.missing is None else features == self.missing
+        return is_missing.to(features.dtype)
 
 
 class Activation(nn.Module):

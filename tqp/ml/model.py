@@ -16,14 +16,24 @@ from tqp.ml.scorer import Scorer
 Label = str | bool | int | float
 
 
+@dataclass(frozen=True)
+class Trial:
+    """What the proof puts into an input: `values` that matter to the model and numbers near them; categories that it has
+    not `seen`, unless it raises for them; and None rather than NaN for missing strings if that is a category."""
+
+    values: tuple[float, ...] = ()
+    takes_unseen: bool = True
+    missing_is_none: bool = False
+
+
 @dataclass(eq=False)
 class Converted:
     """A model as torch modules, before it has a name.
 
     `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
     raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
-    many columns an output has. `used`: for each input, whether the body reads it. `target`: what the model predicts, where
-    it tells.
+    many columns an output has. `target`: what the model predicts, where it tells. `margin`: from raw scores to how clear
+    the label is [n], for the proof; by default the difference of the two largest.
     """
 
     body: nn.Module
@@ -33,10 +43,10 @@ class Converted:
     classes: tuple[Label, ...] = ()
     target: str = ""
     cost: float = 100.0
-    dtypes: tuple[torch.dtype, ...] = (
-        torch.float32,
-        torch.float64,
-    )  # in which it may compute, the first that is exact
+    #: In which it may compute; the first that is exact is taken.
+    dtypes: tuple[torch.dtype, ...] = (torch.float32, torch.float64)
+    trials: tuple[Trial, ...] = ()
+    margin: nn.Module | None = None
 
 
 @dataclass(frozen=True)

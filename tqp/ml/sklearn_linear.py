@@ -9,25 +9,18 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
+from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.layers import Activation, Affine, BothClasses, Largest, ShareOfSum
 
 
-def _doubles(values: Any) -> Tensor:
-    return torch.from_numpy(np.array(values, dtype=np.float64))
-
-
 def affine(estimator: Any) -> Affine:
     """coef_ and intercept_ as a module."""
-    weight = np.atleast_2d(np.asarray(_dense(estimator.coef_), dtype=np.float64))
+    weight = np.atleast_2d(np.asarray(dense(estimator.coef_), dtype=np.float64))
     bias = np.broadcast_to(
         np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), weight.shape[:1]
     )
-    return Affine(_doubles(weight.T), _doubles(bias))
-
-
-def _dense(values: Any) -> Any:
-    return values.toarray() if hasattr(values, "toarray") else values
+    return Affine(doubles(weight.T), doubles(bias))
 
 
 def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -92,14 +85,15 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     steps: list[nn.Module] = []
     weights, biases = estimator.coefs_, estimator.intercepts_
     for place, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        steps.append(Affine(_doubles(weight), _doubles(bias)))
+        steps.append(Affine(doubles(weight), doubles(bias)))
         if place < len(weights) - 1:
             steps.append(Activation(estimator.activation))
     body = nn.Sequential(*steps)
     cost = sum(float(np.size(weight)) for weight in weights) * 0.05
     last = estimator.out_activation_
     if not hasattr(estimator, "classes_"):
-        return Predictor(body, {"value": Activation(last)}, {"value": len(biases[-1])}, cost=cost)
+        value = nn.Identity() if last == "identity" else Activation(last)
+        return Predictor(body, {"value": value}, {"value": len(biases[-1])}, cost=cost)
     if getattr(
         estimator, "_label_binarizer", None
     ) is not None and estimator._label_binarizer.y_type_.startswith("multilabel"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tqp.ml import sklearn_composition as composition
+from tqp.ml import sklearn_encoders as encoders
+from tqp.ml import sklearn_scalers as scalers
 from tqp.ml.conversion import Entry
 from tqp.ml.sklearn_linear import linear_classifier, linear_regressor, logistic, multilayer_perceptron
 
@@ -16,4 +19,25 @@ SUPPORTED: dict[str, Entry] = {
     "sklearn.LogisticRegressionCV": Entry(logistic, False),
     "sklearn.MLPClassifier": Entry(multilayer_perceptron, False),
     "sklearn.MLPRegressor": Entry(multilayer_perceptron, False),
+    "sklearn.StandardScaler": Entry(scalers.standard_scaler, True),
+    "sklearn.RobustScaler": Entry(scalers.standard_scaler, True),
+    "sklearn.MinMaxScaler": Entry(scalers.min_max_scaler, True),
+    "sklearn.MaxAbsScaler": Entry(scalers.max_abs_scaler, True),
+    "sklearn.Normalizer": Entry(scalers.normalizer, True),
+    "sklearn.Binarizer": Entry(scalers.binarizer, True),
+    "sklearn.PolynomialFeatures": Entry(scalers.polynomial_features, True),
+    "sklearn.PCA": Entry(scalers.pca, True),
+    "sklearn.IncrementalPCA": Entry(scalers.pca, True),
+    "sklearn.TruncatedSVD": Entry(scalers.truncated_svd, True),
+    "sklearn.FunctionTransformer": Entry(scalers.function_transformer, True),
+    "sklearn.SimpleImputer": Entry(encoders.simple_imputer, True),
+    "sklearn.OneHotEncoder": Entry(encoders.one_hot_encoder, True),
+    "sklearn.OrdinalEncoder": Entry(encoders.ordinal_encoder, True),
+    "sklearn.KBinsDiscretizer": Entry(encoders.bins_discretizer, True),
+    "sklearn.ColumnTransformer": Entry(composition.column_transformer, True),
+    "sklearn.FeatureUnion": Entry(composition.feature_union, True),
+    "sklearn.Pipeline": Entry(composition.pipeline, False, transformer=composition.pipeline_of_transformers),
+    "sklearn.TransformedTargetRegressor": Entry(composition.target_regressor, False),
+    "sklearn.GridSearchCV": Entry(composition.search, False),
+    "sklearn.RandomizedSearchCV": Entry(composition.search, False),
 }

@@ -1,0 +1,203 @@
+"""Modules one after the other as fewer: what is linear, or reads one category, becomes one matrix or one table.
+
+Affine after Scale, Affine after Affine      one Affine
+a sum of Affines after modules side by side  the sum of what each becomes with its rows of the weight
+numbers made of Lookup or OneHot             a Lookup in the table of the results
+Lookup or OneHot after Fill                  the filled value's row for missing ones
+Select of Select, of Scale, of side by side  fewer columns from the beginning
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from tqp.ml.layers import (
+    Activation,
+    Affine,
+    Clamp,
+    Fill,
+    IsMissing,
+    Multiply,
+    Scale,
+    Select,
+    SideBySide,
+    Total,
+)
+from tqp.ml.lookup import Lookup, OneHot
+
+#: Each column of the result depends on that of the argument only, and the same way for all rows.
+_ELEMENTWISE = ("identity", "logistic", "tanh", "relu", "exp")
+
+
+def composed(modules: Sequence[nn.Module]) -> nn.Module:
+    """One module that does what these do, the first one first."""
+    made: list[nn.Module] = []
+    for module in _flat(modules):
+        made.append(module)
+        while len(made) > 1:
+            pair = _folded(made[-2], made[-1])
+            if pair is None:
+                break
+            made[-2:] = _flat([pair])
+    if not made:
+        return nn.Identity()
+    return made[0] if len(made) == 1 else nn.Sequential(*made)
+
+
+def _flat(modules: Sequence[nn.Module]) -> list[nn.Module]:
+    """Without sequences in sequences and without what does nothing."""
+    flat: list[nn.Module] = []
+    for module in modules:
+        if isinstance(module, nn.Sequential):
+            flat += _flat(list(module))
+        elif not isinstance(module, nn.Identity):
+            flat.append(module)
+    return flat
+
+
+def _folded(first: nn.Module, then: nn.Module) -> nn.Module | None:
+    """Both as one, or None if they are better kept apart."""
+    match first, then:
+        case ((Lookup() | OneHot()), _) if _is_plain(then):
+            return first.then(then)
+        case Select(), Lookup() | OneHot():
+            return then.at(_places(first)[then.category.place])
+        case Select(), Select():
+            return Select([_places(first)[place] for place in _places(then)])
+        case Scale(), Affine():
+            return _scaled_affine(first, then)
+        case Multiply(), Affine():
+            return Affine(then.weight * first.factor[:, None], then.bias)
+        case Affine(), Affine():
+            return _one_affine(first, then)
+        case ((SideBySide() | Total()), Affine()):
+            return _affine_of_parts(first, then)
+        case Select(), SideBySide():
+            return SideBySide([composed([first, part]) for part in then.parts])
+        case Fill(), (Lookup() | OneHot()) if first.missing is None:
+            return then.filled(float(first.values[then.category.place]))
+        case Fill(), SideBySide() if first.missing is None and all(
+            isinstance(part, Lookup | OneHot) for part in then.parts
+        ):
+            return SideBySide([composed([first, part]) for part in then.parts])
+    return None
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Whether it may run on a table at registration: on the CPU, without an error for a row that no query may have."""
+    return _is_elementwise(module) or isinstance(module, Affine | Select | Activation)
+
+
+def _places(select: Select) -> list[int]:
+    places: list[int] = select.places.tolist()
+    return places
+
+
+def _scaled_affine(first: Scale, then: Affine) -> Affine:
+    constant = -first.shift / first.divisor
+    if first.offset is not None:
+        constant = constant + first.offset
+    return Affine(then.weight / first.divisor[:, None], then.bias + constant @ then.weight)
+
+
+def _one_affine(first: Affine, then: Affine) -> Affine | None:
+    (inputs, between), outputs = first.weight.shape, then.weight.shape[1]
+    if inputs * outputs > between * (inputs + outputs):
+        return None
+    return Affine(first.weight @ then.weight, first.bias @ then.weight + then.bias)
+
+
+def _affine_of_parts(first: SideBySide | Total, then: Affine) -> nn.Module | None:
+    """The sum of each part's share, the bias in the first one; nothing is kept of a part without weight."""
+    parts = list(first.parts)
+    if isinstance(first, Total):
+        weights = [then.weight] * len(parts)
+    else:
+        widths = [width_of(part) for part in parts]
+        if any(width is None for width in widths):
+            return None
+        weights = list(torch.split(then.weight, [width or 0 for width in widths]))
+    terms: list[nn.Module] = []
+    bias: Tensor = then.bias
+    for part, weight in zip(parts, weights, strict=True):
+        if not isinstance(first, Total) and not bool(weight.any()):
+            continue
+        terms.append(composed([part, Affine(weight, bias)]))
+        bias = torch.zeros_like(bias)
+    if not terms:
+        return None
+    return terms[0] if len(terms) == 1 else Total(terms)
+
+
+def width_of(module: nn.Module) -> int | None:
+    """How many columns a module gives; None if it does not say."""
+    match module:
+        case Affine():
+            return module.weight.shape[1]
+        case Select():
+            return module.places.shape[0]
+        case Scale():
+            return module.shift.shape[0]
+        case Multiply():
+            return module.factor.shape[0]
+        case Fill():
+            return module.values.shape[0]
+        case Lookup():
+            return module.table.shape[1]
+        case OneHot():
+            return module.width
+        case Total():
+            return width_of(module.parts[0])
+        case SideBySide():
+            widths = [width_of(part) for part in module.parts]
+            return None if None in widths else sum(width or 0 for width in widths)
+        case nn.Sequential():
+            for each in reversed(module):
+                if not _is_elementwise(each) or width_of(each) is not None:
+                    return width_of(each)
+            return None
+    width = getattr(module, "width", None)
+    return width if isinstance(width, int) else None
+
+
+def inputs_read(module: nn.Module, wanted: set[int] | None = None) -> set[int] | None:
+    """Which columns of its argument the `wanted` columns of a module's result depend on; None stands for all of them.
+
+    A module of another file says it by a method `inputs_read()`.
+    """
+    match module:
+        case nn.Sequential():
+            for each in reversed(module):
+                wanted = inputs_read(each, wanted)
+            return wanted
+        case Affine():
+            weight = module.weight if wanted is None else module.weight[:, sorted(wanted)]
+            return {*weight.any(1).nonzero()[:, 0].tolist()}
+        case Select():
+            places = _places(module)
+            return {places[place] for place in (range(len(places)) if wanted is None else wanted)}
+        case Lookup():
+            return {module.category.place} if bool((module.table != module.table[0]).any()) else set()
+        case OneHot():
+            return {module.category.place}
+        case SideBySide() | Total():
+            read: set[int] = set()
+            for part in module.parts:
+                of_part = inputs_read(part)
+                if of_part is None:
+                    return None
+                read |= of_part
+            return read
+        case _ if _is_elementwise(module):
+            return wanted
+    method = getattr(module, "inputs_read", None)
+    return None if method is None else set(method())
+
+
+def _is_elementwise(module: nn.Module) -> bool:
+    if isinstance(module, Activation):
+        return module.name in _ELEMENTWISE
+    return isinstance(module, Scale | Multiply | Clamp | Fill | IsMissing | nn.Identity)

@@ -1,0 +1,251 @@
+"""Transformers of numbers of scikit-learn: scalers, normalizer, binarizer, polynomials, projections, and their inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import UnsupportedError
+from tqp.ml.arrays import dense, doubles
+from tqp.ml.conversion import Feature, Inputs
+from tqp.ml.folding import composed
+from tqp.ml.layers import Affine, Clamp, Multiply, Scale
+
+Transformed = tuple[nn.Module, list[Feature]]
+
+
+def _same_missing(features: list[Feature]) -> list[Feature]:
+    """Features that are no longer the inputs, and missing where those are."""
+    return [Feature(None, feature.missing) for feature in features]
+
+
+def _try_scales(features: list[Feature], inputs: Inputs, centers: Tensor, scales: Tensor) -> None:
+    for feature, center, scale in zip(features, centers.tolist(), scales.tolist(), strict=True):
+        inputs.try_values(feature, (center + scale * step for step in (-30, -3, -1, 0, 0.5, 2, 4)))
+
+
+def standard_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """StandardScaler and RobustScaler: (x - center) / scale, missing values as they are."""
+    center = getattr(estimator, "center_", None) if hasattr(estimator, "center_") else estimator.mean_
+    uses_center = estimator.with_centering if hasattr(estimator, "with_centering") else estimator.with_mean
+    shift = doubles(center) if uses_center else torch.zeros(len(features), dtype=torch.float64)
+    scale = torch.ones_like(shift) if estimator.scale_ is None else doubles(estimator.scale_)
+    _try_scales(features, inputs, shift, scale)
+    return Scale(shift, scale), _same_missing(features)
+
+
+def min_max_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """MinMaxScaler: x * scale + offset, clipped to the range if asked; missing values as they are."""
+    scale, low = doubles(estimator.scale_), doubles(estimator.data_min_)
+    _try_scales(features, inputs, low, doubles(estimator.data_range_))
+    # From the smallest value on: less rounding than x * scale + min_ where values are large and close together.
+    offset = low * scale + doubles(estimator.min_)
+    module: nn.Module = Scale(low, 1 / scale, offset)
+    if estimator.clip:
+        module = composed([module, Clamp(*(float(each) for each in estimator.feature_range))])
+    return module, _same_missing(features)
+
+
+def max_abs_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """MaxAbsScaler: x / scale, clipped to [-1, 1] if asked; missing values as they are."""
+    scale = doubles(estimator.scale_)
+    _try_scales(features, inputs, torch.zeros_like(scale), scale)
+    module: nn.Module = Scale(torch.zeros_like(scale), scale)
+    if getattr(estimator, "clip", False):
+        module = composed([module, Clamp(-1.0, 1.0)])
+    return module, _same_missing(features)
+
+
+class Normalize(nn.Module):
+    """Rows divided by their norm: "l1", "l2" or "max"; rows of zeros stay."""
+
+    def __init__(self, norm: str) -> None:
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, features: Tensor) -> Tensor:
+        sizes = features.abs()
+        match self.norm:
+            case "l1":
+                norms = sizes.sum(1)
+            case "l2":
+                norms = features.square().sum(1).sqrt()
+            case _:
+                norms = sizes.amax(1)
+        return features / torch.where(norms == 0, 1.0, norms)[:, None]
+
+
+def normalizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """Normalizer: every norm; missing values are refused."""
+    inputs.refuse_null(features)
+    return Normalize(estimator.norm), [Feature(None, frozenset())] * len(features)
+
+
+class Above(nn.Module):
+    """1 where a number is above the threshold, else 0."""
+
+    def __init__(self, threshold: float) -> None:
+        super().__init__()
+        self.threshold = threshold
+
+    def forward(self, features: Tensor) -> Tensor:
+        return (features > self.threshold).to(features.dtype)
+
+
+def above(threshold: float, features: list[Feature], inputs: Inputs) -> Above:
+    """The step that compares the features with a threshold."""
+    if threshold != 0:  # rounding keeps signs
+        inputs.compare_exactly()
+    for feature in features:
+        inputs.try_values(feature, [threshold])
+    return Above(threshold)
+
+
+def binarizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """Binarizer: 1 above the threshold, else 0; missing values are refused."""
+    inputs.refuse_null(features)
+    module = above(float(estimator.threshold), features, inputs)
+    return module, [Feature(None, frozenset())] * len(features)
+
+
+class Polynomial(nn.Module):
+    """Products of features: each is an earlier product times a feature, so that a degree takes one multiplication."""
+
+    def __init__(self, powers: list[tuple[int, ...]]) -> None:
+        """`powers`: for each column of the result the exponents of the features."""
+        super().__init__()
+        factors = [tuple(np.repeat(np.arange(len(row)), row).tolist()) for row in powers]
+        degree = max(map(len, factors))
+        needed: set[tuple[int, ...]] = {()}
+        for each in factors:
+            needed |= {each[:length] for length in range(len(each) + 1)}
+        levels = [sorted(each for each in needed if len(each) == length) for length in range(degree + 1)]
+        order = {each: place for place, each in enumerate(each for level in levels for each in level)}
+        self.degree = degree
+        self.width = len(powers)
+        before: list[tuple[int, ...]] = [()]
+        for length, level in enumerate(levels[1:], 1):
+            place = {each: i for i, each in enumerate(before)}
+            self.register_buffer(f"product{length}", torch.tensor([place[each[:-1]] for each in level]))
+            self.register_buffer(f"feature{length}", torch.tensor([each[-1] for each in level]))
+            before = level
+        self.columns: Tensor
+        self.register_buffer("columns", torch.tensor([order[each] for each in factors]))
+
+    def forward(self, features: Tensor) -> Tensor:
+        by_column = features.T
+        level = torch.ones_like(by_column[:1])
+        levels = [level]
+        for length in range(1, self.degree + 1):
+            products = torch.index_select(level, 0, self.get_buffer(f"product{length}"))
+            level = products * torch.index_select(by_column, 0, self.get_buffer(f"feature{length}"))
+            levels.append(level)
+        return torch.index_select(torch.cat(levels), 0, self.columns).T
+
+
+def polynomial_features(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """PolynomialFeatures: every degree; missing values are refused."""
+    inputs.refuse_null(features)
+    powers = [tuple(row) for row in estimator.powers_.tolist()]
+    return Polynomial(powers), [Feature(None, frozenset())] * len(powers)
+
+
+def pca(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """PCA and IncrementalPCA, whitened or not: one matrix product; missing values are refused."""
+    inputs.refuse_null(features)
+    weight = doubles(estimator.components_).T
+    if estimator.whiten:
+        variance = doubles(estimator.explained_variance_)
+        weight = weight / variance.sqrt().clamp(min=torch.finfo(torch.float64).eps)
+    bias = torch.zeros(weight.shape[1], dtype=torch.float64)
+    if estimator.mean_ is not None:
+        mean = doubles(estimator.mean_)
+        bias = -mean @ weight
+        _try_scales(features, inputs, mean, torch.ones_like(mean))
+    return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
+
+
+def truncated_svd(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """TruncatedSVD: one matrix product; missing values are refused."""
+    inputs.refuse_null(features)
+    weight = doubles(dense(estimator.components_)).T
+    bias = torch.zeros(weight.shape[1], dtype=torch.float64)
+    return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
+
+
+class Elementwise(nn.Module):
+    """A function of torch on each number, by name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, features: Tensor) -> Tensor:
+        result: Tensor = getattr(torch, self.name)(features)
+        return result
+
+    def extra_repr(self) -> str:
+        return self.name
+
+
+#: Functions of numpy that torch has too.
+_UFUNCS = {
+    **dict.fromkeys(("abs", "absolute", "fabs"), "abs"),
+    **{
+        name: name
+        for name in "exp exp2 expm1 log log2 log10 log1p sqrt square sin cos tan tanh sinh cosh".split()
+    },
+    **{name: name for name in "arctan arcsinh sign floor ceil reciprocal negative".split()},
+}
+
+
+def _function(function: Any, what: str) -> nn.Module:
+    if function is None:
+        return nn.Identity()
+    name = _UFUNCS.get(getattr(function, "__name__", "")) if isinstance(function, np.ufunc) else None
+    if name is None:
+        raise UnsupportedError(
+            f"{what}={getattr(function, '__qualname__', function)!r}: only functions of numpy on each number are supported "
+            f"({', '.join(_UFUNCS)})"
+        )
+    return Elementwise(name)
+
+
+def function_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """FunctionTransformer: without a function, or with one of numpy that takes one number."""
+    module = _function(estimator.func, "FunctionTransformer func")
+    if isinstance(module, nn.Identity):
+        return module, features
+    if estimator.kw_args:
+        raise UnsupportedError("FunctionTransformer kw_args= is not supported")
+    return module, _same_missing(features)
+
+
+def inverse(transformer: Any) -> nn.Module:
+    """What undoes a scaler or a function, for predictions of a transformed target. Raises UnsupportedError."""
+    if hasattr(transformer, "inverse_func"):
+        return _function(transformer.inverse_func, "FunctionTransformer inverse_func")
+    name = type(transformer).__qualname__
+    scale = getattr(transformer, "scale_", None)
+    match name:
+        case "StandardScaler" | "RobustScaler":
+            center = transformer.mean_ if name == "StandardScaler" else transformer.center_
+            has_center = transformer.with_mean if name == "StandardScaler" else transformer.with_centering
+            shift = doubles(center) if has_center else None
+            factor = torch.ones_like(shift) if scale is None and shift is not None else doubles(scale)
+            return _back(factor, shift)
+        case "MinMaxScaler":
+            factor = 1 / doubles(scale)
+            return _back(factor, -doubles(transformer.min_) * factor)
+        case "MaxAbsScaler":
+            return Multiply(doubles(scale))
+    raise UnsupportedError(f"TransformedTargetRegressor transformer={name} is not supported")
+
+
+def _back(factor: Tensor, shift: Tensor | None) -> nn.Module:
+    if shift is None:
+        return Multiply(factor)
+    return Affine(torch.diag(factor), shift)
