@@ -191,7 +191,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "translate": ("VARCHAR VARCHAR VARCHAR -> VARCHAR",),
     # arrays
     **{
-        f"array_{measure}": ("FLOAT[n] FLOAT[n] -> similarity",)
+        f"array_{measure}": ("ARRAY ARRAY -> similarity",)
         for measure in (
             "cosine_similarity cosine_distance inner_product negative_inner_product distance".split()
         )

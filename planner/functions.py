@@ -14,6 +14,7 @@ from tqp.core.datatypes import DataType, TypeKind, decimal
 from tqp.planner.expressions import Expression, Literal
 from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
+    ANY_ARRAY,
     ANY_DECIMAL,
     common_decimal,
     exact_decimal,
@@ -22,8 +23,7 @@ from tqp.planner.type_rules import (
     sum_of_decimals,
 )
 
-# A parameter that is no type takes every type as it is: ANY; FLOAT[n], which the rule of the result looks at.
-ANY = "ANY"
+ANY = "ANY"  # a parameter that takes every type as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +117,20 @@ def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> 
     return close or overloads
 
 
+_ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]"}
+
+
 def describe(overload: Overload) -> str:
     """The signature as a message shows it."""
     result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
-    names = ", ".join("DECIMAL" if each == ANY_DECIMAL else str(each) for each in overload.parameters)
+    names = ", ".join(_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters)
     return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
 
 
 def _finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
     types: list[DataType] = []
     for argument, parameter in zip(arguments, overload.parameters):
-        if isinstance(parameter, str) or parameter == ANY_DECIMAL:
+        if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY):
             source = argument.data_type
             if parameter == ANY_DECIMAL and not source.is_decimal:
                 source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
@@ -187,7 +190,7 @@ def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
 def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     """Two arrays of one size; NULL stands for any."""
     arrays = {each for each in types if each.kind is not TypeKind.NULL}
-    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):
+    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):  # text bends to any type
         raise NoOverloadError(["(FLOAT[n], FLOAT[n]) -> FLOAT, both of the same size"])
     (data_type,) = arrays
     return (data_type, data_type), DataType(TypeKind.FLOAT)
@@ -215,7 +218,7 @@ _RESULT_RULES: dict[str, _Rule] = {
 
 _SCALARS: dict[str, tuple[Overload, ...]] = {}
 _AGGREGATES: dict[str, tuple[Overload, ...]] = {}
-_TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind if kind is not TypeKind.ARRAY}
+_TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
 _INTEGERS = [
     "TINYINT",

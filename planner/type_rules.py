@@ -41,6 +41,8 @@ def settle(expression: Expression) -> Expression:
 
 #: Parameter type "any DECIMAL": the argument keeps its own precision and scale.
 ANY_DECIMAL = DataType(TypeKind.DECIMAL)
+#: Parameter type "any array": the argument keeps its own size.
+ANY_ARRAY = DataType(TypeKind.ARRAY)
 
 _SIGNED = (TypeKind.TINYINT, TypeKind.SMALLINT, TypeKind.INTEGER, TypeKind.BIGINT, TypeKind.HUGEINT)
 _UNSIGNED = (TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT)
@@ -103,7 +105,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return 1
         if target.is_numeric and _fits(argument.value, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
-    if source == target or (target == ANY_DECIMAL and source.is_decimal):
+    if source == target or (target in (ANY_DECIMAL, ANY_ARRAY) and source.kind is target.kind):
         return 0
     if source.kind is TypeKind.NULL:
         return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
