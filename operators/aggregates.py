@@ -18,7 +18,8 @@ from tqp.operators import allocation, elementwise
 from tqp.operators.group_ids import distinct_rows_of_columns
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
-from tqp.operators.wide import SIGN_BIT, less, order_keys
+from tqp.operators.wide import SIGN_BIT, is_wide, less, order_keys
+from tqp.operators.wide import sum_all as wide_sum_all
 
 
 def sum_by_group(
@@ -137,15 +138,20 @@ def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = Non
 
 def sum_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats."""
-    if not values.is_floating_point():
-        return (values if validity is None else elementwise.keep_where(values, validity)).sum(
-            dtype=torch.int64
+    if values.is_floating_point():
+        return _sum_of_floats(_summands(values, validity))
+    if validity is None:
+        return values.sum(dtype=torch.int64)
+    return elementwise.keep_where(values, validity).sum(dtype=torch.int64)
+
+
+def sum_wide_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """The exact sum in 128 bits, int64 [2], of integers [n] or int64 [n, 2]. Raises ExecutionError beyond 128 bits."""
+    if validity is not None:
+        values = (
+            values * validity.unsqueeze(1) if is_wide(values) else elementwise.keep_where(values, validity)
         )
-    summands = _summands(values, validity)
-    if summands.is_cpu:  # torch splits a long sum among its threads, numpy adds in one fixed order
-        with np.errstate(all="ignore"):  # infinity minus infinity is NaN, without a warning
-            return torch.tensor(float(summands.numpy().sum()), dtype=torch.float64)
-    return summands.sum()
+    return wide_sum_all(values)[0]
 
 
 def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str = "cpu") -> Tensor:
@@ -174,13 +180,20 @@ def max_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
 
 def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
     """int64 or float64 values, zero where NULL."""
-    if not values.is_floating_point():
-        return (values if validity is None else elementwise.keep_where(values, validity)).to(torch.int64)
-    values = values.to(torch.float64)
-    if validity is None:
-        return values
-    # as bits, since NaN * 0 is NaN: all bits zero is 0.0
-    return elementwise.keep_where(values.view(torch.int64), validity).view(torch.float64)
+    if validity is not None:
+        values = elementwise.keep_where(values, validity)
+    return values.to(torch.float64 if values.is_floating_point() else torch.int64)
+
+
+#: Floats that are added at once: so few that torch never splits their sum among its threads.
+_SUMMED_AT_ONCE = 4_096
+
+
+def _sum_of_floats(values: Tensor) -> Tensor:
+    """In a fixed order, whatever the number of torch's threads: one long sum they would share, many short ones not."""
+    end = values.shape[0] - values.shape[0] % _SUMMED_AT_ONCE
+    rest = values[end:].sum()
+    return rest if end == 0 else values[:end].reshape(-1, _SUMMED_AT_ONCE).sum(1).sum().add_(rest)
 
 
 def _set_groups(out: Tensor, group_ids: Tensor, rows: Tensor, value: bool) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators import dates, elementwise
+from tqp.operators import arithmetic, dates, elementwise
 from tqp.operators.date_parts import normalize_part
 from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
@@ -151,14 +151,28 @@ def _quarter_index(days: Tensor) -> Tensor:
 def _count_boundaries(
     part: str, start: Tensor, end: Tensor, data_type: DataType, validity: Tensor | None
 ) -> Tensor:
-    """How many boundaries of the part lie between start and end, int64 [n]; weeks count whole weeks of days."""
+    """How many boundaries of the part lie between start and end, integers [n]; weeks count whole weeks of days."""
     index = _day_index(part)
     if index is not None:
-        a, b = (dates.by_day(dates.days_of(each, data_type), index) for each in (start, end))
-        return _toward_zero(b - a, 7) if part in ("week", "yearweek") else b - a
+        a, b = (dates.days_of(each, data_type) for each in (start, end))
+        if index is not _same:
+            a, b = (dates.by_day(each, lambda days: _narrowed(index(days))) for each in (a, b))
+        return _toward_zero(_difference(a, b), 7) if part in ("week", "yearweek") else _difference(a, b)
     a, b = (_microseconds(each, data_type, validity) for each in (start, end))
     unit = _CLOCK_UNITS[part]
     return elementwise.floor_divide(b, unit) - elementwise.floor_divide(a, unit)
+
+
+def _narrowed(numbers: Tensor) -> Tensor:
+    """Numbers of days or of their parts as int32 where they and their differences fit; reads nothing back from a device."""
+    if not numbers.is_cpu:
+        return numbers.to(torch.int64)
+    low, high = arithmetic.value_range(numbers)
+    return numbers.to(torch.int32 if low >= -(2**30) and high < 2**30 else torch.int64)
+
+
+def _difference(start: Tensor, end: Tensor) -> Tensor:
+    return elementwise.subtract(_narrowed(end), _narrowed(start))
 
 
 # ---- date_sub ------------------------------------------------------------------------------------------------------
@@ -213,7 +227,9 @@ def _resolve_difference(name: str, count: Callable[..., Tensor]) -> Overload:
             counted = combine_validity(finite, validity)
             return count(known, start, end, data_type, counted), finite
 
-        return Kernel(difference, constant_arguments=frozenset({0}), returns_validity=True, checks=True)
+        return Kernel(
+            difference, constant_arguments=frozenset({0}), returns_validity=True, checks=True, any_width=True
+        )
 
     return resolve
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.operators.elementwise import floor_divide, floor_remainder
+from tqp.operators.elementwise import floor_divide, floor_remainder, subtract
 from tqp.operators.logic import any_true
 
 SECONDS_PER_DAY = 86_400
@@ -45,14 +45,14 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     rows = days.numel()
     if rows < _MINIMUM_ROWS_FOR_TABLE or days.device.type != "cpu":
         return function(days.to(torch.int64))
-    first, last = (int(bound) for bound in torch.aminmax(days))
+    first, last = int(days.numpy().min()), int(days.numpy().max())
     if last - first >= rows // 2:
         return function(days.to(torch.int64))
     table = function(torch.arange(first, last + 1, dtype=torch.int64))
     if first < -(2**31) or last >= 2**31:
         return torch.index_select(table, 0, days - first)
     # int32 positions: half the memory traffic of int64.
-    return torch.index_select(table, 0, days.to(torch.int32) - first)
+    return torch.index_select(table, 0, subtract(days.to(torch.int32), first))
 
 
 def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -122,12 +122,25 @@ def any_of(masks: Sequence[Tensor]) -> Tensor:
 
 
 def keep_where(values: Tensor, condition: Tensor) -> Tensor:
-    """The values (integers [n]) where the condition (bool [n]) is true, and 0 elsewhere; the values' dtype."""
-    if _on_host(values):
-        array = values.numpy()
-        kept = condition.numpy().astype(array.dtype)
-        return torch.from_numpy(np.multiply(kept, array, out=kept))
-    return values * condition
+    """The values ([n], of any dtype) where the condition (bool [n]) is true, and 0 elsewhere."""
+    return put_where(None, condition, values, values.dtype)
+
+
+def put_where(others: Tensor | None, condition: Tensor, value: Operand, dtype: torch.dtype) -> Tensor:
+    """`value` where the condition (bool [n], no NULLs) is true, elsewhere `others`; the result has `dtype`.
+
+    `others` (None: all zero) must have zeros where the condition is true, as a choice among several values has that is
+    made of one after the other. Tensors have that dtype already and are [n], or one value; a number must fit into it.
+    """
+    if not _on_host(condition):
+        device = condition.device
+        others = torch.zeros((), dtype=dtype, device=device) if others is None else others
+        return torch.where(condition, torch.as_tensor(value, dtype=dtype, device=device), others)
+    chosen = _all_ones(condition, dtype)
+    np.bitwise_and(chosen, _bits(value, dtype), out=chosen)
+    if others is not None:
+        np.bitwise_or(chosen, _bits(others, dtype), out=chosen)
+    return torch.from_numpy(chosen).view(dtype)
 
 
 def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype) -> Tensor:
@@ -144,8 +157,7 @@ def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.d
     # Selecting by the bits works for every dtype, whatever the bits mean, and numpy has vector loops for each step;
     # np.where, like torch.where, takes five times as long.
     chosen, other = _bits(value, dtype), _bits(otherwise, dtype)
-    select = condition.numpy().view(np.int8).astype(other.dtype)
-    np.negative(select, out=select)
+    select = _all_ones(condition, dtype)
     np.bitwise_and(select, chosen ^ other, out=select)
     np.bitwise_xor(select, other, out=select)
     return torch.from_numpy(select).view(dtype)
@@ -191,6 +203,14 @@ def _calculate(
     return torch.from_numpy(on_host(left, right, out=out))
 
 
+def _all_ones(condition: Tensor, dtype: torch.dtype) -> Any:
+    """Integers [n] as wide as `dtype`: all bits one where the condition is true, zero elsewhere."""
+    # negated before they are widened: both numpy and torch run through bytes fastest, and torch widens them fastest
+    ones = torch.from_numpy(np.negative(condition.numpy().view(np.int8)))
+    return ones.to(_INTEGERS[dtype.itemsize]).numpy()
+
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _NUMPY_DTYPES = {torch.float32: np.float32, torch.float64: np.float64, torch.bool: np.bool_}
 

@@ -7,7 +7,7 @@ Division lives in `tqp.operators.wide_divide`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -240,11 +240,6 @@ def from_float64(values: Tensor) -> Tensor:
     return torch.where((values < 0).unsqueeze(1), _negate_wrapping(magnitudes), magnitudes)
 
 
-def sum_all(values: Tensor) -> Tensor:
-    """The exact sum of int64 [n] or [n, 2] as [1, 2]; raises ExecutionError beyond 128 bits."""
-    return _from_limb_sums([limb.sum().reshape(1) for limb in _limbs(values)])
-
-
 def sum_by_group(values: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
     """Exact sums of integers [n] or int64 [n, 2] per group id (int64 [n]): int64 [num_groups, 2].
 
@@ -254,10 +249,19 @@ def sum_by_group(values: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
 
     def sums_of(summands: Tensor) -> Tensor:
         zeros = torch.zeros(num_groups, dtype=torch.int64, device=values.device)
-        return zeros.scatter_add_(0, group_ids, summands)
+        return zeros.scatter_add_(0, group_ids, summands.to(torch.int64))
 
+    return _exact_sums(values, sums_of)
+
+
+def sum_all(values: Tensor) -> Tensor:
+    """The exact sum of integers [n] or int64 [n, 2]: int64 [1, 2]; raises as `sum_by_group`."""
+    return _exact_sums(values, lambda summands: summands.sum(dtype=torch.int64).reshape(1))
+
+
+def _exact_sums(values: Tensor, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
     if _sum_fits_narrow(values):
-        return from_narrow(sums_of(values.to(torch.int64)))
+        return from_narrow(sums_of(values))
     return _from_limb_sums([sums_of(limb) for limb in _limbs(values)])
 
 

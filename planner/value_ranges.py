@@ -304,6 +304,25 @@ def _date_difference(call: Call, schema_by_id: FieldsById) -> Range | None:
     return a - d, b - c
 
 
+#: Parts that are whole days: between two instants lie no more of them than days.
+_PARTS_OF_DAYS = frozenset(
+    ("day", "week", "month", "quarter", "year", "isoyear", "decade", "century", "millennium")
+)
+
+
+def _count_of_parts(call: Call, schema_by_id: FieldsById) -> Range | None:
+    """What date_diff and date_sub count; NULL where a date is infinite."""
+    part, start, end = call.arguments
+    if not isinstance(part, Literal) or not isinstance(part.value, str):
+        return None
+    if part.value.lower() not in _PARTS_OF_DAYS:
+        return None
+    first, last = _days(start, schema_by_id), _days(end, schema_by_id)
+    if first is None or last is None:
+        return None
+    return min(0, last[0] - first[1]), max(0, last[1] - first[0])
+
+
 # Casts
 
 
@@ -374,4 +393,6 @@ _RULES: dict[str, Callable[[Call, FieldsById], Range | None]] = {
     "add_interval": _shift_interval(1),
     "subtract_interval": _shift_interval(-1),
     "subtract_dates": _date_difference,
+    "date_diff": _count_of_parts,
+    "date_sub": _count_of_parts,
 }

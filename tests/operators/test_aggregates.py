@@ -278,3 +278,24 @@ def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
 def test_variance_of_a_single_infinity_is_zero() -> None:
     single = moments.variance_by_group(torch.tensor([math.inf]), torch.tensor([0]), 2)
     assert single.m2.tolist() == [0.0, 0.0]
+
+
+def test_wide_sums_of_all_rows() -> None:
+    values = torch.tensor([2**63 - 1, 5, -(2**63), 2**63 - 1])
+    valid = torch.tensor([True, False, False, True])
+    for given, validity, expected in (
+        (values, None, 2**63 - 1 + 4),
+        (values, valid, 2**64 - 2),
+        (values[1:2], None, 5),
+        (values[:0], None, 0),
+        (wide.widen(values), valid, 2**64 - 2),
+        (values[1:2].to(torch.int8), valid[1:2], 0),
+    ):
+        assert wide.to_ints(aggregates.sum_wide_all(given, validity).unsqueeze(0)) == [expected]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4_095, 4_096, 9_000])
+def test_float_sums_of_any_length(rows: int) -> None:
+    values = torch.arange(rows, dtype=torch.float64)
+    assert aggregates.sum_all(values) == sum(range(rows))
+    assert aggregates.sum_all(values.to(torch.float32), values % 2 == 0) == sum(range(0, rows, 2))

@@ -114,6 +114,26 @@ def test_keep_where(dtype):
 
 @pytest.mark.parametrize("rows", [0, 1, 67])
 @pytest.mark.parametrize("dtype", [torch.bool, *INTEGERS, *FLOATS])
+def test_put_where(dtype, rows):
+    first, second = sample(torch.bool, rows), sample(torch.bool, rows, seed=1)
+    a, b = sample(dtype, rows), sample(dtype, rows, seed=2)
+    number = True if dtype is torch.bool else 1
+    for other in (b, number):
+        result = elementwise.put_where(None, first, a, dtype)
+        result = elementwise.put_where(result, second & ~first, other, dtype)
+        assert result.dtype is dtype
+        expected = [
+            x if c else y if d else 0
+            for c, d, x, y in zip(
+                first.tolist(), second.tolist(), a.tolist(),
+                b.tolist() if other is b else [number] * rows, strict=True,
+            )
+        ]  # fmt: skip
+        assert repr(result.tolist()) == repr(torch.tensor(expected, dtype=dtype).tolist())  # NaN and -0.0 too
+
+
+@pytest.mark.parametrize("rows", [0, 1, 67])
+@pytest.mark.parametrize("dtype", [torch.bool, *INTEGERS, *FLOATS])
 def test_choose(dtype, rows):
     condition, a, b = sample(torch.bool, rows), sample(dtype, rows), sample(dtype, rows, seed=1)
     number = True if dtype is torch.bool else 1

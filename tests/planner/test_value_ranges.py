@@ -166,6 +166,20 @@ def test_shifted_dates() -> None:
     assert shifted is not None and shifted[0] <= 128 * day and shifted[1] >= 231 * day
 
 
+@pytest.mark.parametrize("function", ["date_diff", "date_sub"])
+@pytest.mark.parametrize("part", ["day", "week", "month", "quarter", "year", "isoyear", "decade"])
+def test_counts_of_parts_agree_with_duckdb(function: str, part: str) -> None:
+    fields = {0: field(0, 10_950, 10_960, DATE), 1: field(1, 10_940, 11_330, DATE)}
+    known = value_range(Call(function, (text(part), column(0, DATE), column(1, DATE)), BIGINT), fields)
+    assert known == (-20, 380)
+    counts = f"{function}('{part}', DATE '1970-01-01' + a::INT, DATE '1970-01-01' + b::INT)"
+    rows = duckdb.sql(f"SELECT {counts} FROM range(10950, 10961) x(a), range(10940, 11331) y(b)").fetchall()
+    assert all(known[0] <= count <= known[1] for (count,) in rows)
+    assert (
+        value_range(Call(function, (text("hour"), column(0, DATE), column(1, DATE)), BIGINT), fields) is None
+    )
+
+
 def test_infinite_dates_are_unknown() -> None:
     infinity = 2**31 - 1
     fields = {0: field(0, 0, infinity, DATE), 1: field(1, 0, 1, DATE)}

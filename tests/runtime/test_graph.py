@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import rows as row_kernels
-from tqp.runtime.graph import Graph, GraphFunction, compile_graph, function_name, interpret
+from tqp.runtime.graph import Graph, GraphFunction, Node, compile_graph, function_name, interpret
 from tqp.runtime.lowering.graph_builder import GraphBuilder, NamedKernel
 
 
@@ -94,3 +94,17 @@ def test_values_are_let_go_of_after_their_last_use(run: Callable[[Graph, Any], A
     second = builder.call(operator.add, builder.call(made, builder.input("x")), 1)
     graph, _ = builder.graph((builder.call(gone, second),))
     assert run(graph, (torch.tensor([1]),))[0].tolist() == [3]
+
+
+def test_arguments_are_computed_right_before_they_are_read() -> None:
+    x = Node(None, (), {}, "x")
+    doubled, squared = Node(operator.mul, (x, 2), {}, "doubled"), Node(operator.mul, (x, x), {}, "squared")
+    first, second = (
+        Node(operator.neg, (doubled,), {}, "first"),
+        Node(operator.add, (squared, doubled), {}, "second"),
+    )
+    graph = Graph([x], (first, second))
+    assert [node.name for node in graph.nodes] == ["doubled", "first", "squared", "second"]
+    unused = Node(None, (), {}, "unused")
+    assert Graph([x, unused], (first,)).inputs == [x]
+    assert Graph([x, unused], (unused,)).nodes == []

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 CPU_BATCH_ROWS = 1_048_576
 #: What the values of a batch may take while they are computed, in bytes. Beyond, they would come from memory and not from
 #: the last cache, and batches get shorter: then they take `_SHORT_BATCH_BYTES`, so that the caches gain what calls cost.
-_BATCH_BYTES, _SHORT_BATCH_BYTES = 48 << 20, 16 << 20
+_BATCH_BYTES, _SHORT_BATCH_BYTES = 24 << 20, 8 << 20
 #: Rows that no batch has fewer of on account of the caches.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.

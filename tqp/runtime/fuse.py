@@ -67,6 +67,7 @@ _FUSIBLE: frozenset[Any] = frozenset(
         elementwise.all_of,
         elementwise.any_of,
         elementwise.keep_where,
+        elementwise.put_where,
         elementwise.choose,
         operator.and_,
         operator.or_,
@@ -186,11 +187,9 @@ def fused_graph(graph: Graph, make_region: Callable[[Graph], Any]) -> Graph | No
             used for used in node.uses() if component_of.get(used) != component_of.get(node, -1)
         )
     made: dict[Node, Node] = {node: Node(None, (), {}, node.name) for node in graph.inputs}
-    nodes: list[Node] = []
     for unit in _in_order(graph, components, component_of):
         if unit[0] not in component_of:
             made[unit[0]] = _copy(unit[0], made)
-            nodes.append(made[unit[0]])
             continue
         members = set(unit)
         inputs = list(dict.fromkeys(used for node in unit for used in node.uses() if used not in members))
@@ -199,16 +198,14 @@ def fused_graph(graph: Graph, make_region: Callable[[Graph], Any]) -> Graph | No
         parameters = list(inside.values())
         for node in unit:
             inside[node] = _copy(node, inside)
-        body = Graph(parameters, [inside[node] for node in unit], tuple(inside[node] for node in outputs))
+        body = Graph(parameters, tuple(inside[node] for node in outputs))
         arguments = tuple(made[node] for node in inputs)
         order = {node: number for number, node in enumerate(parameters)}
         arguments = tuple(arguments[order[node]] for node in body.inputs)
         call = Node(make_region(body), arguments, {}, "fused", unit[0].fragment, unit[0].operator)
-        nodes.append(call)
         for position, node in enumerate(outputs):
             made[node] = Node(operator.getitem, (call, position), {}, node.name, node.fragment, node.operator)
-            nodes.append(made[node])
-    return Graph([made[node] for node in graph.inputs], nodes, _replaced(graph.outputs, made))
+    return Graph([made[node] for node in graph.inputs], _replaced(graph.outputs, made))
 
 
 def _components(graph: Graph) -> list[list[Node]]:

@@ -74,17 +74,31 @@ class Node:
 
 
 class Graph:
-    """`nodes` in the order of their calls, without those that `outputs` does not need; `inputs` are in any order."""
+    """`nodes` in the order of their calls, without those that `outputs` does not need; `inputs` are in any order.
 
-    def __init__(self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: tuple[Any, ...]) -> None:
-        needed = set(nodes_in(outputs))
-        kept = []
-        for node in reversed(nodes):
-            if node in needed:
-                kept.append(node)
-                needed.update(node.uses())
+    Each output is computed wholly before the next one is begun, and an argument right before the call that reads it: values
+    live for a short time, so that the caches hold them.
+    """
+
+    def __init__(self, inputs: Sequence[Node], outputs: tuple[Any, ...]) -> None:
+        called = set(inputs)
+        order: list[Node] = []
+        waiting = [(node, False) for node in reversed(list(nodes_in(outputs)))]
+        needed = {node for node, _ in waiting}
+        while waiting:
+            node, has_arguments = waiting.pop()
+            if node in called:
+                continue
+            if has_arguments:
+                called.add(node)
+                order.append(node)
+                continue
+            waiting.append((node, True))
+            waiting.extend((used, False) for used in reversed(list(node.uses())))
+        for node in order:
+            needed.update(node.uses())
         self.inputs = [node for node in inputs if node in needed]
-        self.nodes, self.outputs = kept[::-1], outputs
+        self.nodes, self.outputs = order, outputs
         self._named = False
 
     def _name(self) -> None:

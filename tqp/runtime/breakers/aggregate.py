@@ -297,8 +297,7 @@ def _reduce_all(reduction: Reduction, frame: Frame, kept: Tensor | None, device:
         case "sum" | "sum_float":
             return aggregates.sum_all(values, validity)
         case "sum_wide":
-            ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=device)
-            return wide.sum_by_group(_zero_if_null(values, validity), ids, 1)[0]
+            return aggregates.sum_wide_all(values, validity)
         case "min":
             return aggregates.min_all(values, validity)
         case "max" | "reference":

@@ -6,6 +6,7 @@ nothing earlier has decided.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -163,6 +164,8 @@ def _choose(
     """Per row the value of the first true condition, or else the last value, stored as `layout` says."""
     build = lowering.stream.builder
     if layout.form in (Form.NUMBER, Form.CODES):
+        if len(conditions) > 1:
+            return _choose_among(lowering, conditions, values, layout, name)
         chosen = _number(lowering, values[-1], layout)
         for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
             given = _number(lowering, value, layout)
@@ -172,6 +175,32 @@ def _choose(
     *given, other = [lowering.in_layout(value, layout).node for value in values]
     choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
     return build.call(choose, conditions, given, other, name=name)
+
+
+def _choose_among(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout, name: str
+) -> Node:
+    """`_choose` by masks of which one is true in each row; what is zero needs none."""
+    build = lowering.stream.builder
+    chosen: Node | None = None
+    left: Node | None = None  # rows that no condition so far is true of
+    for condition, value in zip([*conditions, None], values, strict=True):
+        mask = condition
+        if left is not None:
+            mask = left if condition is None else build.call(operator.and_, condition, left, name="mask")
+        if condition is not None:
+            # of bools, `a > b` is `a AND NOT b`
+            left = (
+                build.call(operator.invert, condition)
+                if left is None
+                else build.call(operator.gt, left, condition)
+            )
+        given = _number(lowering, value, layout)
+        if isinstance(given, Node) or given != 0 or math.copysign(1, given) < 0:
+            chosen = build.call(elementwise.put_where, chosen, mask, given, layout.dtype, name=name)
+    if chosen is None:
+        chosen = build.call(elementwise.put_where, None, conditions[0], 0, layout.dtype, name=name)
+    return chosen
 
 
 def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:

@@ -43,7 +43,6 @@ class GraphBuilder:
     """Equal calls give the same node, so common subexpressions are computed once."""
 
     def __init__(self) -> None:
-        self._nodes: list[Node] = []
         self._inputs: dict[str, Node] = {}
         self._numbered: dict[Any, Node] = {}
         self._fragment: str | None = None
@@ -79,7 +78,7 @@ class GraphBuilder:
 
     def graph(self, outputs: tuple[Any, ...]) -> tuple[Graph, list[str]]:
         """The finished graph, and which inputs it needs, by the names they were asked for."""
-        graph = Graph(list(self._inputs.values()), self._nodes, outputs)
+        graph = Graph(list(self._inputs.values()), outputs)
         used = set(graph.inputs)
         return graph, [name for name, node in self._inputs.items() if node in used]
 
@@ -89,7 +88,6 @@ class GraphBuilder:
         if node is None:
             node = Node(target, arguments, keywords, name, self._fragment, self.operator)
             self._numbered[key] = node
-            self._nodes.append(node)
         return node
 
 
