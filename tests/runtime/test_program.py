@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -93,3 +95,15 @@ def test_tensors_come_back_without_a_copy() -> None:
     values = torch.arange(10, dtype=torch.int32)
     result = tqp.sql("SELECT x FROM t", {"t": {"x": values}}).to_torch()
     assert torch.equal(result["x"], values)
+
+
+def test_garbage_collection_is_left_as_it_was() -> None:
+    with tqp.connect() as connection:
+        for switch in (gc.disable, gc.enable):
+            switch()
+            expected = gc.isenabled()
+            connection.sql(f"SELECT {int(expected)}")
+            assert gc.isenabled() == expected
+            with pytest.raises(tqp.Error):
+                connection.sql("SELECT nothing")
+            assert gc.isenabled() == expected
