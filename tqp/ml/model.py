@@ -57,6 +57,9 @@ class Proof:
     difference: float
     by_output: Mapping[str, float] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"differs from the original by up to {self.difference:.1e} on {self.rows} rows"
+
 
 @dataclass(eq=False)
 class Model:
@@ -90,9 +93,12 @@ class Model:
         return head
 
     def __repr__(self) -> str:
-        return (
-            f"{self.name}({', '.join(item.name for item in self.inputs)}) -> {self.default_output.data_type}"
-        )
+        call = f"{self.name}({', '.join(item.name for item in self.inputs)})"
+        told = f"{call} -> {self.default_output.data_type}: {self.default_output.kind} of {self.source}"
+        if self.proof is None:
+            return told
+        precision = str(self.scorer.dtype).removeprefix("torch.")
+        return f"{told}; {self.proof}, in {precision}"
 
 
 def output_of(converted: Converted, kind: str, column: int | None = None) -> ModelOutput | None:
