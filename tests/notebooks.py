@@ -15,9 +15,15 @@ from typing import Any
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "docs").glob("*.ipynb"))
 
 
+def read(path: Path) -> dict[str, Any]:
+    """The notebook as it is stored."""
+    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return notebook
+
+
 def run(path: Path) -> dict[str, Any]:
     """The notebook with the outputs of this run; raises what a cell raises."""
-    notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    notebook = read(path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     for cell in notebook["cells"]:

@@ -41,6 +41,7 @@ from tqp.runtime.trace import Trace
 
 #: Compiled queries a connection keeps. Plans are kept, results never are.
 _MAX_COMPILED = 256
+_PRECISIONS = ("float32", "bf16")
 
 Parameters = Sequence[object] | Mapping[str, object]
 
@@ -57,6 +58,7 @@ class Connection:
         batch_rows: int | None = None,
         disabled_rules: Iterable[str] = (),
         fuse: str = "off",
+        ml_precision: str = "float32",
     ) -> None:
         self._device = parse_device(device)
         if threads is not None and threads < 1:
@@ -65,6 +67,9 @@ class Connection:
             raise BindError(f"batch_rows={batch_rows}: a batch has at least one row")
         if fuse not in MODES:
             raise BindError(f'fuse="{fuse}": choose one of {", ".join(MODES)}')
+        if ml_precision not in _PRECISIONS:
+            raise BindError(f'ml_precision="{ml_precision}": choose one of {", ".join(_PRECISIONS)}')
+        self._ml_precision = ml_precision
         self._disabled_rules = frozenset(disabled_rules)
         known = [name for name, _ in RULES] + list(PHYSICAL_RULES)
         for rule in self._disabled_rules:
@@ -144,7 +149,9 @@ class Connection:
         """
         if scalar_overloads(name.lower()) is not None or aggregate_overloads(name.lower()) is not None:
             raise BindError(f'"{name}" is a function of SQL; give the model another name')
-        made = make_model(name, model, inputs, output, sample, self._device, target)
+        made = make_model(
+            name, model, inputs, output, sample, self._device, target, bf16=self._ml_precision == "bf16"
+        )
         with self._lock:
             self._models[name.lower()] = made
         return self

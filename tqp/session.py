@@ -23,6 +23,7 @@ def connect(
     batch_rows: int | None = None,
     disabled_rules: Iterable[str] = (),
     fuse: str = "off",
+    ml_precision: str = "float32",
 ) -> Connection:
     """A connection: tables can be registered on it and queried.
 
@@ -31,7 +32,9 @@ def connect(
     of the memory; `batch_rows`: rows
     per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
     `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
-    without; what is not quicker compiled stays as it is.
+    without; what is not quicker compiled stays as it is;
+    `ml_precision`: "bf16" makes the matrix products of models in bfloat16: quicker on processors that have it, and off by as
+    much as `Connection.models()` says.
     Raises BindError for a device that torch does not have.
     """
     return Connection(
@@ -41,6 +44,7 @@ def connect(
         batch_rows=batch_rows,
         disabled_rules=disabled_rules,
         fuse=fuse,
+        ml_precision=ml_precision,
     )
 
 
@@ -50,8 +54,12 @@ def sql(
     *,
     params: Parameters | None = None,
     device: str | torch.device | None = None,
+    models: Mapping[str, object] | None = None,
 ) -> Result:
     """Run one query on `tables`, a mapping from table name to data; see `Connection.register` for what data may be.
+
+    `models`: trained models by the names under which the query calls them; see `Connection.register_model`. One that needs
+    more than the model itself is a pair of it and a mapping of keywords, such as `(net, {"inputs": ["a", "b"]})`.
 
     Without `tables`, names that the query uses are looked up among the caller's variables, local before global.
 
@@ -59,12 +67,13 @@ def sql(
     >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
     [(5,)]
     """
-    if tables is not None:
-        with connect(device) as connection:
-            for name, data in tables.items():
-                connection.register(name, data)
-            return connection.sql(query, params)
-    with _CallerConnection(sys._getframe(1), device) as connection:
+    connection = connect(device) if tables is not None else _CallerConnection(sys._getframe(1), device)
+    with connection:
+        for name, data in (tables or {}).items():
+            connection.register(name, data)
+        for name, model in (models or {}).items():
+            original, keywords = model if isinstance(model, tuple) else (model, {})
+            connection.register_model(name, original, **keywords)
         return connection.sql(query, params)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
+from sklearn.neural_network import MLPRegressor
 from torch import Tensor, nn
 
 import tqp
@@ -135,3 +136,34 @@ def test_a_model_that_cannot_be_registered(
 def test_a_name_that_sql_uses_is_refused(con: tqp.Connection) -> None:
     with pytest.raises(tqp.BindError, match="a function of SQL"):
         con.register_model("length", weighted, inputs=["a", "b", "c"])
+
+
+def test_one_query_with_tables_and_models() -> None:
+    rows = {"a": [1.0, 2.0], "b": [3, 4], "c": [True, False]}
+    tables = {"t": {name: np.array(values) for name, values in rows.items()}}
+    models = {"weighted": (weighted, {"inputs": ["a", "b", "c"]})}
+    assert tqp.sql("SELECT weighted(a, b, c) AS p FROM t ORDER BY p", tables, models=models).fetchall() == [
+        (42.0,),
+        (131.0,),
+    ]
+
+
+def test_products_in_bfloat16_are_near_and_the_difference_is_told() -> None:
+    random = np.random.default_rng(0)
+    features, target = random.normal(size=(200, 8)), random.normal(size=200)
+    names = [f"x{i}" for i in range(8)]
+    model = MLPRegressor(hidden_layer_sizes=(16,), max_iter=30, random_state=0).fit(features, target)
+    found = {}
+    for precision in ("float32", "bf16"):
+        with tqp.connect(ml_precision=precision) as con:
+            con.register("t", dict(zip(names, features.T, strict=True)))
+            con.register_model("m", model)
+            (registered,) = con.models()
+            assert registered.proof is not None
+            found[precision] = registered.proof.difference
+            made = np.array(con.sql(f"SELECT m({', '.join(names)}) FROM t").fetchall())[:, 0]
+            assert np.abs(made - model.predict(features)).max() < (1e-5 if precision == "float32" else 0.1)
+            assert ("bfloat16" in repr(registered)) == (precision == "bf16")
+    assert found["float32"] <= 1e-5 < found["bf16"]
+    with pytest.raises(tqp.BindError, match="ml_precision"):
+        tqp.connect(ml_precision="float8")

@@ -134,7 +134,7 @@ def _perceptron(features: Any, target: Any, threads: Threads) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    network = MLPClassifier((64, 32), max_iter=20, random_state=0, early_stopping=True)
+    network = MLPClassifier(hidden_layer_sizes=(64, 32), max_iter=20, random_state=0, early_stopping=True)
     return make_pipeline(StandardScaler(), network).fit(features, target)
 
 

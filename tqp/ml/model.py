@@ -97,7 +97,7 @@ class Model:
         told = f"{call} -> {self.default_output.data_type}: {self.default_output.kind} of {self.source}"
         if self.proof is None:
             return told
-        precision = str(self.scorer.dtype).removeprefix("torch.")
+        precision = "bfloat16" if self.scorer.bf16 else str(self.scorer.dtype).removeprefix("torch.")
         return f"{told}; {self.proof}, in {precision}"
 
 

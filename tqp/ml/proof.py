@@ -18,15 +18,20 @@ from tqp.ml.scorer import Scorer
 TOLERANCE = 1e-5
 
 
-def prove(name: str, model: Any, converted: Converted, sample: Any) -> tuple[torch.dtype, Proof]:
+def prove(
+    name: str, model: Any, converted: Converted, sample: Any, *, bf16: bool = False
+) -> tuple[torch.dtype, Proof]:
     """The first precision in which the converted model agrees with the original, and by how much.
 
-    `sample`: rows of the user, else some are made up: see `rows_for`. Raises BindError with the figures if there is none.
+    `sample`: rows of the user, else some are made up: see `rows_for`. `bf16`: matrix products are to be made in bfloat16;
+    the conversion must be right without that, but the difference is the one with it. Raises BindError with the figures
+    where no precision is enough.
     """
     rows, wanted = rows_for(model, converted.inputs, converted.trials, list(converted.outputs), sample)
-    proof = Proof(0, 0.0)
-    for dtype in converted.dtypes:
-        scorer = Scorer(copy.deepcopy(converted.body).to(dtype), [1] * len(converted.inputs), dtype)
+
+    def compare(dtype: torch.dtype, bf16: bool = False) -> Proof:
+        body = copy.deepcopy(converted.body).to(dtype)
+        scorer = Scorer(body, [1] * len(converted.inputs), dtype, bf16=bf16)
         with torch.no_grad():
             raw = scorer(rows.columns(), rows.count)
             by_output = {
@@ -34,9 +39,15 @@ def prove(name: str, model: Any, converted: Converted, sample: Any) -> tuple[tor
                 for kind, values in wanted.items()
                 if values is not None
             }
-        proof = Proof(rows.count, max(by_output.values(), default=0.0), by_output)
+        return Proof(rows.count, max(by_output.values(), default=0.0), by_output)
+
+    proof = Proof(0, 0.0)
+    for dtype in converted.dtypes:
+        proof = compare(dtype)
         # A few rows do not show the largest rounding of all: the lower precision must be better than the tolerance.
         if proof.difference <= (TOLERANCE if dtype is converted.dtypes[-1] else TOLERANCE / 4):
+            if bf16 and torch.float32 in converted.dtypes:
+                return torch.float32, compare(torch.float32, bf16=True)
             return dtype, proof
     figures = ", ".join(f"{kind} {value:.3g}" for kind, value in proof.by_output.items())
     raise BindError(

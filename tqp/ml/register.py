@@ -31,8 +31,10 @@ def make_model(
     sample: Any,
     device: torch.device,
     target: str | None = None,
+    *,
+    bf16: bool = False,
 ) -> Model:
-    """The model under a name, on a device. See `Connection.register_model`."""
+    """The model under a name, on a device. See `Connection.register_model`; `bf16`: `tqp.connect(ml_precision="bf16")`."""
     original: Any = None  # what the converted form is compared with, if it is another computation
     if isinstance(model, nn.Module) or _is_function(model):
         converted = _of_tensors(model, inputs, output)
@@ -47,10 +49,10 @@ def make_model(
     default = _default_output(name, converted, output)
     body, dtype, proof = converted.body, torch.float32, None
     if original is not None:
-        dtype, proof = prove(name, original, converted, sample)
+        dtype, proof = prove(name, original, converted, sample, bf16=bf16)
         body = body.to(dtype)
     sizes = [item.size or 1 for item in converted.inputs]
-    scorer = Scorer(body, sizes, dtype).to(device)
+    scorer = Scorer(body, sizes, dtype, bf16=bf16 and dtype is torch.float32).to(device)
     source = type(model).__qualname__
     target = target or converted.target or ("label" if "label" in converted.outputs else "value")
     return Model(name, converted.inputs, target, scorer, converted, default, source, proof)
