@@ -130,7 +130,7 @@ class Connection:
         name: str,
         model: object,
         *,
-        inputs: Sequence[str] | None = None,
+        inputs: Sequence[str] | Mapping[str, int] | None = None,
         output: Output = None,
         sample: object = None,
         target: str | None = None,
@@ -138,7 +138,8 @@ class Connection:
         """Make a trained model callable in SQL as `name(inputs...)`; returns the connection.
 
         `model`: a torch module or a function from features [n, inputs] to [n] or [n, outputs]; or a fitted estimator of a
-        supported class (docs/models.md). `inputs`: names of the inputs in order, by default those it was fitted with.
+        supported class (docs/models.md). `inputs`: names of the inputs in order, by default those it was fitted with;
+        of a module or function also a mapping from names to how many features an input is: 1 of a number, n of FLOAT[n].
         `output`: "label", "proba" (of two classes the positive one; of more all of them), ("proba", class), "score" or
         "value"; by default the label of classifiers, the value of everything else. `sample`: rows, as a data frame or
         array, on which the converted model is compared with the original; by default made-up ones. `target`: what it

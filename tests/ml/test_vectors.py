@@ -230,3 +230,52 @@ def test_all_ways_to_pair_rows_agree(measure: str, left_size: int, right_size: i
         torch.testing.assert_close(
             found.double(), wanted, rtol=1e-6, atol=1e-6 if "cosine" in measure else 1e-4
         )
+
+
+class Scaled(torch.nn.Module):
+    """The mean of an array times one number, plus another; it notes where its features lie."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[int, ...]] = []
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        self.seen.append((features.data_ptr(), *features.shape))
+        mean = features[:, :SIZE].mean(1)
+        return mean if features.shape[1] == SIZE else mean * features[:, SIZE] + features[:, SIZE + 1]
+
+
+def test_an_array_is_the_features_of_a_model(con: tqp.Connection) -> None:
+    con.register_model("scaled", Scaled(), inputs={"e": SIZE, "id": 1, "k": 1})
+    values = tables()["items"]
+    matrix = torch.tensor(values["e"].combine_chunks().flatten().to_numpy()).view(-1, SIZE)
+    ids, ks = torch.tensor(values["id"].to_numpy()), torch.tensor(values["k"].to_numpy())
+    rows = con.sql("SELECT scaled(e, id, k) FROM items WHERE id > 9 ORDER BY id").fetchall()
+    wanted = matrix.mean(1) * ids + ks
+    torch.testing.assert_close(torch.tensor(rows)[:, 0], wanted[10:])
+
+
+def test_one_array_is_scored_where_it_lies() -> None:
+    matrix, net = torch.rand(100, SIZE), Scaled()
+    with tqp.connect() as con:
+        con.register("t", {"e": matrix})
+        con.register_model("net", net, inputs={"e": SIZE})
+        con.sql("SELECT sum(net(e)) FROM t").fetchall()
+    assert net.seen[-1] == (matrix.data_ptr(), 100, SIZE)
+
+
+def test_models_take_arrays_of_their_size(con: tqp.Connection) -> None:
+    con.register_model("linear", torch.nn.Linear(SIZE, 2).double(), inputs={"e": SIZE})
+    pair = con.sql("SELECT linear(e) FROM items WHERE id = 10").fetchall()[0][0]
+    assert len(pair) == 2
+    for query, message in (
+        ("SELECT linear(id) FROM items", rf"an array FLOAT\[{SIZE}\]"),
+        ("SELECT linear([id, 1]::FLOAT[2]) FROM items", rf"an array FLOAT\[{SIZE}\]"),
+        ("SELECT linear(gaps) FROM items", "may be NULL"),
+    ):
+        with pytest.raises(tqp.BindError, match=message):
+            con.sql(query)
+    with pytest.raises(tqp.BindError, match=r'inputs=\{"name": size'):
+        con.register_model("linear", torch.nn.Linear(SIZE, 1), inputs=["e"])
+    with pytest.raises(tqp.BindError, match="at least one feature"):
+        con.register_model("linear", torch.nn.Linear(SIZE, 1), inputs={"e": 0})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ _KINDS = ("label", "proba", "score", "value")
 def make_model(
     name: str,
     model: Any,
-    inputs: Sequence[str] | None,
+    inputs: Sequence[str] | Mapping[str, int] | None,
     output: Output,
     sample: Any,
     device: torch.device,
@@ -36,8 +36,12 @@ def make_model(
 ) -> Model:
     """The model under a name, on a device. See `Connection.register_model`; `bf16`: `tqp.connect(ml_precision="bf16")`."""
     original: Any = None  # what the converted form is compared with, if it is another computation
+    dtype = torch.float32
     if isinstance(model, nn.Module) or _is_function(model):
         converted = _of_tensors(model, inputs, output)
+        (dtype,) = converted.dtypes
+    elif isinstance(inputs, Mapping):
+        raise BindError("inputs= with sizes is for torch modules and functions: name the inputs in a list")
     elif is_session(model):
         converted = convert_session(model, inputs, _kind(output))
     elif is_onnx(model):
@@ -47,7 +51,7 @@ def make_model(
     else:
         converted, original = convert(model, inputs), model
     default = _default_output(name, converted, output)
-    body, dtype, proof = converted.body, torch.float32, None
+    body, proof = converted.body, None
     if original is not None:
         dtype, proof = prove(name, original, converted, sample, bf16=bf16)
         body = body.to(dtype)
@@ -101,14 +105,25 @@ def _is_function(model: object) -> bool:
     return inspect.isfunction(model) or inspect.ismethod(model) or inspect.isbuiltin(model)
 
 
-def _of_tensors(model: Any, inputs: Sequence[str] | None, output: Output) -> Converted:
-    """A module or function of features [n, f]; its outputs are taken as they are."""
+def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, output: Output) -> Converted:
+    """A module or function of features [n, f]; its outputs are taken as they are. A module keeps its precision."""
     if inputs is None:
         raise BindError("a torch module does not name its inputs: give inputs=[...]")
+    sizes = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs, 1)
+    if any(size < 1 for size in sizes.values()):
+        raise BindError("an input is at least one feature: 1 for a number, n for FLOAT[n]")
+    described = tuple(ModelInput(name, size=size if size > 1 else 0) for name, size in sizes.items())
     body = model.eval() if isinstance(model, nn.Module) else FunctionModule(model)
-    described = tuple(ModelInput(name) for name in inputs)
-    with torch.no_grad():
-        made = body(torch.zeros(2, len(inputs)))
+    parameter = next((each for each in body.parameters() if each.is_floating_point()), torch.empty(0))
+    zeros = torch.zeros(2, sum(sizes.values()), dtype=parameter.dtype, device=parameter.device)
+    try:
+        with torch.no_grad():
+            made = body(zeros)
+    except (RuntimeError, IndexError) as error:
+        raise BindError(
+            f"the model fails for two rows of {zeros.shape[1]} features: {error}; where an input is an array, "
+            'give its size: inputs={"name": size, ...}'
+        ) from error
     if not isinstance(made, Tensor) or made.shape[:1] != (2,) or made.dim() > 2:
         raise BindError(
             "a model is a function from features [n, inputs] to [n] or [n, outputs]; for two rows this one gave "
@@ -116,4 +131,4 @@ def _of_tensors(model: Any, inputs: Sequence[str] | None, output: Output) -> Con
         )
     kind = _kind(output)
     columns = made.shape[1] if made.dim() == 2 else 1
-    return Converted(body, described, {kind: nn.Identity()}, {kind: columns})
+    return Converted(body, described, {kind: nn.Identity()}, {kind: columns}, dtypes=(parameter.dtype,))

@@ -47,11 +47,15 @@ class Scorer(nn.Module):
         return result
 
     def features(self, columns: Sequence[InputColumn]) -> Tensor:
-        """The columns side by side: [n, f], each of them contiguous in memory."""
+        """The columns side by side: [n, f], each of them contiguous in memory, or each row where there are arrays."""
         first = columns[0][0]
         if len(columns) == 1 and first.dim() == 2 and first.dtype is self.dtype and columns[0][1] is None:
             return first
-        made = torch.empty((sum(self.sizes), first.shape[0]), dtype=self.dtype, device=first.device)
+        shape = (sum(self.sizes), first.shape[0])
+        if max(self.sizes) > 1:
+            made = torch.empty(shape[::-1], dtype=self.dtype, device=first.device).T
+        else:
+            made = torch.empty(shape, dtype=self.dtype, device=first.device)
         place = 0
         for (values, validity), size in zip(columns, self.sizes, strict=True):
             into = made[place] if values.dim() == 1 else made[place : place + size].T
