@@ -20,6 +20,8 @@ from tqp.planner.rules.evaluate_predictions_once import evaluate_predictions_onc
 from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.group_before_join import group_before_join
 from tqp.planner.rules.group_by_days import group_by_days
+from tqp.planner.rules.predict_after_limit import predict_after_limit
+from tqp.planner.rules.predict_before_join import predict_before_join
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
 from tqp.planner.rules.reduce_group_keys import reduce_group_keys
@@ -92,7 +94,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("group_by_days", group_by_days),
     ("group_before_join", group_before_join),
     ("reorder_joins", reorder_joins),
+    ("predict_after_limit", predict_after_limit),
     ("evaluate_predictions_once", evaluate_predictions_once),
+    ("predict_before_join", predict_before_join),
     ("common_subplans", common_subplans),
     ("prune_columns", prune_columns),
 )

@@ -17,13 +17,14 @@ from tqp.planner.logical_plan import (
     Project,
     Sort,
 )
-from tqp.planner.rules.columns import map_expressions, output_ids, read_ids, reference
+from tqp.planner.rules.columns import output_ids, read_ids, reference
 from tqp.planner.rules.predictions import (
     Scoring,
     has_prediction,
     plain,
     predicted,
     predictions_in,
+    reading,
     scored_anyway_and_guarded,
     scoring,
     with_columns,
@@ -126,7 +127,7 @@ class _Once:
             if is_kept:
                 offered |= found
         joined = plan.with_inputs(tuple(sides)) if sides != [plan.left, plan.right] else plan
-        return map_expressions(joined, lambda expression: with_columns(expression, columns)), offered
+        return reading(joined, columns), offered
 
     def other(self, plan: Sort | Aggregate, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
         """An aggregate's columns are of other rows, so nothing of what is below it is offered above."""
@@ -134,10 +135,7 @@ class _Once:
         below, columns, _ = self.inputs(plan.input, plan.expressions, above)
         if below is plan.input:
             return plan, columns if isinstance(plan, Sort) else {}
-        changed = map_expressions(
-            plan.with_inputs((below,)), lambda expression: with_columns(expression, columns)
-        )
-        return changed, columns if isinstance(plan, Sort) else {}
+        return reading(plan.with_inputs((below,)), columns), columns if isinstance(plan, Sort) else {}
 
     def inputs(
         self,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tqp.core.models import ModelSignature
 from tqp.planner.expressions import Call, Case, ColumnRef, Expression, Predict, transform, walk
 from tqp.planner.logical_plan import LogicalPlan, Project
-from tqp.planner.rules.columns import reference, substitute
+from tqp.planner.rules.columns import map_expressions, reference, substitute
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -60,6 +60,11 @@ def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -
     if all(new is old for new, old in zip(inputs, expression.inputs, strict=True)):
         return expression
     return expression.with_inputs(inputs)
+
+
+def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:
+    """The node with calls in its expressions replaced by the columns that hold their values."""
+    return map_expressions(plan, lambda expression: with_columns(expression, columns))
 
 
 def predicted(

@@ -70,10 +70,10 @@ class Engine:
             connection.close()
 
 
-RULES = ("evaluate_predictions_once",)
+RULES = ("evaluate_predictions_once", "predict_after_limit", "predict_before_join")
 
 
-@pytest.fixture(params=[7, 1_000_000], ids="batch_rows={}".format)
+@pytest.fixture(scope="module", params=[7, 1_000_000], ids="batch_rows={}".format)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     made = Engine(request.param, RULES)
     yield made
@@ -144,6 +144,48 @@ def test_predictions_under_a_limit() -> None:
 )  # fmt: skip
 def test_evaluate_predictions_once(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
     check(engine, query, rows, "evaluate_predictions_once", rows_without)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "rows_without"),
+    [
+        ("SELECT id, m(a, b) FROM t ORDER BY c LIMIT 5", 5, ROWS),
+        ("SELECT m(a, b) + id FROM t WHERE b < 50 ORDER BY c DESC, id LIMIT 5 OFFSET 2", 5, 500),
+        ("SELECT * FROM (SELECT c, m(a, b) AS p FROM t ORDER BY c LIMIT 5) WHERE p > 100", 5, 5),
+        ("SELECT id, m(a, b), a FROM t WHERE m(a, b) > 50 ORDER BY c LIMIT 5", ROWS, None),
+        ("SELECT id, m(a, b) FROM t ORDER BY c + m(a, b) LIMIT 5", ROWS, ROWS),
+    ],
+)
+def test_predict_after_limit(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
+    check(engine, query, rows, "predict_after_limit", rows_without)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "rows_without"),
+    [
+        ("SELECT sum(m(a, b) * v) FROM t JOIN many ON id = t_id", ROWS, 5 * ROWS),
+        ("SELECT b, sum(m(a, b)), max(v) FROM many JOIN t ON id = t_id GROUP BY b", ROWS, 5 * ROWS),
+        ("SELECT sum(m(a, b) * v) FROM t JOIN many ON id = t_id WHERE v = 3 AND t_id < 100", None, None),
+        ("SELECT sum(m(a, b) * v) FROM t LEFT JOIN many ON id = t_id", ROWS, None),
+        ("SELECT sum(m(a, b)) FROM t JOIN few USING (id) JOIN many ON id = t_id", 100, None),
+        ("SELECT t.id, v FROM t JOIN many ON id = t_id AND m(a, b) / 10 < v", ROWS, 5 * ROWS),
+        ("SELECT count(*) FROM t JOIN many ON id = t_id WHERE m(a, b) + v > 50 AND m(a, b) + v < 100", ROWS, None),
+        ("SELECT max(m(a, v)) FROM t JOIN many ON id = t_id", 5 * ROWS, 5 * ROWS),
+        ("SELECT v, m(a, b) FROM t JOIN many ON id = t_id ORDER BY v, m(a, b) LIMIT 10", ROWS, 5 * ROWS),
+        ("SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM many WHERE id = t_id AND m(a, b) < 10 * v)", ROWS, None),
+        ("SELECT count(p) FROM many LEFT JOIN (SELECT id, m(a, b) AS p FROM t) ON id = t_id", ROWS, None),
+        ("SELECT sum(p) FROM (SELECT id, b, m(a, b) AS p FROM t) q JOIN many ON id = t_id JOIN few USING (id)", 100, None),
+    ],
+)  # fmt: skip
+def test_predict_before_join(engine: Engine, query: str, rows: int | None, rows_without: int | None) -> None:
+    plain = query.replace("m(a, b)", "(a + 2 * b)").replace("m(a, v)", "(a + 2 * v)")
+    wanted, _ = engine.rows(plain)
+    found, seen = engine.rows(query)
+    assert found == wanted
+    assert rows is None or seen == rows
+    found, seen = engine.rows(query, "predict_before_join")
+    assert found == wanted
+    assert rows_without is None or seen == rows_without
 
 
 def test_two_models_in_a_filter_are_scored_one_after_the_other() -> None:
