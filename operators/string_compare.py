@@ -14,7 +14,7 @@ from tqp.operators.rows import row_indices
 from tqp.operators.string_hash import hash64
 from tqp.operators.string_layout import cut, from_list, take, to_list
 from tqp.operators.string_rank import rank
-from tqp.operators.string_words import BLOCK, WORD, order_key, stands_at, step_width, word_of, words
+from tqp.operators.string_words import BLOCK, WORD, leading, order_key, stands_at, step_width, word_of, words
 
 __all__ = [
     "equal",
@@ -227,13 +227,17 @@ def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
     """Whether each row is one of `values`: one read of the rows for all values of up to eight bytes."""
     result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     short = [value for value in values if len(value) <= WORD]
-    key = words(strings, 0) if short else None
-    for length in {len(value) for value in short}:
-        found = torch.zeros_like(result)
-        for value in short:
-            if key is not None and len(value) == length:
-                found |= elementwise.equal(key, word_of(value))
-        result |= found.logical_and_(elementwise.equal(strings.lengths, length))
+    if short:
+        key = leading(strings, max(map(len, short)))
+        size = key.element_size()
+        for length in {len(value) for value in short}:
+            # What follows a row of this length does not count.
+            start = key if length == size else key & ((1 << (8 * length)) - 1)
+            found = torch.zeros_like(result)
+            for value in short:
+                if len(value) == length:
+                    found |= elementwise.equal(start, word_of(value, size))
+            result |= found.logical_and_(elementwise.equal(strings.lengths, length))
     for value in values:
         if len(value) > WORD:
             result |= equals_word(strings, value)

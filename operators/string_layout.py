@@ -63,6 +63,8 @@ def extent(strings: Strings) -> tuple[int, int]:
     """Lowest start and highest end over all rows; (0, 0) without rows."""
     if strings.num_rows == 0:
         return 0, 0
+    if strings.starts.device.type == "cpu":
+        return int(strings.starts.numpy().min()), int(row_ends(strings).max())
     return int(strings.starts.min()), int((strings.starts + strings.lengths).max())
 
 

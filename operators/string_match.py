@@ -8,7 +8,7 @@ import torch
 from tqp.data.strings import Strings
 from tqp.operators import string_scan
 from tqp.operators.string_layout import cut, ordered, row_ends, rows_of_block
-from tqp.operators.string_scan import Bytes, Mask, Positions
+from tqp.operators.string_scan import Bytes, Mask, Positions, Search
 
 #: Bytes of the rows that are searched at a time: what is computed of them stays in the cache.
 _BLOCK = 1 << 23
@@ -21,61 +21,77 @@ def has_words(strings: Strings, words: list[bytes]) -> Mask:
     result = np.zeros(strings.num_rows, np.bool_)
     if strings.num_rows == 0:
         return result
-    rarest = _much_rarer_word(strings, words)
+    searches = [search_for(strings, word) for word in words]
+    rarest = min(range(len(words)), key=lambda number: searches[number].rarity)
+    if searches[rarest].rarity * _MUCH_RARER >= searches[0].rarity:
+        rarest = 0
     step = rows_of_block(strings, _BLOCK)
     for start in range(0, strings.num_rows, step):
-        _mark(result[start : start + step], cut(strings, start, start + step), words, rarest)
+        _mark(result[start : start + step], cut(strings, start, start + step), searches, rarest)
     return result
 
 
-def _mark(result: Mask, strings: Strings, words: list[bytes], rarest: int) -> None:
-    """Write into `result` (bool [n], all false) which rows have the words; they are cut down to those with words[rarest] first."""
+def _mark(result: Mask, strings: Strings, searches: list[Search], rarest: int) -> None:
+    """Write into `result` (bool [n], all false) which rows have the words one after the other.
+
+    Rows without the rarest one drop out first, unless that is the first; then the words in order, each as far left as it
+    can be.
+    """
     rows: Positions | None = None  # those that are left; None for all
-    # Rows without a rare word drop out first; then the words in order, each as far left as it can be.
     if rarest > 0:
-        rows, _ = first_places(strings, words[rarest])
+        rows, _ = first_places(strings, searches[rarest])
         strings = _slices(strings, rows)
-    for word in words[:-1]:
-        kept, places = first_places(strings, word)
+    for search in searches[:-1]:
+        kept, places = first_places(strings, search)
         rows = kept if rows is None else rows.take(kept)
-        strings = _slices(strings, kept, places + len(word))
-    found = contains_word(strings, words[-1])
+        strings = _slices(strings, kept, places + len(search.word))
+    found = _contains_word(strings, searches[-1])
     if rows is None:
         result[:] = found
     else:
         result[rows[found]] = True
 
 
-def contains_word(strings: Strings, word: bytes) -> Mask:
-    """Whether the non-empty `word` occurs in each row: bool [n]."""
+def search_for(strings: Strings, word: bytes) -> Search:
+    """How to look for the non-empty `word` in `strings`."""
+    if strings.num_rows == 0:
+        return string_scan.search_for(word, np.empty(0, np.uint8))
+    low = int(strings.starts[0])
+    high = int(strings.starts[-1]) + int(strings.lengths[-1])
+    data = strings.data.numpy()
+    return string_scan.search_for(word, data[low:high] if low < high else data)
+
+
+def _contains_word(strings: Strings, search: Search) -> Mask:
+    """Whether the word occurs in each row: bool [n]."""
     result = np.zeros(strings.num_rows, np.bool_)
     if strings.num_rows == 0:
         return result
     strings = ordered(strings)
     starts, stops, low, span = _span(strings)
-    if string_scan.is_common(span, word, strings.num_rows):
-        return string_scan.matches_within(strings.data.numpy(), starts, stops, word)
-    rows, _ = _places_in_rows(starts, stops, low, string_scan.find_all(span, word), len(word))
+    if search.is_common(span.shape[0], strings.num_rows):
+        return string_scan.matches_within(strings.data.numpy(), starts, stops, search.word)
+    rows, _ = _places_in_rows(starts, stops, low, string_scan.find_all(span, search), len(search.word))
     result[rows] = True
     return result
 
 
-def first_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
-    """The rows that contain the non-empty `word`, ascending, and the offset of its first occurrence: both int64 [m]."""
+def first_places(strings: Strings, search: Search) -> tuple[Positions, Positions]:
+    """The rows that contain the word, ascending, and the offset of its first occurrence: both int64 [m]."""
     if strings.num_rows == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     strings = ordered(strings)
     starts, stops, low, span = _span(strings)
-    hits = string_scan.find_all(span, word)
+    hits = string_scan.find_all(span, search)
     if hits.shape[0] >= strings.num_rows:
         # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
         hits += low
         first = np.searchsorted(hits, starts)
         np.minimum(first, hits.shape[0] - 1, out=first)
         places = hits.take(first)
-        rows = np.flatnonzero((places >= starts) & (places + len(word) <= stops))
+        rows = np.flatnonzero((places >= starts) & (places + len(search.word) <= stops))
         return rows, places.take(rows) - starts.take(rows)
-    rows, places = _places_in_rows(starts, stops, low, hits, len(word))
+    rows, places = _places_in_rows(starts, stops, low, hits, len(search.word))
     if rows.shape[0]:
         firsts = np.flatnonzero(rows[1:] != rows[:-1])
         firsts += 1
@@ -84,14 +100,14 @@ def first_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
     return rows, places - starts.take(rows)
 
 
-def all_places(strings: Strings, word: bytes) -> tuple[Positions, Positions]:
-    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m].
+def all_places(strings: Strings, search: Search) -> tuple[Positions, Positions]:
+    """All occurrences of the word, overlapping ones too: rows and offsets in them, ascending, int64 [m].
 
     At least one row.
     """
     strings = ordered(strings)
     starts, stops, low, span = _span(strings)
-    rows, places = _places_in_rows(starts, stops, low, string_scan.find_all(span, word), len(word))
+    rows, places = _places_in_rows(starts, stops, low, string_scan.find_all(span, search), len(search.word))
     return rows, places - starts.take(rows)
 
 
@@ -121,13 +137,3 @@ def _slices(strings: Strings, rows: Positions, offsets: Positions | None = None)
         starts += offsets
         lengths -= offsets.astype(np.int32)
     return Strings(torch.from_numpy(starts), torch.from_numpy(lengths), strings.data)
-
-
-def _much_rarer_word(strings: Strings, words: list[bytes]) -> int:
-    """Index of the word to look for first: one that likely occurs in far fewer rows than the first, else 0."""
-    if len(words) == 1 or strings.num_rows == 0:
-        return 0
-    counts = string_scan.byte_counts(strings.data[int(strings.starts[0]) :].numpy())
-    rarities = [min(int(counts[byte]) for byte in word) for word in words]
-    rarest = min(range(len(words)), key=rarities.__getitem__)
-    return rarest if rarities[rarest] * _MUCH_RARER < rarities[0] else 0

@@ -6,6 +6,7 @@ Measured on 13 MB of English text, one core, in nanoseconds for each byte: here 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,17 +35,43 @@ _SOME = 8
 _SAMPLE = 4096
 
 
-def find_all(span: Bytes, word: bytes) -> Positions:
-    """Where the non-empty `word` stands in `span`, overlapping occurrences too: ascending."""
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How to look for a word, chosen by a sample of the text."""
+
+    word: bytes
+    #: Size and first offset of the neighbouring chunks to look for; None where bytes are compared.
+    chunks: tuple[int, int] | None
+    #: Of the bytes that are compared everywhere.
+    offsets: list[int]
+    #: How often the rarest of the word's bytes stands in the sample.
+    rarity: int
+    #: How often the word stands in a byte of text.
+    share: float
+
+    def is_common(self, num_bytes: int, num_rows: int) -> bool:
+        """Whether the word likely occurs more than twice a row."""
+        return self.share * num_bytes > 2 * num_rows
+
+
+def search_for(word: bytes, span: Bytes) -> Search:
+    """How to look for the non-empty `word` in texts like `span`."""
+    text = _sample(span)
+    counts = {byte: text.count(byte) for byte in set(word)}
+    chunks = _rare_chunks(word, text)
+    offsets = [] if chunks is not None else _rare_bytes(word, counts, len(text))
+    return Search(word, chunks, offsets, min(counts.values()), text.count(word) / max(len(text), 1))
+
+
+def find_all(span: Bytes, search: Search) -> Positions:
+    """Where the word stands in `span`, overlapping occurrences too: ascending."""
+    word = search.word
     if span.shape[0] < len(word):
         return np.empty(0, np.int64)
-    text = sample(span).tobytes()
-    chunks = _rare_chunks(word, text)
-    if chunks is not None:
-        return _verified(span, word, _find_by_chunks(span, word, *chunks))
-    offsets = _rare_bytes(word, text)
-    places = true_positions(_bytes_match(span, word, offsets))
-    return places if len(offsets) == len(word) else _verified(span, word, places)
+    if search.chunks is not None:
+        return _verified(span, word, _find_by_chunks(span, word, *search.chunks))
+    places = true_positions(_bytes_match(span, word, search.offsets))
+    return places if len(search.offsets) == len(word) else _verified(span, word, places)
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
@@ -59,7 +86,7 @@ def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
     last = span.shape[0] - len(word)
     if places.min() < 0 or places.max() > last:
         places = np.clip(places, 0, last)
-    result: Mask = _chunks_at(span[offset:], size, places) == int.from_bytes(word[offset:], "little")
+    result: Mask = chunks_at(span[offset:], size, places) == int.from_bytes(word[offset:], "little")
     result &= fits
     if offset:
         rows = np.flatnonzero(result)
@@ -127,20 +154,10 @@ def rows_of(starts: Positions, places: Positions) -> Positions:
     return rows
 
 
-def is_common(span: Bytes, word: bytes, num_rows: int) -> bool:
-    """Whether `word` likely occurs more than twice a row."""
-    return bool(sample(span).tobytes().count(word) * span.shape[0] > _SAMPLE * num_rows * 2)
-
-
-def byte_counts(span: Bytes) -> Positions:
-    """How often each byte value occurs in a sample of `span`: int64 [256]."""
-    return np.bincount(sample(span), minlength=256)
-
-
-def sample(span: Bytes) -> Bytes:
+def _sample(span: Bytes) -> bytes:
     """Up to 4,096 bytes taken at four places across `span`."""
     quarter, size = span.shape[0] // 4, _SAMPLE // 4
-    return np.concatenate([span[part * quarter : part * quarter + size] for part in range(4)])
+    return b"".join(span[part * quarter : part * quarter + size].tobytes() for part in range(4))
 
 
 def _bytes_match(span: Bytes, word: bytes, offsets: range | list[int]) -> Mask:
@@ -200,12 +217,12 @@ def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _rare_bytes(word: bytes, text: bytes) -> list[int]:
-    """Offsets of bytes of `word` that few places likely have all of, going by a sample `text`: the rarest ones."""
+def _rare_bytes(word: bytes, counts: dict[int, int], size: int) -> list[int]:
+    """Offsets of bytes of `word` that few places likely have all of: the rarest ones, by their counts in a sample of `size`."""
     offsets, share = [], 1.0
-    for offset in sorted(range(len(word)), key=lambda offset: text.count(word[offset]))[:_FEW_BYTES]:
+    for offset in sorted(range(len(word)), key=lambda offset: counts[word[offset]])[:_FEW_BYTES]:
         offsets.append(offset)
-        share *= text.count(word[offset]) / max(len(text), 1)
+        share *= counts[word[offset]] / max(size, 1)
         if share < _FEW:
             break
     return offsets
@@ -233,7 +250,7 @@ def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
     while remaining > 0 and rows.shape[0]:
         offset = max(remaining - size, 0)  # the last step may look at some bytes again
         wanted = int.from_bytes(word[offset : offset + size], "little")
-        kept = np.flatnonzero(_chunks_at(span[offset:], size, places) == wanted)
+        kept = np.flatnonzero(chunks_at(span[offset:], size, places) == wanted)
         if kept.shape[0] < rows.shape[0]:
             rows, places = rows.take(kept), places.take(kept)
         remaining = offset
@@ -245,8 +262,8 @@ def _chunk_size(word: bytes) -> int:
     return next(size for size in (8, 4, 2, 1) if size <= len(word))
 
 
-def _chunks_at(span: Bytes, size: int, places: Positions) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """The `size` bytes from each place on, as little-endian integers; they lie within `span`."""
+def chunks_at(span: Bytes, size: int, places: Positions) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """The `size` (1, 2, 4 or 8) bytes from each place on, as little-endian integers; they lie within `span`."""
     if size == 1:
         return span.take(places)
     # A view whose row i is the bytes from i on: index_select copies it, where NumPy's indexing of unaligned integers takes

@@ -30,7 +30,7 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     if not word or strings.num_rows == 0:
         return torch.arange(strings.num_rows, device=device), torch.zeros_like(strings.starts)
     if device.type == "cpu":
-        found, places = string_match.first_places(strings, word)
+        found, places = string_match.first_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     rows, offsets = occurrences(strings, word)
     is_first = torch.ones_like(rows, dtype=torch.bool)
@@ -45,7 +45,7 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     At least one row.
     """
     if strings.starts.device.type == "cpu":
-        found, places = string_match.all_places(strings, word)
+        found, places = string_match.all_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)
     low = int(strings.starts[0])

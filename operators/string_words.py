@@ -136,9 +136,27 @@ def stands_at(strings: Strings, places: Tensor, word: bytes, fits: Tensor) -> Te
     return fits
 
 
-def word_of(piece: bytes) -> int:
-    """Up to eight bytes as `words` has them."""
-    return int.from_bytes(piece.ljust(WORD, b"\0"), "little", signed=True)
+def leading(strings: Strings, count: int) -> Tensor:
+    """At least the first `count` bytes (1 to 8) of each row as little-endian integers, and whatever follows the row in them.
+
+    An integer type of 1, 2, 4 or 8 bytes, [n].
+    """
+    size = next(size for size in (1, 2, 4, 8) if size >= count)
+    last = strings.data.shape[0] - size
+    if strings.starts.device.type != "cpu" or strings.num_rows == 0 or last < 0:
+        return words(strings, 0)
+    places = strings.starts.numpy()
+    late = int(places.max()) > last
+    inside = np.minimum(places, last) if late else places
+    chunks = string_scan.chunks_at(strings.data.numpy(), size, inside)
+    if late:
+        chunks = chunks >> ((places - inside) << 3).astype(chunks.dtype)
+    return torch.from_numpy(chunks.view(f"i{size}"))
+
+
+def word_of(piece: bytes, size: int = WORD) -> int:
+    """Up to `size` bytes as `words` has them, or `leading` in an integer of that size."""
+    return int.from_bytes(piece.ljust(size, b"\0"), "little", signed=True)
 
 
 def order_key(word: Tensor) -> Tensor:

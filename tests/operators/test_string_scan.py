@@ -24,7 +24,7 @@ def test_words_among_bytes(alphabet: bytes, length: int) -> None:
             start = chance.randrange(max(size - length, 1))
             word = text[start : start + length] if size >= length else content[:1] * length or b"x" * length
             places = [place for place in range(size - length + 1) if text.startswith(word, place)]
-            assert string_scan.find_all(span, word).tolist() == places
+            assert string_scan.find_all(span, string_scan.search_for(word, span)).tolist() == places
             edges = sorted(chance.choices(range(size + 1), k=12))
             starts, ends = np.array(edges[:-1]), np.array(edges[1:])
             within = [word in text[low:high] for low, high in zip(starts, ends, strict=True)]
@@ -46,7 +46,7 @@ def test_periodic_words_and_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Non
     span = np.frombuffer(bytearray(text), np.uint8)
     for word in (b"aaaaaaa", b"abababa", b"special", b"specials", b"b", b"ab", b"bbbbbbbb"):
         places = [place for place in range(len(text)) if text.startswith(word, place)]
-        assert string_scan.find_all(span, word).tolist() == places
+        assert string_scan.find_all(span, string_scan.search_for(word, span)).tolist() == places
         edges = np.arange(0, len(text), 9)
         within = [word in text[low : low + 9] for low in edges]
         ends = np.minimum(edges + 9, len(text))
@@ -60,14 +60,14 @@ def test_how_words_are_looked_for() -> None:
     assert string_scan._rare_chunks(b"special", common) == (4, 0)
     assert string_scan._rare_chunks(b"pec", common) is None
     assert string_scan._rare_chunks(b"zzzzzzz", rare) is None
-    assert string_scan._rare_bytes(b"cow", rare) == [2]
-    assert len(string_scan._rare_bytes(b"special", common)) == 3
+    assert string_scan._rare_bytes(b"cow", {99: 10, 111: 9, 119: 0}, 1000) == [2]
+    assert string_scan._rare_bytes(b"abcd", dict.fromkeys(b"abcd", 500), 1000) == [0, 1, 2]
 
 
 def test_what_is_common() -> None:
     span = np.frombuffer(b"the cat and the dog " * 1000, np.uint8)
-    assert string_scan.is_common(span, b"the", 1000)
-    assert not string_scan.is_common(span, b"cow", 1000)
+    assert string_scan.search_for(b"the", span).is_common(20_000, 900)
+    assert not string_scan.search_for(b"cow", span).is_common(20_000, 900)
 
 
 @pytest.mark.parametrize("seed", range(20))

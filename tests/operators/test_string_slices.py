@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import string_compare, string_layout, string_scan, string_search
+from tqp.operators import string_compare, string_layout, string_match, string_scan, string_search
 from tqp.operators.string_codes import factorize
 from tqp.operators.string_hash import hash64
 from tqp.operators.string_layout import from_arrow, from_list, take, to_list
@@ -183,7 +183,8 @@ def test_occurrences(word: bytes) -> None:
     ]
     assert list(zip(rows.tolist(), offsets.tolist(), strict=True)) == expected
     on_device = string_search._scan(strings.data, word)
-    assert on_device.tolist() == string_scan.find_all(strings.data.numpy(), word).tolist()
+    search = string_match.search_for(strings, word)
+    assert on_device.tolist() == string_scan.find_all(strings.data.numpy(), search).tolist()
 
 
 def test_words_at_the_end_of_the_buffer() -> None:

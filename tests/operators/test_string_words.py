@@ -12,7 +12,7 @@ from tqp.data.strings import Strings
 from tqp.operators import string_compare, string_match, string_scan
 from tqp.operators.string_layout import ordered, to_list
 from tqp.operators.string_like import like
-from tqp.operators.string_words import words
+from tqp.operators.string_words import leading, words
 
 
 def _slices(chance: random.Random, content: bytes, count: int) -> tuple[Strings, list[bytes]]:
@@ -31,6 +31,23 @@ def test_two_words(size: int, offset: int) -> None:
     expected = [text[offset : offset + 16].ljust(16, b"\0") for text in texts]
     found = words(strings, offset, 2)
     assert [bytes(row.view(torch.uint8).tolist()) for row in found] == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 9, 200])
+@pytest.mark.parametrize("count", range(1, 9))
+def test_leading_bytes_and_lists_of_short_values(size: int, count: int) -> None:
+    chance = random.Random(size)
+    content = bytes(chance.choice(b"ab\0\xff") for _ in range(size))
+    strings, texts = _slices(chance, content, 90)
+    found = leading(strings, count)
+    assert found.element_size() >= count
+    kept = [
+        bytes(row.reshape(1).view(torch.uint8).tolist())[: min(len(text), count)]
+        for row, text in zip(found, texts, strict=True)
+    ]
+    assert kept == [text[:count] for text in texts]
+    values = [text[:count] for text in chance.sample(texts, 10)]
+    assert string_compare.in_list(strings, values).tolist() == [text in values for text in texts]
 
 
 @pytest.mark.parametrize("size", [1, 16, 30, 300])
