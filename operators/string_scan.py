@@ -155,8 +155,9 @@ def rows_of(starts: Positions, places: Positions) -> Positions:
 
 
 def _sample(span: Bytes) -> bytes:
-    """Up to 4,096 bytes taken at four places across `span`."""
-    quarter, size = span.shape[0] // 4, _SAMPLE // 4
+    """Up to 4,096 bytes taken at four places across `span`, fewer of a short one: looking at them must not cost more."""
+    quarter = span.shape[0] // 4
+    size = min(_SAMPLE, max(span.shape[0] >> 5, _SAMPLE >> 4)) // 4
     return b"".join(span[part * quarter : part * quarter + size].tobytes() for part in range(4))
 
 
