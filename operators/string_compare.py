@@ -33,8 +33,8 @@ __all__ = [
 _SHORT_LIST = 16
 #: `rows_up_to` looks at so many single bytes at most, and asks so many rows whether they would tell.
 _MOST_BYTES, _SAMPLE_ROWS = 3, 512
-#: What the first word of a row costs, in gathered bytes.
-_WORD_COST = 7.0
+#: What the first word of a row costs, in gathered bytes: where all are read, and where few are, far from each other.
+_WORD_COST, _LEFT_COST = 7.0, 30.0
 #: Rows whose first words are compared at a time on the CPU: long operations, as short ones wait for other threads.
 _LONG_BLOCK = 4 * BLOCK
 
@@ -150,17 +150,25 @@ def three_way(left: Strings, right: Strings) -> Tensor:
 
 def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
     """The rows (int64, ascending) that are not above `bound`, or with `above` not below it; fast where they are few."""
+    num_bytes = _telling_bytes(strings, bound, above)
+    if num_bytes:
+        parts = [
+            _by_first_bytes(cut(strings, start, start + _LONG_BLOCK), bound[:num_bytes], above).add_(start)
+            for start in range(0, strings.num_rows, _LONG_BLOCK)
+        ]
+        rows = torch.cat(parts)
+        return torch.index_select(rows, 0, _rows_up_to(take(strings, rows), bound, above))
+    return _rows_up_to(strings, bound, above)
+
+
+def _rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
     first_word = int.from_bytes(bound[:WORD].ljust(WORD, b"\0")) - (1 << 63)
     step = _LONG_BLOCK if strings.starts.is_cpu else max(1, strings.num_rows)
     within = elementwise.greater_equal if above else elementwise.less_equal
-    num_bytes = _telling_bytes(strings, bound, above)
     found = []
     for start in range(0, strings.num_rows, step):
-        block = cut(strings, start, start + step)
-        rows = _by_first_bytes(block, bound[:num_bytes], above) if num_bytes else None
-        key = order_key(words(block if rows is None else take(block, rows), 0))
-        kept = row_indices(within(key, first_word))
-        found.append((kept if rows is None else torch.index_select(rows, 0, kept)).add_(start))
+        key = order_key(words(cut(strings, start, start + step), 0))
+        found.append(row_indices(within(key, first_word)).add_(start))
     rows = torch.cat(found) if found else torch.zeros_like(strings.starts)
     sign = three_way(take(strings, rows), from_list([bound], rows.device))
     return torch.index_select(rows, 0, row_indices(sign >= 0 if above else sign <= 0))
@@ -178,7 +186,7 @@ def _telling_bytes(strings: Strings, bound: bytes, above: bool) -> int:
     best, least = 0, _WORD_COST
     for num_bytes in range(1, min(_MOST_BYTES, len(bound)) + 1):
         left = _by_first_bytes(sample, bound[:num_bytes], above).shape[0] / sample.num_rows
-        cost = num_bytes + left * 2 * _WORD_COST  # the rows that are left have to be gathered, too
+        cost = num_bytes + left * _LEFT_COST
         if cost < least:
             best, least = num_bytes, cost
     return best

@@ -9,7 +9,7 @@ from tqp.data.strings import Strings
 from tqp.operators import allocation, elementwise
 from tqp.operators.rows import row_indices
 from tqp.operators.string_layout import cut, take
-from tqp.operators.string_words import BLOCK, WORD, step_width, words
+from tqp.operators.string_words import BLOCK, WORD, leading_words, step_width, words
 
 
 def _signed(value: int) -> int:
@@ -21,6 +21,8 @@ def _signed(value: int) -> int:
 _SCRAMBLE = _signed(0x9E3779B97F4A7C15)
 _BASE = 0xD1342543DE82EF95
 _FINISH = _signed(0xBF58476D1CE4E5B9)
+#: Bytes that are read together, of all rows.
+_FIRST_BYTES = 2 * WORD
 #: From this share of long enough rows on, the next word is read of all rows.
 _MOST = 0.5
 
@@ -38,16 +40,23 @@ def hash64(strings: Strings) -> Tensor:
 def _hash64(strings: Strings) -> Tensor:
     # A polynomial over scrambled words. The word 0 is scrambled to 0, so padding past a row's end adds nothing.
     result = elementwise.multiply(strings.lengths.to(torch.int64), _FINISH)
+    longest = int(strings.lengths.max()) if strings.num_rows else 0
+    for position, word in enumerate(leading_words(strings, min(longest, _FIRST_BYTES))):
+        result += elementwise.multiply(_scrambled(word), _power(position)) if position else _scrambled(word)
     rows: Tensor | None = None
-    offset = 0
-    while strings.num_rows:
+    offset = _FIRST_BYTES
+    while offset < longest:
+        kept = row_indices(elementwise.greater(strings.lengths, offset))
+        if kept.shape[0] == 0:
+            break
+        if kept.shape[0] < _MOST * strings.num_rows:
+            rows = kept if rows is None else torch.index_select(rows, 0, kept)
+            strings = take(strings, kept)
         count = step_width(offset)
-        powers = [_signed(pow(_BASE, offset // WORD + step, 1 << 64)) for step in range(count)]
-        scrambled = words(strings, offset, count)
-        scrambled = elementwise.multiply(scrambled ^ ((scrambled >> 32) & 0xFFFFFFFF), _SCRAMBLE)
-        scrambled ^= (scrambled >> 29) & 0x7FFFFFFFF
+        scrambled = _scrambled(words(strings, offset, count))
+        powers = [_power(offset // WORD + step) for step in range(count)]
         if count == 1:
-            part = elementwise.multiply(scrambled, powers[0]) if offset else scrambled
+            part = elementwise.multiply(scrambled, powers[0])
         else:
             part = (scrambled * torch.tensor(powers, device=scrambled.device)).sum(1)
         if rows is None:
@@ -55,11 +64,15 @@ def _hash64(strings: Strings) -> Tensor:
         else:
             result.index_add_(0, rows, part)
         offset += WORD * count
-        kept = row_indices(elementwise.greater(strings.lengths, offset))
-        if kept.shape[0] == 0:
-            break
-        if kept.shape[0] < _MOST * strings.num_rows:
-            rows = kept if rows is None else torch.index_select(rows, 0, kept)
-            strings = take(strings, kept)
     result = elementwise.multiply(result ^ ((result >> 32) & 0xFFFFFFFF), _FINISH)
     return result ^ ((result >> 32) & 0xFFFFFFFF)
+
+
+def _power(position: int) -> int:
+    return _signed(pow(_BASE, position, 1 << 64))
+
+
+def _scrambled(word: Tensor) -> Tensor:
+    scrambled = elementwise.multiply(word ^ ((word >> 32) & 0xFFFFFFFF), _SCRAMBLE)
+    scrambled ^= (scrambled >> 29) & 0x7FFFFFFFF
+    return scrambled

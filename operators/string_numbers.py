@@ -22,7 +22,7 @@ from tqp.operators.rows import row_indices, take
 from tqp.operators.string_layout import cut
 from tqp.operators.string_layout import take as take_strings
 from tqp.operators.string_pack import differing_bits
-from tqp.operators.string_words import LONGEST_LEADING, WORD, leading_words
+from tqp.operators.string_words import LONGEST_LEADING, WORD, ends_in_nul, leading_words
 
 #: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -32,8 +32,6 @@ _SAMPLE_ROWS = 512
 _BLOCK = 131_072
 #: Numbers are below, or below the other where it suffices; what stands for a byte that the set lacks makes sums negative.
 _MOST, _MOST_INT32 = 1 << 56, 1 << 25
-#: Bytes for each row that a look for zeros reads at most: it costs a fiftieth of what a gathered byte does.
-_SCANNED_BYTES = 64
 _CHUNK_BITS = 16
 _CHUNK_VALUES = 1 << _CHUNK_BITS
 
@@ -116,26 +114,6 @@ def number_strings(strings: Strings, workers: Map) -> StringNumbers | None:
         return None
     size, constants, chunks = found
     return StringNumbers(size, shortest, longest, constants, chunks)
-
-
-def ends_in_nul(strings: Strings) -> Tensor | None:
-    """bool [n]: is the last byte 0, so that the bytes past the end look like a part of the row? None if it never is."""
-    if strings.num_rows == 0 or _lacks_nul(strings):
-        return None
-    last = elementwise.add(strings.starts, strings.lengths).sub_(1).clamp_(min=0)
-    return elementwise.equal(take(strings.data, last), 0).logical_and_(strings.lengths > 0)
-
-
-def _lacks_nul(strings: Strings) -> bool:
-    """Whether there is no zero byte from the first row to the last one, where these lie close enough for a look."""
-    size = strings.data.shape[0]
-    if not strings.starts.is_cpu or size == 0:
-        return size == 0
-    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
-    low, high = int(starts.min()), min(int(starts.max()) + int(lengths.max()), size)
-    if high - low > _SCANNED_BYTES * strings.num_rows:
-        return False
-    return low >= high or int(strings.data[low:high].numpy().min()) > 0
 
 
 def _chunks(

@@ -4,7 +4,8 @@ sorting and grouping integers. "Customer#000012345" has nine digits that differ 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -13,11 +14,9 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators import allocation
 from tqp.operators.string_layout import cut, take
-from tqp.operators.string_words import BLOCK, WORD, words
+from tqp.operators.string_words import BLOCK, LONGEST_LEADING, WORD, ends_in_nul, leading_words, words
 
 _BITS = 63
-#: Longer rows are not looked at: they would hardly fit.
-_LONGEST = 64
 _SAMPLE_ROWS = 512
 
 
@@ -27,7 +26,7 @@ def pack(strings: Strings) -> Tensor | None:
     if num_rows == 0:
         return torch.zeros_like(strings.starts)
     shortest, longest = (int(extreme) for extreme in strings.lengths.aminmax())
-    if longest > _LONGEST:
+    if longest > LONGEST_LEADING:
         return None
     count = -(-longest // WORD)
     if num_rows > BLOCK:
@@ -46,12 +45,14 @@ def _packed(strings: Strings, count: int, same_length: bool) -> Tensor | None:
     differing = [0] * count
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
-        for position, column in enumerate(columns):
-            word = big_endian(words(block, position * WORD))
-            if not same_length and _has_inner_nul(word, block.lengths, position * WORD):
-                return None
-            column[start : start + step] = word
-            differing[position] |= differing_bits(word, column[:1])
+        blurred = None if same_length else ends_in_nul(block)
+        if blurred is not None and bool(blurred.any()):
+            return None  # looks like another row
+        for position, word in enumerate(leading_words(block, count * WORD)):
+            columns[position][start : start + step] = big_endian(word)
+            differing[position] |= differing_bits(
+                columns[position][start : start + step], columns[position][:1]
+            )
         if sum(bits.bit_count() for bits in differing) > _BITS:
             return None
     result = allocation.full(num_rows, 0, torch.int64, device)
@@ -67,14 +68,13 @@ def word_masks(strings: Strings, first: Strings, room: int | None, count: int | 
 
     As many words as it takes to differ in more than `room` bits, or `count`.
     """
+    count = count or max(1, -(-int(strings.lengths.max()) // WORD))
     masks: list[int] = []
-    longest = int(strings.lengths.max())
-    while len(masks) < (count or 1 + (longest - 1) // WORD):
-        offset = len(masks) * WORD
-        masks.append(differing_bits(big_endian(words(strings, offset)), big_endian(words(first, offset))))
+    for word, value in zip(_words(strings, count), _words(first, count), strict=True):
+        masks.append(differing_bits(big_endian(word), big_endian(value)))
         if room is not None and sum(bits.bit_count() for bits in masks) > room:
             break
-    return masks or [0]
+    return masks
 
 
 def leading_bytes(masks: Sequence[int], room: int) -> tuple[list[int], int]:
@@ -96,17 +96,58 @@ def leading_bytes(masks: Sequence[int], room: int) -> tuple[list[int], int]:
 def pack_bits(strings: Strings, masks: Sequence[int]) -> Tensor:
     """int64 [n]: the bits of the first words that the masks name, one after the other; at most 63."""
     codes = torch.zeros_like(strings.starts)
-    for position, bits in enumerate(masks):
+    for word, bits in zip(_words(strings, len(masks)), masks, strict=True):
         if bits:
-            append_bits(codes, big_endian(words(strings, position * WORD)), bits)
+            append_bits(codes, big_endian(word), bits)
     return codes
+
+
+def _words(strings: Strings, count: int) -> Iterable[Tensor]:
+    """The first `count` words of each row: int64 [n] each."""
+    if count * WORD <= LONGEST_LEADING:
+        return leading_words(strings, count * WORD)
+    return (words(strings, position * WORD) for position in range(count))
 
 
 def append_bits(codes: Tensor, word: Tensor, bits: int) -> None:
     """Shift `codes` (int64 [n]) to the left, and in come those of the word's bits that `bits` names."""
-    for shift, width in _runs_of_ones(bits):
-        run = word >> shift if shift else word
-        codes.bitwise_left_shift_(width).bitwise_or_(run & ((1 << width) - 1))
+    runs, moves = _runs_of_ones(bits), _moves(bits)
+    if len(runs) <= len(moves):
+        for shift, width in runs:
+            run = word >> shift if shift else word
+            codes.bitwise_left_shift_(width).bitwise_or_(run & ((1 << width) - 1))
+        return
+    word = word & _signed(bits)
+    for shift, moving in moves:
+        moved = word & _signed(moving)
+        word ^= moved
+        moved >>= shift
+        if moving >> 63:
+            moved &= (1 << 64 - shift) - 1
+        word |= moved
+    codes.bitwise_left_shift_(bits.bit_count()).bitwise_or_(word)
+
+
+@functools.lru_cache(maxsize=256)
+def _moves(bits: int) -> tuple[tuple[int, int], ...]:
+    """(shift, bits) of steps that bring the named bits together at the low end: in each, some move to the right.
+
+    A bit moves by the number of the zeros below it: by 1 where that is odd, then by 2, by 4, and so on.
+    """
+    steps = []
+    places = {place: place for place in range(64) if bits >> place & 1}  # where each is now
+    zeros = {place: place - number for number, place in enumerate(places)}
+    for shift in (1, 2, 4, 8, 16, 32):
+        moving = [place for place in places if zeros[place] & shift]
+        if moving:
+            steps.append((shift, sum(1 << places[place] for place in moving)))
+            for place in moving:
+                places[place] -= shift
+    return tuple(steps)
+
+
+def _signed(bits: int) -> int:
+    return bits - (bits >> 63 << 64)
 
 
 def big_endian(word: Tensor) -> Tensor:
@@ -126,13 +167,6 @@ def differing_bits(word: Tensor, first: Tensor) -> int:
         present = ((difference.unsqueeze(1) >> bits) & 1).amax(0)
         found = sum(int(bit) << position for position, bit in enumerate(present.tolist()))
     return found & ((1 << 64) - 1)
-
-
-def _has_inner_nul(word: Tensor, lengths: Tensor, offset: int) -> bool:
-    """Whether a row has a zero byte in this word, which would look like its end."""
-    num_bytes = word.shape[0] * WORD
-    inside = int((lengths - offset).clamp_(0, WORD).sum(dtype=torch.int64))
-    return int(torch.count_nonzero(word.view(torch.uint8))) < inside <= num_bytes
 
 
 def _runs_of_ones(bits: int) -> list[tuple[int, int]]:

@@ -75,3 +75,21 @@ def test_many_rows_in_blocks() -> None:
     strings = take(from_list([value * 6 for value in distinct]), rows)
     codes = string_codes.group_codes(strings)
     assert len({*zip(codes.tolist(), rows.tolist(), strict=True)}) == len(set(rows.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_append_bits(seed: int) -> None:
+    chance = random.Random(seed)
+    bits = chance.choice([0x0F0F0F0F0F0F0F0F, 0x1F3F00000000FF01, 1 << 63, 1, chance.getrandbits(64)])
+    bits &= ~1 if bits == (1 << 64) - 1 else -1
+    while bits.bit_count() > 40:
+        bits &= chance.getrandbits(64)
+    words = [chance.getrandbits(64) for _ in range(20)]
+    codes = torch.arange(20)
+    string_pack.append_bits(codes, torch.tensor([word - (word >> 63 << 64) for word in words]), bits)
+    for row, word in enumerate(words):
+        expected = row
+        for place in range(63, -1, -1):
+            if bits >> place & 1:
+                expected = expected * 2 + (word >> place & 1)
+        assert int(codes[row]) == expected
