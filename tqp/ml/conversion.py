@@ -44,6 +44,7 @@ class Inputs:
     tried: dict[int, list[float]] = field(default_factory=dict)
     needs_doubles: bool = False
     missing_is_none: set[int] = field(default_factory=set)
+    is_category: set[int] = field(default_factory=set)
 
     def features(self) -> list[Feature]:
         return [Feature(i, frozenset((i,))) for i in range(len(self.names))]
@@ -78,7 +79,12 @@ class Inputs:
 
     def trials(self) -> tuple[Trial, ...]:
         return tuple(
-            Trial(tuple(self.tried.get(i, ())), i not in self.refuses_unseen, i in self.missing_is_none)
+            Trial(
+                tuple(self.tried.get(i, ())),
+                i not in self.refuses_unseen,
+                i in self.missing_is_none,
+                i in self.is_category,
+            )
             for i in range(len(self.names))
         )
 
@@ -198,6 +204,8 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
 def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     count = getattr(estimator, "n_features_in_", None)
     fitted = getattr(estimator, "feature_names_in_", None)
+    if count is None:
+        count, fitted = _of_booster(estimator)
     if names is None:
         if fitted is not None:
             return [str(name) for name in fitted]
@@ -209,6 +217,15 @@ def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     if count is not None and len(names) != int(count):
         raise BindError(f"inputs= names {len(names)} inputs, and the model was fitted with {int(count)}")
     return list(names)
+
+
+def _of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
+    """How many features a booster of LightGBM or XGBoost has, and their names where it knows them."""
+    if hasattr(model, "num_feature"):
+        return model.num_feature(), model.feature_name()
+    if hasattr(model, "num_features"):
+        return model.num_features(), model.feature_names
+    return None, None
 
 
 def _label(label: Any) -> Any:

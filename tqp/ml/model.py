@@ -19,11 +19,13 @@ Label = str | bool | int | float
 @dataclass(frozen=True)
 class Trial:
     """What the proof puts into an input: `values` that matter to the model and numbers near them; categories that it has
-    not `seen`, unless it raises for them; and None rather than NaN for missing strings if that is a category."""
+    not `seen`, unless it raises for them; and None rather than NaN for missing strings if that is a category. A column that
+    `is_category` is one of pandas' dtype category to the original."""
 
     values: tuple[float, ...] = ()
     takes_unseen: bool = True
     missing_is_none: bool = False
+    is_category: bool = False
 
 
 @dataclass(eq=False)

@@ -96,7 +96,12 @@ class Rows:
         if names is not None:
             import pandas as pd
 
-            return pd.DataFrame({name: pd.Series(each) for name, each in zip(names, columns, strict=True)})
+            return pd.DataFrame(
+                {
+                    name: pd.Series(_category(each) if trial.is_category else each)
+                    for name, trial, each in zip(names, self.trials, columns, strict=True)
+                }
+            )
         if all(each.dtype == np.float64 for each in columns):
             return np.stack(columns, axis=1)
         return np.stack([each.astype(object) for each in columns], axis=1)
@@ -126,6 +131,17 @@ def rows_for(
         else "rows made up to compare with it; give some of yours as sample="
     )
     raise BindError(f"{type(model).__qualname__} itself raises on {what}: {failure}") from failure
+
+
+def _category(values: Any) -> Any:
+    """A column of dtype category; of whole numbers as integers."""
+    import pandas as pd
+
+    column = pd.Categorical(values)
+    known = column.categories
+    if known.dtype == np.float64 and (known == np.trunc(known)).all():
+        return column.rename_categories(known.astype(np.int64))
+    return column
 
 
 def _with_missing(values: Any, item: ModelInput, trial: Trial) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
+from tqp.ml.boosted_trees import original_of
 from tqp.ml.conversion import convert
 from tqp.ml.model import Converted, Label, Model, output_of
 from tqp.ml.onnx_graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
@@ -49,7 +50,7 @@ def make_model(
         converted, original = convert_onnx(loaded, inputs, _kind(output)), ReferenceModel(loaded)
         sample = original.rows(len(converted.inputs)) if sample is None else sample
     else:
-        converted, original = convert(model, inputs), model
+        converted, original = convert(model, inputs), original_of(model)
     default = _default_output(name, converted, output)
     body, proof = converted.body, None
     if original is not None:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from tqp.ml import sklearn_composition as composition
 from tqp.ml import sklearn_encoders as encoders
 from tqp.ml import sklearn_scalers as scalers
+from tqp.ml.boosted_trees import lightgbm_model, xgboost_model
 from tqp.ml.conversion import Entry
 from tqp.ml.sklearn_linear import linear_classifier, linear_regressor, logistic, multilayer_perceptron
+from tqp.ml.sklearn_trees import (
+    CLASSIFIERS,
+    REGRESSORS,
+    forest_classifier,
+    forest_regressor,
+    gradient_boosting,
+    hist_gradient_boosting,
+    isolation_forest,
+)
 
 _REGRESSORS = "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV LinearSVR SGDRegressor"
 _CLASSIFIERS = "LinearSVC SGDClassifier RidgeClassifier RidgeClassifierCV Perceptron"
@@ -40,4 +50,13 @@ SUPPORTED: dict[str, Entry] = {
     "sklearn.TransformedTargetRegressor": Entry(composition.target_regressor, False),
     "sklearn.GridSearchCV": Entry(composition.search, False),
     "sklearn.RandomizedSearchCV": Entry(composition.search, False),
+    **{f"sklearn.{name}": Entry(forest_classifier, False) for name in CLASSIFIERS},
+    **{f"sklearn.{name}": Entry(forest_regressor, False) for name in REGRESSORS},
+    "sklearn.GradientBoostingClassifier": Entry(gradient_boosting, False),
+    "sklearn.GradientBoostingRegressor": Entry(gradient_boosting, False),
+    "sklearn.HistGradientBoostingClassifier": Entry(hist_gradient_boosting, False),
+    "sklearn.HistGradientBoostingRegressor": Entry(hist_gradient_boosting, False),
+    "sklearn.IsolationForest": Entry(isolation_forest, False),
+    **{f"lightgbm.{name}": Entry(lightgbm_model, False) for name in ("LGBMModel", "Booster")},
+    **{f"xgboost.{name}": Entry(xgboost_model, False) for name in ("XGBModel", "Booster")},
 }
