@@ -7,8 +7,8 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
+from tqp.operators.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State
@@ -67,15 +68,16 @@ class _Accumulators:
     """What has been folded so far."""
 
     keys: Tensor | None  # of the groups; None: 0, 1, ...
-    states: list[Tensor | None]  # one per reduction; None of those in `sums`
+    states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
+    counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
 
 
 class FoldGroups:
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
-    that is above zero where a group has rows. The slot gets a frame: the key codes (but for SINGLE), then one column per
+    that is above zero where a group has rows. `nullable`: columns that may have NULLs. The slot gets a frame: the key codes (but for SINGLE), then one column per
     reduction.
     """
 
@@ -89,7 +91,9 @@ class FoldGroups:
         device: torch.device,
         has_kept: bool = False,
         presence: int | None = None,
+        nullable: Collection[int] = (),
     ) -> None:
+        self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
@@ -97,11 +101,42 @@ class FoldGroups:
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
         self.fixed_batches = any(reduction.kind == "sum_float" for reduction in reductions)
         self.ordered = clustered or self.fixed_batches
+        self._counted = self._counted_columns() if algorithm is GroupAlgorithm.DIRECT else {}
+        self._of_counts = {
+            index: column for column, (_, indices) in self._counted.items() for index in indices
+        }
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
-            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in PACKED and not reduction.distinct
+            if algorithm is GroupAlgorithm.DIRECT
+            and reduction.kind in PACKED
+            and not reduction.distinct
+            and index not in self._of_counts
         ]
+
+    def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
+        """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
+        found: dict[int, tuple[tuple[int, int], list[int]]] = {}
+        if self.device.type != "cpu" or self.has_kept:  # rows that do not count may lie outside of a range
+            return found
+        for reduction in self.reductions:
+            low, high = reduction.value_range
+            cells = self.size * (high - low + 1)
+            if reduction.kind != "sum" or reduction.distinct or cells > min(MAX_CELLS, self.max_rows // 8):
+                continue
+            indices = [
+                index
+                for index, other in enumerate(self.reductions)
+                if other.column == reduction.column
+                and other.kind in ("sum", "min", "max")
+                and not other.distinct
+            ]
+            if len(indices) > 1 and reduction.column not in self.nullable:
+                found[reduction.column] = (reduction.value_range, indices)
+        if found:
+            first = next(iter(found.values()))[1]
+            first += [index for index, other in enumerate(self.reductions) if other.kind == "count_star"]
+        return found
 
     def initial(self, program_state: State) -> None:
         return None
@@ -126,14 +161,20 @@ class FoldGroups:
             ranges = [self.reductions[index].value_range for index in self._packed]
             sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
             state = _Accumulators(None, [None] * len(self.reductions), sums)
-        plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in self._packed]
+        for column, ((low, high), _) in self._counted.items():
+            values = frame.columns[column].values
+            assert isinstance(values, Tensor)
+            before = state.counted.get(column)
+            state.counted[column] = count_values(before, values, codes, size, low, high)
+        folded = {*self._packed, *self._of_counts}
+        plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in folded]
         ids = codes.to(torch.int64) if plain else codes  # the others take any width
         if state.sums is not None:
             state.sums.add([summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
-            elif index not in self._packed:
+            elif index not in folded:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
@@ -168,6 +209,8 @@ class FoldGroups:
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
                 merged.sums.merge(following.sums)
+            for column, counted in following.counted.items():
+                merged.counted[column].counts.add_(counted.counts)
             merged.states = self._merged(merged.states, following.states)
         return merged
 
@@ -203,6 +246,8 @@ class FoldGroups:
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):
                 states[index] = total
+        for index, column in self._of_counts.items():
+            states[index] = reduce_counts(state.counted[column], self.reductions[index].kind)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
@@ -223,7 +268,8 @@ class FoldGroups:
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
-        return f"{self.algorithm.value}: fold {kinds} into {self.slot}"
+        how = " by counts of values" if self._counted else ""
+        return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}"
 
 
 def _equal_keys(before: _Accumulators, after: _Accumulators) -> bool:

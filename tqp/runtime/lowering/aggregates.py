@@ -87,6 +87,7 @@ class _AggregateLowering:
                 program.device,
                 has_kept,
                 presence,
+                [number for number, value in enumerate(self.outputs) if value.validity is not None],
             )
         else:
             bits = partition_bits(node.input.estimated_rows, program.device)
