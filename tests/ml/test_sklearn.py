@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from sklearn import (
     compose,
-    decomposition,
     impute,
     linear_model,
+    model_selection,
+    neighbors,
     neural_network,
     pipeline,
     preprocessing,
@@ -21,285 +25,9 @@ from sklearn import (
 )
 
 import tqp
+from tests.ml.sklearn_cases import CASES, HOLES, ROWS, STRINGS, TARGETS, TEST, TRAIN, Case
 
-ROWS = 200
 TOLERANCE = 1e-5
-
-#: What a model is fitted with: the columns of its data, and what it predicts.
-NUMBERS = ["a", "b", "c", "constant", "large"]
-HOLES = ["a_holes", "b_holes"]
-STRINGS = ["city", "plan"]
-STRING_HOLES = ["city_holes", "plan_holes"]
-
-
-def make_data(seed: int, rows: int) -> pd.DataFrame:
-    random = np.random.default_rng(seed)
-    data = pd.DataFrame(
-        {
-            "a": random.normal(size=rows),
-            "b": random.normal(3, 2, rows),
-            "c": random.integers(0, 5, rows),
-            "constant": np.full(rows, 7.0),
-            "large": random.normal(1e5, 1e3, rows),
-            "count": random.integers(0, 4, rows),
-            "city": random.choice(["Oslo", "Bergen", "Tromsø", "Bodø"], rows, p=[0.6, 0.2, 0.15, 0.05]),
-            "plan": random.choice(["free", "paid"], rows),
-        }
-    )
-    for name in ("a", "b"):
-        data[f"{name}_holes"] = data[name].where(random.random(rows) > 0.2)
-    for name in ("city", "plan", "count"):
-        data[f"{name}_holes"] = data[name].astype(object).where(random.random(rows) > 0.2, np.nan)
-    data["count_holes"] = data["count_holes"].astype(float)
-    return data
-
-
-def make_targets(data: pd.DataFrame) -> dict[str, Any]:
-    random = np.random.default_rng(1)
-    score = data["a"] + 0.5 * data["b"] + (data["city"] == "Oslo") + 0.3 * random.normal(size=len(data))
-    return {
-        "number": score,
-        "positive": np.exp(score / 3),
-        "numbers": np.stack([score, 2 * data["a"] - 1], axis=1),
-        "binary": np.where(score > 2.1, "yes", "no"),
-        "bools": score > 2.1,
-        "classes": np.digitize(score, [1, 2.2, 3]) * 10,
-    }
-
-
-TRAIN = make_data(0, 300)
-TARGETS = make_targets(TRAIN)
-
-
-def make_test_data() -> pd.DataFrame:
-    """New rows, some of them extreme, and categories of which none was seen."""
-    data = make_data(2, ROWS)
-    data.loc[:4, ["a", "b", "large", "a_holes"]] = [[1e6, -1e3, 0, 30], [0, 0, 0, 0]] * 2 + [
-        [-9, 1e4, 1, -1e4]
-    ]
-    data.loc[10:30, ["a", "b", "c"]] = [1.0, 2.0, 3]
-    data["city_new"] = data["city"]
-    data.loc[40:60, "city_new"] = "Hammerfest"
-    data["count_new"] = data["count"]
-    data.loc[50:70, "count_new"] = 17
-    return data
-
-
-TEST = make_test_data()
-
-
-class Case:
-    """A model to be fitted on some columns; `scored`: other columns that it then predicts from."""
-
-    def __init__(
-        self, model: Any, columns: list[str], target: str | None = None, scored: list[str] | None = None
-    ) -> None:
-        self.model, self.columns, self.target, self.scored = model, columns, target, scored or columns
-
-    def __repr__(self) -> str:
-        return f"{' '.join(str(self.model).split())[:100]}-{self.target}"
-
-
-def regressors() -> list[Case]:
-    both = ["number", "numbers"]
-    linear = linear_model
-    return [
-        *(Case(linear.LinearRegression(), NUMBERS, target) for target in both),
-        Case(linear.LinearRegression(fit_intercept=False), NUMBERS, "number"),
-        *(Case(linear.Ridge(), NUMBERS, target) for target in both),
-        Case(linear.RidgeCV(), NUMBERS, "number"),
-        *(Case(linear.Lasso(alpha=0.01), NUMBERS, target) for target in both),
-        Case(linear.LassoCV(), NUMBERS, "number"),
-        *(Case(linear.ElasticNet(alpha=0.01), NUMBERS, target) for target in both),
-        Case(linear.ElasticNetCV(), NUMBERS, "number"),
-        Case(
-            pipeline.make_pipeline(preprocessing.StandardScaler(), linear.SGDRegressor()), NUMBERS, "number"
-        ),
-        Case(svm.LinearSVR(), ["a", "b"], "number"),
-        Case(
-            compose.TransformedTargetRegressor(linear.Ridge(), transformer=preprocessing.StandardScaler()),
-            NUMBERS,
-            "number",
-        ),
-        Case(
-            compose.TransformedTargetRegressor(linear.Ridge(), transformer=preprocessing.MinMaxScaler()),
-            NUMBERS,
-            "numbers",
-        ),
-        Case(
-            compose.TransformedTargetRegressor(linear.Ridge(), func=np.log1p, inverse_func=np.expm1),
-            ["b", "c"],
-            "positive",
-        ),
-    ]
-
-
-def classifiers() -> list[Case]:
-    linear = linear_model
-    targets = ["binary", "classes"]
-    scaled = lambda model: pipeline.make_pipeline(preprocessing.StandardScaler(), model)
-    return [
-        *(Case(scaled(linear.LogisticRegression()), NUMBERS, target) for target in [*targets, "bools"]),
-        Case(linear.LogisticRegression(solver="liblinear"), ["a", "b"], "binary"),
-        Case(linear.LogisticRegressionCV(Cs=2, cv=2), ["a", "b"], "binary"),
-        *(
-            Case(scaled(linear.SGDClassifier(loss=loss)), NUMBERS, target)
-            for target in targets
-            for loss in ("hinge", "log_loss", "modified_huber")
-        ),
-        *(Case(linear.RidgeClassifier(), NUMBERS, target) for target in targets),
-        *(Case(linear.Perceptron(), ["a", "b"], target) for target in targets),
-        *(Case(svm.LinearSVC(), ["a", "b"], target) for target in targets),
-    ]
-
-
-def networks() -> list[Case]:
-    def small(kind: Any, activation: str) -> Any:
-        net = kind(hidden_layer_sizes=(8, 5), activation=activation, max_iter=5, random_state=0)
-        return pipeline.make_pipeline(preprocessing.StandardScaler(), net)
-
-    classifier, regressor = neural_network.MLPClassifier, neural_network.MLPRegressor
-    return [
-        *(
-            Case(small(classifier, name), NUMBERS, "binary")
-            for name in ("relu", "tanh", "logistic", "identity")
-        ),
-        Case(small(classifier, "relu"), NUMBERS, "classes"),
-        *(Case(small(regressor, "tanh"), NUMBERS, target) for target in ("number", "numbers")),
-    ]
-
-
-def scalers() -> list[Case]:
-    p = preprocessing
-    mixed = [*NUMBERS, *HOLES]
-    return [
-        *(
-            Case(p.StandardScaler(with_mean=m, with_std=s), mixed)
-            for m in (True, False)
-            for s in (True, False)
-        ),
-        Case(p.RobustScaler(), mixed),
-        Case(p.RobustScaler(with_centering=False, unit_variance=True), mixed),
-        Case(p.RobustScaler(with_scaling=False), mixed),
-        Case(p.MinMaxScaler(), mixed),
-        Case(p.MinMaxScaler((-2, 3), clip=True), mixed),
-        Case(p.MaxAbsScaler(), mixed),
-        *(Case(p.Normalizer(norm), NUMBERS) for norm in ("l1", "l2", "max")),
-        Case(p.Binarizer(), NUMBERS),
-        Case(p.Binarizer(threshold=1.7), NUMBERS),
-        Case(p.PolynomialFeatures(), ["a", "b", "c"]),
-        Case(p.PolynomialFeatures((2, 4), include_bias=False), ["a", "b", "c"]),
-        Case(p.PolynomialFeatures(3, interaction_only=True), ["a", "b", "c", "constant"]),
-        Case(p.FunctionTransformer(), mixed),
-        Case(p.FunctionTransformer(np.abs), mixed),
-        Case(decomposition.PCA(), NUMBERS),
-        Case(decomposition.PCA(2, whiten=True), NUMBERS),
-        Case(decomposition.TruncatedSVD(2), NUMBERS),
-        *(
-            Case(
-                p.KBinsDiscretizer(
-                    4, encode=encode, strategy=strategy, quantile_method="averaged_inverted_cdf"
-                ),
-                NUMBERS,
-            )
-            for encode in ("ordinal", "onehot", "onehot-dense")
-            for strategy in ("uniform", "quantile")
-        ),
-    ]
-
-
-def encoders() -> list[Case]:
-    p, imputer = preprocessing, impute.SimpleImputer
-    everything = [*STRINGS, "c", *STRING_HOLES, "count_holes"]
-    known = ["city", "plan", "c", "count"]
-    new = ["city_new", "plan", "c", "count_new"]
-    return [
-        *(
-            Case(imputer(strategy=each), ["a", *HOLES, "count_holes"])
-            for each in ("mean", "median", "most_frequent")
-        ),
-        Case(imputer(strategy="constant", fill_value=-1, add_indicator=True), ["a", *HOLES]),
-        Case(imputer(missing_values=3, add_indicator=True), ["c", "count"]),
-        Case(p.OneHotEncoder(), everything),
-        Case(p.OneHotEncoder(sparse_output=False, drop="first"), everything),
-        Case(p.OneHotEncoder(drop="if_binary"), everything),
-        Case(p.OneHotEncoder(drop=["Oslo", "paid"]), STRINGS),
-        *(
-            Case(p.OneHotEncoder(handle_unknown=each, drop=drop), known, None, new)
-            for each in ("ignore", "infrequent_if_exist", "warn")
-            for drop in (None, "first", "if_binary")
-        ),
-        *(
-            Case(p.OneHotEncoder(handle_unknown=each, min_frequency=50, drop=drop), known, None, new)
-            for each in ("ignore", "infrequent_if_exist", "warn")
-            for drop in (None, "first")
-        ),
-        Case(p.OneHotEncoder(max_categories=2, handle_unknown="ignore"), everything),
-        Case(p.OneHotEncoder(categories=[["x", "Oslo"], ["paid", "free"]], handle_unknown="ignore"), STRINGS),
-        Case(p.OrdinalEncoder(), everything),
-        Case(p.OrdinalEncoder(encoded_missing_value=-5, min_frequency=60), everything),
-        *(
-            Case(p.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=value), known, None, new)
-            for value in (-1, np.nan)
-        ),
-        Case(p.OrdinalEncoder(), ["a"], None, ["a"]),
-        *(
-            Case(pipeline.make_pipeline(imputer(strategy=each, **keywords), p.OneHotEncoder()), STRING_HOLES)
-            for each, keywords in (("most_frequent", {}), ("constant", {"fill_value": "none"}))
-        ),
-        Case(
-            pipeline.make_pipeline(
-                imputer(missing_values="Oslo", strategy="most_frequent"), p.OneHotEncoder()
-            ),
-            ["city"],
-        ),
-    ]
-
-
-def compositions() -> list[Case]:
-    p = preprocessing
-    columns, pipe, union = compose.ColumnTransformer, pipeline.make_pipeline, pipeline.make_union
-    mixed = [*NUMBERS, *HOLES, *STRINGS, *STRING_HOLES]
-    numbers = pipe(impute.SimpleImputer(), p.StandardScaler())
-    ignoring = p.OneHotEncoder(handle_unknown="ignore")
-    by_name = columns(
-        [("number", numbers, [*NUMBERS, *HOLES]), ("word", ignoring, STRINGS)], remainder="drop"
-    )
-    by_place = columns(
-        [("word", ignoring, slice(7, 9)), ("drop", "drop", [0]), ("pass", "passthrough", [3, 1])],
-        transformer_weights={"word": 3.0},
-    )
-    by_mask = columns([("scale", p.MinMaxScaler(), [True, False, True])], remainder="passthrough")
-    rest = columns(
-        [("a", "passthrough", ["c"]), ("none", p.StandardScaler(), [])], remainder=p.StandardScaler()
-    )
-    logistic = linear_model.LogisticRegression()
-    return [
-        Case(pipe(by_name, logistic), mixed, "binary"),
-        Case(pipe(by_name, logistic), mixed, "classes"),
-        Case(pipe(by_name, linear_model.LinearRegression()), mixed, "numbers"),
-        Case(pipe(by_name, p.MaxAbsScaler(), decomposition.PCA(3), linear_model.Ridge()), mixed, "number"),
-        Case(pipe(by_name, neural_network.MLPClassifier(8, max_iter=3)), mixed, "classes"),
-        Case(by_place, mixed),
-        Case(by_mask, ["a", "b", "c"]),
-        Case(rest, NUMBERS),
-        Case(union(p.StandardScaler(), "passthrough", p.PolynomialFeatures()), ["a", "b"]),
-        Case(pipe(union(ignoring, p.OrdinalEncoder()), linear_model.Ridge()), STRINGS, "number"),
-        Case(
-            pipe(pipe(p.StandardScaler(), "passthrough"), pipe(p.PolynomialFeatures(), logistic)),
-            ["a", "b"],
-            "binary",
-        ),
-        Case(pipe(p.OrdinalEncoder(), ignoring, linear_model.Lasso(alpha=0.01)), STRINGS, "number"),
-        Case(
-            pipe(p.KBinsDiscretizer(5, quantile_method="averaged_inverted_cdf"), logistic),
-            ["a", "b"],
-            "classes",
-        ),
-    ]
-
-
-CASES = [*regressors(), *classifiers(), *networks(), *scalers(), *encoders(), *compositions()]
 
 
 @pytest.fixture(scope="module")
@@ -343,6 +71,8 @@ def originals(model: Any, test: pd.DataFrame) -> list[tuple[str, Any]]:
             found.append(("proba", proba[:, 1] if proba.shape[1] == 2 else proba))
         elif hasattr(model, "decision_function"):
             found.append(("score", model.decision_function(test)))
+    elif hasattr(model, "cluster_centers_"):
+        found += [("label", model.predict(test)), ("value", model.transform(test))]
     elif hasattr(model, "predict"):
         found.append(("value", model.predict(test)))
     else:
@@ -362,3 +92,153 @@ def compare(connection: tqp.Connection, columns: list[str], wanted: Any) -> None
     theirs = np.asarray(wanted, dtype=np.float64)
     scale = np.maximum(1.0, np.abs(theirs))
     np.testing.assert_allclose(ours / scale, theirs / scale, rtol=0, atol=TOLERANCE)
+
+
+def fitted(model: Any, columns: list[str], target: str | None = None) -> Any:
+    return model.fit(TRAIN[columns], None if target is None else TARGETS[target])
+
+
+def registered(connection: tqp.Connection) -> Any:
+    return next(model for model in connection.models() if model.name == "m")
+
+
+def test_an_unseen_category_raises_where_the_encoder_refuses_it(whole: tqp.Connection) -> None:
+    whole.register("t", TEST)
+    whole.register_model("m", fitted(preprocessing.OneHotEncoder(), STRINGS))
+    whole.sql("SELECT m(city, plan) FROM t").fetchall()
+    with pytest.raises(tqp.ExecutionError, match='the input "city" has a category'):
+        whole.sql("SELECT m(city_new, plan) FROM t").fetchall()
+    assert whole.sql("SELECT count(m(city_new, plan)) FROM t WHERE city_new <> 'Hammerfest'").fetchall() != []
+
+
+def test_missing_values_where_a_step_refuses_them(whole: tqp.Connection) -> None:
+    whole.register("t", TEST)
+    numbers, word = preprocessing.StandardScaler(), preprocessing.OneHotEncoder()
+    whole.register_model("scaled", fitted(numbers, HOLES))
+    whole.sql("SELECT scaled(a_holes, b_holes) FROM t").fetchall()
+    steps = compose.make_column_transformer((numbers, ["a"]), (word, ["city"]), ("drop", ["b_holes"]))
+    model = fitted(pipeline.make_pipeline(steps, linear_model.Ridge()), ["a", "city", "b_holes"], "number")
+    whole.register_model("m", model)
+    whole.sql("SELECT m(a, city, b_holes) FROM t").fetchall()
+    for call in ("m(a_holes, city, b)", "m(a, city_holes, b)"):
+        with pytest.raises(tqp.BindError, match="may be NULL"):
+            whole.sql(f"SELECT {call} FROM t")
+
+
+def test_which_inputs_are_read(whole: tqp.Connection) -> None:
+    columns = ["a", "b", "city", "plan", "large"]
+    steps = compose.make_column_transformer(
+        (preprocessing.StandardScaler(), ["a", "b"]), (preprocessing.OneHotEncoder(), ["city", "plan"])
+    )
+    model = fitted(pipeline.make_pipeline(steps, linear_model.Ridge()), columns, "number")
+    model[-1].coef_[1] = 0  # of b
+    model[-1].coef_[2:6] = 3.0  # the same for all cities
+    whole.register_model("m", model)
+    converted = registered(whole).converted
+    assert converted.reads == (True, False, False, True, False)
+    assert converted.reads == tuple(item.is_read for item in converted.inputs)
+
+
+def samples() -> list[Any]:
+    data = TEST[["a", "city_holes"]]
+    columns = {
+        "a": data["a"].to_numpy(),
+        "city_holes": data["city_holes"].tolist(),
+        "other": data["a"].tolist(),
+    }
+    return [
+        data,
+        polars.from_pandas(data),
+        pa.Table.from_pandas(data),
+        columns,
+        np.stack([data["a"].astype(object), data["city_holes"]], axis=1),
+    ]
+
+
+@pytest.mark.parametrize("sample", samples(), ids=["pandas", "polars", "arrow", "dict", "numpy"])
+def test_proof_on_a_sample(sample: Any, whole: tqp.Connection) -> None:
+    steps = compose.make_column_transformer(
+        (preprocessing.StandardScaler(), ["a"]), (preprocessing.OneHotEncoder(), ["city_holes"])
+    )
+    model = fitted(pipeline.make_pipeline(steps, linear_model.Ridge()), ["a", "city_holes"], "number")
+    whole.register_model("m", model, sample=sample)
+    proof = registered(whole).proof
+    assert proof is not None and proof.rows == ROWS and proof.difference < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        ({"b": [1.0]}, "no column a"),
+        (np.zeros((3, 2)), r"array \(3, 2\)"),
+        ({"a": ["x"]}, "no numbers"),
+        ({"a": []}, "no rows"),
+        ({"a": [np.inf]}, "Ridge itself raises on the sample"),
+    ],
+)
+def test_samples_that_do_not_fit(sample: Any, message: str, whole: tqp.Connection) -> None:
+    with pytest.raises(tqp.BindError, match=message):
+        whole.register_model("m", fitted(linear_model.Ridge(), ["a"], "number"), sample=sample)
+
+
+def test_a_model_changed_after_training_is_refused(whole: tqp.Connection) -> None:
+    class Other(linear_model.Ridge):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            return super().predict(X) + 1
+
+    with pytest.raises(tqp.BindError, match="differs from the original by up to"):
+        whole.register_model("m", fitted(Other(), ["a", "b"], "number"))
+
+
+@pytest.mark.parametrize(
+    ("model", "columns", "target", "message"),
+    [
+        (neighbors.KNeighborsRegressor(metric="manhattan"), ["a"], "number", "metric='manhattan'"),
+        (neighbors.KNeighborsRegressor(p=1), ["a"], "number", "metric='manhattan'"),
+        (neighbors.KNeighborsRegressor(weights=lambda d: d + 1), ["a"], "number", "weights="),
+        (neighbors.KNeighborsClassifier(), ["a"], "labels", "several labels"),
+        (neural_network.MLPClassifier(2, max_iter=1), ["a"], "labels", "several labels"),
+        (linear_model.RidgeClassifier(), ["a"], "labels", "several labels"),
+        (preprocessing.FunctionTransformer(lambda x: x + 1), ["a"], None, "FunctionTransformer func="),
+        (preprocessing.FunctionTransformer(np.abs, kw_args={"dtype": float}), ["a"], None, "kw_args="),
+        (svm.SVC(break_ties=True), ["a"], "classes", "break_ties=True"),
+        (svm.SVC(kernel=lambda x, y: x @ y.T), ["a"], "binary", "kernel="),
+        (preprocessing.PowerTransformer(), ["a"], None, "PowerTransformer has no converter"),
+        (
+            compose.TransformedTargetRegressor(transformer=preprocessing.QuantileTransformer(n_quantiles=5)),
+            ["a"],
+            "number",
+            "transformer=QuantileTransformer",
+        ),
+        (impute.SimpleImputer(strategy="most_frequent"), STRINGS, None, "strings of .* are a result"),
+        (preprocessing.OneHotEncoder(), ["date"], None, "neither strings nor numbers"),
+        (preprocessing.OneHotEncoder(), ["two_missing"], None, "both None and NaN"),
+        (
+            model_selection.GridSearchCV(linear_model.Ridge(), {"alpha": [1]}, refit=False),
+            ["a"],
+            "number",
+            "refit=False",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.filterwarnings("ignore")
+def test_refused_with_a_reason(
+    model: Any, columns: list[str], target: str | None, message: str, whole: tqp.Connection
+) -> None:
+    train = TRAIN.assign(
+        date=pd.Series([datetime.date(2020, 1, 1 + i % 20) for i in range(300)], dtype=object),
+        two_missing=pd.Series(["x", None, np.nan] * 100, dtype=object),
+    )
+    labels = np.stack([TARGETS["bools"], TRAIN["a"] > 0], axis=1).astype(int)
+    model.fit(train[columns], None if target is None else labels if target == "labels" else TARGETS[target])
+    with pytest.raises(tqp.UnsupportedError, match=message):
+        whole.register_model("m", model, inputs=columns)
+
+
+def test_the_best_model_of_a_search(whole: tqp.Connection) -> None:
+    search = model_selection.GridSearchCV(linear_model.Ridge(), {"alpha": [0.1, 10]})
+    model = fitted(search, ["a", "b"], "number")
+    whole.register("t", TEST)
+    whole.register_model("m", model)
+    compare(whole, ["a", "b"], model.predict(TEST[["a", "b"]]))

@@ -111,6 +111,7 @@ class Predictor:
     classes: Sequence[Any] = ()
     cost: float = 100.0
     margin: nn.Module | None = None
+    cancels: bool = False
 
 
 TransformConverter = Callable[[Any, list[Feature], Inputs], tuple[nn.Module, list[Feature]]]
@@ -198,6 +199,7 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
         dtypes=(torch.float64,) if inputs.needs_doubles else (torch.float32, torch.float64),
         trials=inputs.trials(),
         margin=found.margin,
+        cancels=found.cancels,
     )
 
 

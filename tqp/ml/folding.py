@@ -121,15 +121,30 @@ def _affine_of_parts(first: SideBySide | Total, then: Affine) -> nn.Module | Non
             return None
         weights = list(torch.split(then.weight, [width or 0 for width in widths]))
     terms: list[nn.Module] = []
-    bias: Tensor = then.bias
+    bias = then.bias
     for part, weight in zip(parts, weights, strict=True):
-        if not isinstance(first, Total) and not bool(weight.any()):
-            continue
-        terms.append(composed([part, Affine(weight, bias)]))
-        bias = torch.zeros_like(bias)
+        term = composed([part, Affine(weight, torch.zeros_like(bias))])
+        constant = _constant(term) if inputs_read(term) == set() else None
+        if constant is not None:
+            bias = bias + constant
+        else:
+            terms += list(term.parts) if isinstance(term, Total) else [term]
     if not terms:
         return None
+    terms[0] = composed([terms[0], Affine(torch.eye(bias.shape[0], dtype=bias.dtype), bias)])
     return terms[0] if len(terms) == 1 else Total(terms)
+
+
+def _constant(module: nn.Module) -> Tensor | None:
+    """What a module gives that reads no inputs [g], if that is easy to tell."""
+    match module:
+        case Lookup():
+            return module.table[0]
+        case Affine():
+            return module.bias
+        case nn.Sequential():
+            return _constant(module[-1])
+    return None
 
 
 def width_of(module: nn.Module) -> int | None:

@@ -35,7 +35,8 @@ class Converted:
     `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
     raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
     many columns an output has. `target`: what the model predicts, where it tells. `margin`: from raw scores to how clear
-    the label is [n], for the proof; by default the difference of the two largest.
+    the label is [n], for the proof; by default the difference of the two largest. `cancels`: whether the original itself loses
+    more digits than the tolerance leaves when it sums squares of extremes or of tiny differences; the proof then makes up none.
     """
 
     body: nn.Module
@@ -49,6 +50,12 @@ class Converted:
     dtypes: tuple[torch.dtype, ...] = (torch.float32, torch.float64)
     trials: tuple[Trial, ...] = ()
     margin: nn.Module | None = None
+    cancels: bool = False
+
+    @property
+    def reads(self) -> tuple[bool, ...]:
+        """For each input, whether any result depends on it."""
+        return tuple(item.is_read for item in self.inputs)
 
 
 @dataclass(frozen=True)

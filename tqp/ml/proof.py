@@ -27,7 +27,7 @@ def prove(
     the conversion must be right without that, but the difference is the one with it. Raises BindError with the figures
     where no precision is enough.
     """
-    rows, wanted = rows_for(model, converted.inputs, converted.trials, list(converted.outputs), sample)
+    rows, wanted = rows_for(model, converted, sample)
 
     def compare(dtype: torch.dtype, bf16: bool = False) -> Proof:
         body = copy.deepcopy(converted.body).to(dtype)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput
-from tqp.ml.model import Trial
+from tqp.ml.model import Converted, Trial
 
 _ROWS = 512
 _UNSEEN = "\x7fnever seen"
@@ -107,22 +107,23 @@ class Rows:
         return np.stack([each.astype(object) for each in columns], axis=1)
 
 
-def rows_for(
-    model: Any, inputs: Sequence[ModelInput], trials: Sequence[Trial], kinds: Sequence[str], sample: Any
-) -> tuple[Rows, dict[str, Any]]:
+def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[str, Any]]:
     """Rows, and what the original gives for them by kind of output.
 
-    A kind of made-up value that the original raises for is left out. Raises BindError if it raises for all, or for a sample.
+    A kind of made-up value that the original raises for is left out; extremes and values that matter exactly, where it cancels. Raises BindError if it
+    raises for all, or for a sample.
     """
-    trials = trials or tuple(Trial() for _ in inputs)
+    inputs = converted.inputs
+    trials = converted.trials or tuple(Trial() for _ in inputs)
+    always: tuple[str, ...] = ("extreme", "exact") if converted.cancels else ()
     failure: Exception | None = None
     for left_out in _LEFT_OUT if sample is None else ((),):
         if sample is not None:
             rows = Rows.of_sample(sample, inputs, trials)
         else:
-            rows = Rows.made_up(inputs, trials, left_out)
+            rows = Rows.made_up(inputs, trials, (*left_out, *always))
         try:
-            return rows, {kind: rows.original(model, kind) for kind in kinds}
+            return rows, {kind: rows.original(model, kind) for kind in converted.outputs}
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             failure = failure or error
     what = (
@@ -166,7 +167,10 @@ def _sample_columns(sample: Any, inputs: Sequence[ModelInput]) -> list[Any]:
             raise BindError(
                 f"sample= has no column {', '.join(absent)}; the model's inputs are its columns, by name"
             )
-        return [np.asarray(sample[item.name]) for item in inputs]
+        columns = [sample[item.name] for item in inputs]
+        return [
+            np.asarray(each, dtype=object if isinstance(each, list | tuple) else None) for each in columns
+        ]
     matrix = np.asarray(sample)
     if matrix.ndim != 2 or matrix.shape[1] != len(inputs):
         raise BindError(f"sample= is an array {matrix.shape}; the model has {len(inputs)} inputs")
@@ -206,12 +210,14 @@ def _made_up(item: ModelInput, trial: Trial, random: np.random.Generator, left_o
     if tried.size:
         chosen = random.choice(tried, _ROWS)
         if trial.takes_unseen and "unseen" not in left_out:
-            values = np.where(random.random(_ROWS) < 0.7, _near(chosen, random), values)
+            values = np.where(
+                random.random(_ROWS) < 0.7, _near(chosen, random, "exact" not in left_out), values
+            )
         else:
             values = chosen
     if "extreme" not in left_out and trial.takes_unseen:
         values[random.random(_ROWS) < 0.01] = 1e6 * random.choice((-1, 1))
-    values[constant] = tried[0] if tried.size else values[0]
+    values[constant] = tried[0] if tried.size and "extreme" not in left_out else values[0]
     if "other" in left_out and not tried.size:
         values = np.abs(np.trunc(values)) % 2
     if takes_null:
@@ -219,10 +225,12 @@ def _made_up(item: ModelInput, trial: Trial, random: np.random.Generator, left_o
     return values
 
 
-def _near(values: Any, random: np.random.Generator) -> Any:
-    """The values, their neighbours among the float64 numbers, and numbers around them."""
+def _near(values: Any, random: np.random.Generator, with_exact: bool) -> Any:
+    """Numbers around the values, and with them the values and their neighbours among the float64 numbers."""
     choice = random.integers(0, 4, values.shape)
     around = values + random.normal(size=values.shape) * np.maximum(1.0, 0.1 * np.abs(values))
+    if not with_exact:
+        return around
     return np.select(
         [choice == 0, choice == 1, choice == 2],
         [values, np.nextafter(values, np.inf), np.nextafter(values, -np.inf)],

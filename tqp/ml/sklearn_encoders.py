@@ -162,6 +162,7 @@ def _one_hot(estimator: Any, place: int, feature: Feature, inputs: Inputs) -> On
     unseen, refuses = column(None), None
     if estimator.handle_unknown == "error":
         refuses = inputs.refuse_unseen(feature)
+        unseen = column(columns[0])  # never used; a weight that all categories share is a constant
     elif estimator.handle_unknown in ("infrequent_if_exist", "warn") and grouped is not None:
         unseen = column(columns[int(estimator._infrequent_indices[place][0])])
     missing = unseen

@@ -54,6 +54,7 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
 def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
     inputs.refuse_null(features)
+    _refuse_several_labels(estimator)
     body = affine(estimator)
     classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
@@ -94,10 +95,7 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     if not hasattr(estimator, "classes_"):
         value = nn.Identity() if last == "identity" else Activation(last)
         return Predictor(body, {"value": value}, {"value": len(biases[-1])}, cost=cost)
-    if getattr(
-        estimator, "_label_binarizer", None
-    ) is not None and estimator._label_binarizer.y_type_.startswith("multilabel"):
-        raise UnsupportedError("an MLPClassifier with several labels a row is not supported")
+    _refuse_several_labels(estimator)
     classes = list(estimator.classes_)
     if last == "logistic":
         return Predictor(
@@ -106,6 +104,12 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     return Predictor(
         body, {"label": Largest(), "proba": Activation(last)}, {"proba": len(classes)}, classes, cost
     )
+
+
+def _refuse_several_labels(estimator: Any) -> None:
+    binarizer = getattr(estimator, "_label_binarizer", None)
+    if binarizer is not None and binarizer.y_type_.startswith("multilabel"):
+        raise UnsupportedError(f"a {type(estimator).__qualname__} of several labels a row is not supported")
 
 
 def _cost(body: Affine) -> float:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tqp.ml import sklearn_bayes as bayes
 from tqp.ml import sklearn_composition as composition
 from tqp.ml import sklearn_encoders as encoders
+from tqp.ml import sklearn_neighbors as neighbors
 from tqp.ml import sklearn_scalers as scalers
+from tqp.ml import sklearn_svm as svm
 from tqp.ml.boosted_trees import lightgbm_model, xgboost_model
 from tqp.ml.conversion import Entry
 from tqp.ml.sklearn_linear import linear_classifier, linear_regressor, logistic, multilayer_perceptron
@@ -29,6 +32,19 @@ SUPPORTED: dict[str, Entry] = {
     "sklearn.LogisticRegressionCV": Entry(logistic, False),
     "sklearn.MLPClassifier": Entry(multilayer_perceptron, False),
     "sklearn.MLPRegressor": Entry(multilayer_perceptron, False),
+    "sklearn.SVC": Entry(svm.support_vector_classifier, False),
+    "sklearn.NuSVC": Entry(svm.support_vector_classifier, False),
+    "sklearn.SVR": Entry(svm.support_vector_regressor, False),
+    "sklearn.NuSVR": Entry(svm.support_vector_regressor, False),
+    "sklearn.MultinomialNB": Entry(bayes.multinomial, False),
+    "sklearn.ComplementNB": Entry(bayes.complement, False),
+    "sklearn.BernoulliNB": Entry(bayes.bernoulli, False),
+    "sklearn.GaussianNB": Entry(bayes.gaussian, False),
+    "sklearn.CategoricalNB": Entry(bayes.categorical, False),
+    "sklearn.KMeans": Entry(neighbors.k_means, False, transformer=neighbors.k_means_transformer),
+    "sklearn.MiniBatchKMeans": Entry(neighbors.k_means, False, transformer=neighbors.k_means_transformer),
+    "sklearn.KNeighborsClassifier": Entry(neighbors.neighbours_classifier, False),
+    "sklearn.KNeighborsRegressor": Entry(neighbors.neighbours_regressor, False),
     "sklearn.StandardScaler": Entry(scalers.standard_scaler, True),
     "sklearn.RobustScaler": Entry(scalers.standard_scaler, True),
     "sklearn.MinMaxScaler": Entry(scalers.min_max_scaler, True),

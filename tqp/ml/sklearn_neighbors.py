@@ -1,0 +1,147 @@
+"""Distances to known points of scikit-learn: k-means and k nearest neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import UnsupportedError
+from tqp.ml.arrays import dense, doubles
+from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.folding import composed
+from tqp.ml.layers import Position
+
+#: Numbers of a matrix of distances that are made at a time.
+_DISTANCES = 1 << 21
+
+
+class SquaredDistances(nn.Module):
+    """Minus the squared Euclidean distance to each point: [n, f] to [n, k]. By a matrix product."""
+
+    def __init__(self, points: Tensor) -> None:
+        """[k, f]."""
+        super().__init__()
+        self.points: Tensor
+        self.center: Tensor
+        # About their middle, so that less cancels.
+        center = points.mean(0)
+        self.register_buffer("points", points - center)
+        self.register_buffer("center", center)
+        self.width = points.shape[0]
+
+    def forward(self, features: Tensor) -> Tensor:
+        by_column = (features - self.center).T
+        products = self.points @ by_column
+        squares = self.points.square().sum(1)
+        return (2 * products - squares[:, None] - by_column.square().sum(0)).clamp_(max=0).T
+
+
+class Distance(nn.Module):
+    """Distances of minus their squares."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features.neg().sqrt()
+
+
+def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """KMeans and MiniBatchKMeans: the label of the nearest center, or as value the distances to all."""
+    body = _distances(estimator, features, inputs)
+    count = body.width
+    outputs: dict[str, nn.Module] = {"label": Position(), "value": Distance()}
+    cost = float(body.points.numel())
+    return Predictor(body, outputs, {"value": count}, list(range(count)), cost, cancels=True)
+
+
+def k_means_transformer(
+    estimator: Any, features: list[Feature], inputs: Inputs
+) -> tuple[nn.Module, list[Feature]]:
+    """KMeans and MiniBatchKMeans as a step: the distances to all centers."""
+    body = _distances(estimator, features, inputs)
+    return composed([body, Distance()]), [Feature(None, frozenset())] * body.width
+
+
+def _distances(estimator: Any, features: list[Feature], inputs: Inputs) -> SquaredDistances:
+    inputs.refuse_null(features)
+    centers = doubles(estimator.cluster_centers_)
+    for feature, column in zip(features, centers.T, strict=True):
+        inputs.try_values(feature, column.tolist())
+    return SquaredDistances(centers)
+
+
+class Neighbours(nn.Module):
+    """What the nearest of known points say, averaged: [n, f] to [n, k].
+
+    Candidates by squared distances from a matrix product, a block of rows at a time; the weights by their exact distances.
+    """
+
+    def __init__(self, points: Tensor, values: Tensor, count: int, by_distance: bool) -> None:
+        """`points` [m, f], `values` [m, k], `count`: of neighbours."""
+        super().__init__()
+        self.distances = SquaredDistances(points)
+        self.count, self.by_distance = count, by_distance
+        self.points: Tensor
+        self.values: Tensor
+        self.register_buffer("points", points)
+        self.register_buffer("values", values)
+        self.width = values.shape[1]
+
+    def forward(self, features: Tensor) -> Tensor:
+        step = max(1, _DISTANCES // self.points.shape[0])
+        blocks = [self._averages(block) for block in features.split(step)]  # type: ignore[no-untyped-call]
+        return torch.cat(blocks)
+
+    def _averages(self, features: Tensor) -> Tensor:
+        nearest = self.distances(features).topk(self.count, 1).indices
+        values = self.values[nearest]
+        if not self.by_distance:
+            return values.mean(1)
+        distances = (features[:, None, :] - self.points[nearest]).square().sum(2).sqrt()
+        at_point = (distances == 0).any(1, keepdim=True)
+        weights = torch.where(at_point, (distances == 0).to(distances.dtype), 1 / distances)
+        return (values * weights[:, :, None]).sum(1) / weights.sum(1, keepdim=True)
+
+
+def neighbours_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """KNeighborsRegressor: Euclidean distances, weights uniform or by distance, several targets."""
+    values = doubles(estimator._y)
+    values = values[:, None] if values.dim() == 1 else values
+    body = _neighbours(estimator, features, inputs, values)
+    return Predictor(body, {"value": nn.Identity()}, {"value": body.width}, cost=_cost(body))
+
+
+def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """KNeighborsClassifier: Euclidean distances, weights uniform or by distance, one label a row."""
+    if estimator.outputs_2d_:
+        raise UnsupportedError("a KNeighborsClassifier of several labels a row is not supported")
+    classes = list(estimator.classes_)
+    ones = torch.eye(len(classes), dtype=torch.float64)[
+        torch.from_numpy(np.array(estimator._y, dtype=np.int64))
+    ]
+    body = _neighbours(estimator, features, inputs, ones)
+    outputs: dict[str, nn.Module] = {"label": Position(), "proba": nn.Identity()}
+    return Predictor(body, outputs, {"proba": len(classes)}, classes, _cost(body))
+
+
+def _neighbours(estimator: Any, features: list[Feature], inputs: Inputs, values: Tensor) -> Neighbours:
+    metric = estimator.effective_metric_
+    power = (estimator.effective_metric_params_ or {}).get("p", 2)
+    if metric != "euclidean" and not (metric == "minkowski" and power == 2):
+        raise UnsupportedError(
+            f"{type(estimator).__qualname__} metric={metric!r}: only Euclidean distances are supported"
+        )
+    if estimator.weights not in ("uniform", "distance", None):
+        raise UnsupportedError(f"{type(estimator).__qualname__} weights= of your own are not supported")
+    inputs.refuse_null(features)
+    inputs.compare_exactly()
+    points = doubles(dense(estimator._fit_X))
+    for feature, column in zip(features, points[:64].T, strict=True):
+        inputs.try_values(feature, column.tolist())
+    return Neighbours(points, values, int(estimator.n_neighbors), estimator.weights == "distance")
+
+
+def _cost(body: Neighbours) -> float:
+    """Nanoseconds for a row: distances, and the selection of the nearest."""
+    return body.points.shape[0] * (2.0 + 0.2 * body.points.shape[1])
