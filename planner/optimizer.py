@@ -20,11 +20,13 @@ from tqp.planner.rules.evaluate_predictions_once import evaluate_predictions_onc
 from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.group_before_join import group_before_join
 from tqp.planner.rules.group_by_days import group_by_days
+from tqp.planner.rules.ignore_unread_inputs import ignore_unread_inputs
 from tqp.planner.rules.predict_after_limit import predict_after_limit
 from tqp.planner.rules.predict_before_join import predict_before_join
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
 from tqp.planner.rules.reduce_group_keys import reduce_group_keys
+from tqp.planner.rules.remove_joins import remove_joins
 from tqp.planner.rules.remove_redundant import remove_redundant
 from tqp.planner.rules.reorder_joins import reorder_joins
 from tqp.planner.rules.simplify_expressions import simplify_expressions
@@ -86,6 +88,7 @@ Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 #: In the order in which they run.
 RULES: tuple[tuple[str, Rule], ...] = (
     ("unnest_subqueries", unnest_subqueries),
+    ("ignore_unread_inputs", ignore_unread_inputs),
     ("simplify_expressions", simplify_expressions),
     ("push_down_predicates", push_down_predicates),
     ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
@@ -93,6 +96,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_days", group_by_days),
     ("group_before_join", group_before_join),
+    ("remove_joins", remove_joins),
     ("reorder_joins", reorder_joins),
     ("predict_after_limit", predict_after_limit),
     ("evaluate_predictions_once", evaluate_predictions_once),

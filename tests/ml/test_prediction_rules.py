@@ -218,3 +218,70 @@ def test_outputs_of_one_model_share_its_scores() -> None:
         rows = con.sql(query).fetchall()
         assert counts == [ROWS] and all(label for label, _ in rows)
         assert "Project" in con.explain(query) and "is_large_proba" in con.explain(query)
+
+
+def test_inputs_that_are_not_read_need_no_column_and_no_join() -> None:
+    from sklearn.linear_model import Lasso
+
+    random = np.random.default_rng(0)
+    features = random.normal(size=(300, 3))
+    model = Lasso(alpha=0.5).fit(features, 9 * features[:, 0])
+    assert list(model.coef_ != 0) == [True, False, False]
+    random.shuffle(values := np.arange(ROWS))
+    facts = {"key": values, "x": random.normal(size=ROWS), "y": np.where(values % 7, values, np.inf)}
+    dimension = {"key": np.arange(ROWS), "z": random.normal(size=ROWS)}
+    answers = []
+    for disabled in ((), ("ignore_unread_inputs",), ("remove_joins",)):
+        with tqp.connect(threads=1, disabled_rules=disabled) as con:
+            con.register("facts", facts)
+            con.register("dimension", pa.table(dimension | {"w": pa.array([None, "a"] * (ROWS // 2))}))
+            con.register_model("m", model, inputs=["x", "y", "z"])
+            for join in ("JOIN", "LEFT JOIN"):
+                query = f"SELECT key, m(x, y, z) FROM facts {join} dimension USING (key) ORDER BY key"
+                answers.append(con.sql(query).fetchall())
+                plan = con.explain(query)
+                assert ("dimension" in plan) == bool(disabled)
+                scanned = plan.split("Scan facts (")[1].split(")")[0].split(", ")
+                assert ("y" in scanned) == (disabled == ("ignore_unread_inputs",))
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_removed"),
+    [
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k", True),
+        ("SELECT a.v FROM b JOIN a ON a.k = b.k", True),
+        ("SELECT a.v, a.k FROM a LEFT JOIN b ON a.k = b.k", True),
+        ("SELECT a.v FROM a LEFT JOIN b ON a.k = b.k AND b.v > a.v", True),
+        ("SELECT count(*) FROM a JOIN b ON a.k = b.k JOIN c ON c.k = a.k", False),
+        ("SELECT max(a.v) FROM (SELECT a.*, b.v AS w FROM a JOIN b ON a.k = b.k) a JOIN c ON c.k = a.v", None),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k WHERE b.v > 1", False),
+        ("SELECT a.v FROM a JOIN b ON a.n = b.k", False),  # NULL finds nothing
+        ("SELECT a.v FROM a LEFT JOIN b ON a.n = b.k", True),
+        ("SELECT a.v FROM a JOIN c ON a.k = c.k", False),  # repeats rows
+        ("SELECT a.v FROM a LEFT JOIN c ON a.k = c.k", False),
+        ("SELECT a.v FROM a JOIN gaps ON a.k = gaps.k", False),
+        ("SELECT a.v FROM a JOIN b ON a.far = b.k", False),
+        ("SELECT a.v FROM a JOIN b ON a.k = b.k AND a.v < b.v", False),
+        ("SELECT a.v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)", False),
+        ("SELECT a.k FROM a JOIN b ON a.k = b.k UNION ALL SELECT a.k FROM a LEFT JOIN b ON a.k = b.k", True),
+        ("SELECT a.v FROM a FULL JOIN b ON a.k = b.k", False),
+    ],
+)  # fmt: skip
+def test_remove_joins(query: str, is_removed: bool | None) -> None:
+    numbers = np.arange(100)
+    tables = {
+        "a": pa.table({"k": numbers % 50, "v": numbers, "n": [None, *range(99)], "far": numbers * 2}),
+        "b": pa.table({"k": numbers[::-1].copy(), "v": numbers % 7}),
+        "c": pa.table({"k": numbers % 60, "v": numbers}),
+        "gaps": pa.table({"k": numbers[numbers != 7], "v": numbers[:99]}),
+    }
+    answers = []
+    for disabled in ((), ("remove_joins",)):
+        with tqp.connect(threads=1, disabled_rules=disabled) as con:
+            for name, table in tables.items():
+                con.register(name, table)
+            answers.append(sorted(con.sql(query).fetchall(), key=str))
+            if is_removed is not None:
+                assert ("Join" not in con.explain(query)) == (is_removed and not disabled)
+    assert answers[0] == answers[1]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from tqp.core.datatypes import DOUBLE
 from tqp.core.errors import BindError
 from tqp.operators.rows import select_most, take, take_optional
-from tqp.planner.expressions import Predict
+from tqp.planner.expressions import Literal, Predict
 from tqp.planner.null_facts import nullable as may_be_null
 from tqp.runtime.lowering.graph_builder import NamedKernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
@@ -33,7 +34,9 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
     model: Model = call.model  # type: ignore[assignment]
     columns: list[tuple[Any, Any]] = []
     for item, argument in zip(model.inputs, call.arguments, strict=True):
-        value = lowering.materialise(lowering.lower(argument))
+        # Whatever stands there: weights of zero would make NaN of infinity.
+        asked = argument if item.is_read or item.size else Literal(0.0, DOUBLE)
+        value = lowering.materialise(lowering.lower(asked))
         validity = value.validity
         if validity is not None and not item.takes_null:
             if may_be_null(argument, lowering.fields()):
