@@ -16,6 +16,7 @@ from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
 from tqp.planner.properties import Facts
 from tqp.planner.rules.columns import largest_id, restore_schema, with_mapped_inputs
 from tqp.planner.rules.common_subplans import common_subplans
+from tqp.planner.rules.compare_scores import compare_scores
 from tqp.planner.rules.evaluate_predictions_once import evaluate_predictions_once
 from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.group_before_join import group_before_join
@@ -98,6 +99,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("group_before_join", group_before_join),
     ("remove_joins", remove_joins),
     ("reorder_joins", reorder_joins),
+    ("compare_scores", compare_scores),
     ("predict_after_limit", predict_after_limit),
     ("evaluate_predictions_once", evaluate_predictions_once),
     ("predict_before_join", predict_before_join),

@@ -67,3 +67,12 @@ class ModelSignature(Protocol):
     def cost(self) -> float:
         """Estimated nanoseconds to score one row."""
         ...
+
+    def threshold(
+        self, output: ModelOutput, comparison: str, value: float
+    ) -> tuple[ModelOutput, str, float] | None:
+        """A cheaper output, comparison and bound that hold on exactly the rows where `output comparison value` does.
+
+        `comparison`: as the functions of SQL are called (less, greater_equal, ...). None if there is none.
+        """
+        ...

@@ -164,6 +164,9 @@ class Activation(nn.Module):
 class BothClasses(nn.Module):
     """The probabilities of two classes from the score of the second: [n, 1] to [n, 2]."""
 
+    #: The second of two probabilities rises with the score; see `tqp.ml.threshold`.
+    rises = True
+
     def forward(self, score: Tensor) -> Tensor:
         positive = torch.sigmoid(score)
         return torch.cat([1 - positive, positive], 1)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
 from tqp.core.models import ModelInput, ModelOutput
 from tqp.ml.scorer import Scorer
+from tqp.ml.threshold import RAW, score_threshold
 
 #: A class that a classifier tells apart.
 Label = str | bool | int | float
@@ -85,6 +86,7 @@ class Model:
 
     def __post_init__(self) -> None:
         self._heads: dict[ModelOutput, Head] = {}
+        self._thresholds: dict[tuple[ModelOutput, str, float], tuple[ModelOutput, str, float] | None] = {}
 
     @property
     def cost(self) -> float:
@@ -100,6 +102,15 @@ class Model:
             head = self._heads[output] = make_head(self.converted, output)
             head.to(next(iter(self.scorer.buffers()), torch.empty(0)).device)
         return head
+
+    def threshold(
+        self, output: ModelOutput, comparison: str, value: float
+    ) -> tuple[ModelOutput, str, float] | None:
+        """See `ModelSignature`; remembered, as a bound is found by trying scores."""
+        asked = (output, comparison, value)
+        if asked not in self._thresholds:
+            self._thresholds[asked] = score_threshold(self, output, comparison, value)
+        return self._thresholds[asked]
 
     def __repr__(self) -> str:
         call = f"{self.name}({', '.join(item.name for item in self.inputs)})"
@@ -139,7 +150,7 @@ def _label_type(classes: Sequence[Label]) -> tuple[DataType, int | None, tuple[s
 
 def make_head(converted: Converted, output: ModelOutput) -> Head:
     """The module from raw scores to what a call with this output gives."""
-    transform = converted.outputs[output.kind]
+    transform = nn.Identity() if output.kind == RAW else converted.outputs[output.kind]
     if output.kind == "label":
         if output.labels is not None:
             return Head(transform, None, None)

@@ -72,6 +72,8 @@ def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
 class ClippedShares(nn.Module):
     """Probabilities under the modified Huber loss: (clip(score, -1, 1) + 1) / 2, shared out among several classes."""
 
+    rises = True
+
     def forward(self, scores: Tensor) -> Tensor:
         shares = (scores.clamp(-1, 1) + 1) / 2
         if scores.shape[1] == 1:
