@@ -83,8 +83,8 @@ def test_common_conjuncts_leave_an_or() -> None:
         ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE u.a > 0 OR u.b = 1", [JoinType.INNER]),
         ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE u.a IS NULL", [JoinType.LEFT]),
         ("SELECT t.k FROM t LEFT JOIN u ON t.k = u.k WHERE coalesce(u.a, 1) = 1", [JoinType.LEFT]),
-        ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE t.a > 0", [JoinType.LEFT]),
-        ("SELECT u.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a > 0", [JoinType.LEFT]),
+        ("SELECT t.k, u.b FROM t FULL JOIN u ON t.k = u.k WHERE t.a > 0", [JoinType.LEFT]),
+        ("SELECT u.k, t.b FROM t FULL JOIN u ON t.k = u.k WHERE u.a > 0", [JoinType.LEFT]),
         ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a > t.a", [JoinType.INNER]),
         ("SELECT t.k FROM t FULL JOIN u ON t.k = u.k WHERE u.a IS NULL OR t.b IS NULL", [JoinType.FULL]),
         (
@@ -171,10 +171,10 @@ def test_a_semi_join_goes_to_the_relation_it_reduces() -> None:
     big = MemoryTable("big", {"k": list(range(rows)), "a": [i % 20 for i in range(rows)]})
     small = MemoryTable("small", {"a": list(range(20)), "c": [i % 5 for i in range(20)]})
     few = MemoryTable("few", {"k": [3, 4]})
-    query = "SELECT big.k FROM big, small WHERE big.a = small.a AND big.k IN (SELECT k FROM few)"
+    query = "SELECT big.k, c FROM big, small WHERE big.a = small.a AND big.k IN (SELECT k FROM few)"
     plan = optimized(query, [big, small, few])
     assert join_types(plan) == [JoinType.INNER, JoinType.SEMI]
-    assert sorted_rows(plan) == [(3,), (4,)]
+    assert sorted_rows(plan) == [(3, 3), (4, 4)]
 
 
 def test_the_larger_side_is_probed() -> None:
