@@ -10,6 +10,8 @@ from sklearn import (
     cluster,
     compose,
     decomposition,
+    discriminant_analysis,
+    ensemble,
     impute,
     linear_model,
     naive_bayes,
@@ -41,6 +43,7 @@ def make_data(seed: int, rows: int) -> pd.DataFrame:
             "ones": random.integers(0, 2, rows),
             "count": random.integers(0, 4, rows),
             "city": random.choice(["Oslo", "Bergen", "Tromsø", "Bodø"], rows, p=[0.6, 0.2, 0.15, 0.05]),
+            "flag": random.random(rows) < 0.5,
             "plan": random.choice(["free", "paid"], rows),
         }
     )
@@ -132,6 +135,32 @@ def regressors() -> list[Case]:
     ]
 
 
+def more_regressors() -> list[Case]:
+    linear = linear_model
+    single = [
+        *(
+            linear.BayesianRidge(),
+            linear.ARDRegression(),
+            linear.HuberRegressor(),
+            linear.QuantileRegressor(alpha=0),
+        ),
+        *(linear.Lars(), linear.LassoLars(0.01), linear.LassoLarsIC(), linear.OrthogonalMatchingPursuit()),
+        linear.TheilSenRegressor(max_subpopulation=50, random_state=0),
+    ]
+    return [
+        *(Case(model, ["a", "b", "c"], "number") for model in single),
+        *(
+            Case(model(alpha=0.01), ["a", "b"], "numbers")
+            for model in (linear.MultiTaskLasso, linear.MultiTaskElasticNet)
+        ),
+        *(
+            Case(model(), ["b", "c"], "positive")
+            for model in (linear.PoissonRegressor, linear.GammaRegressor)
+        ),
+        *(Case(linear.TweedieRegressor(power=power), ["b", "c"], "positive") for power in (0, 1.5)),
+    ]
+
+
 def classifiers() -> list[Case]:
     linear = linear_model
     targets = ["binary", "classes"]
@@ -148,6 +177,7 @@ def classifiers() -> list[Case]:
         *(Case(linear.RidgeClassifier(), NUMBERS, target) for target in targets),
         *(Case(linear.Perceptron(), ["a", "b"], target) for target in targets),
         *(Case(svm.LinearSVC(), ["a", "b"], target) for target in targets),
+        *(Case(discriminant_analysis.LinearDiscriminantAnalysis(), ["a", "b"], target) for target in targets),
     ]
 
 
@@ -332,6 +362,23 @@ def compositions() -> list[Case]:
             ["a", "b"],
             "binary",
         ),
+        Case(pipe(by_name, ensemble.RandomForestClassifier(5, max_depth=4)), mixed, "classes"),
+        Case(
+            pipe(p.OrdinalEncoder(encoded_missing_value=-1), ensemble.RandomForestRegressor(3)),
+            STRING_HOLES,
+            "number",
+        ),
+        Case(
+            pipe(p.OrdinalEncoder(), ensemble.HistGradientBoostingRegressor(max_iter=4)),
+            STRING_HOLES,
+            "number",
+        ),
+        Case(
+            pipe(p.StandardScaler(), ensemble.HistGradientBoostingClassifier(max_iter=4)),
+            [*HOLES, "c"],
+            "binary",
+        ),
+        Case(p.OneHotEncoder(), ["flag", "c"]),
         Case(pipe(p.OrdinalEncoder(), ignoring, linear_model.Lasso(alpha=0.01)), STRINGS, "number"),
         Case(
             pipe(p.KBinsDiscretizer(5, quantile_method="averaged_inverted_cdf"), logistic),
@@ -341,4 +388,13 @@ def compositions() -> list[Case]:
     ]
 
 
-CASES = [*regressors(), *classifiers(), *networks(), *others(), *scalers(), *encoders(), *compositions()]
+CASES = [
+    *regressors(),
+    *more_regressors(),
+    *classifiers(),
+    *networks(),
+    *others(),
+    *scalers(),
+    *encoders(),
+    *compositions(),
+]

@@ -139,6 +139,37 @@ def test_which_inputs_are_read(whole: tqp.Connection) -> None:
     assert converted.reads == tuple(item.is_read for item in converted.inputs)
 
 
+def test_columns_of_arrays_and_names_of_ones_own(whole: tqp.Connection) -> None:
+    """Without a data frame the inputs are positions; they may be given names."""
+    columns = ["a_holes", "city_holes", "plan"]
+    steps = compose.make_column_transformer(
+        (impute.SimpleImputer(), [0]),
+        (preprocessing.OneHotEncoder(), [False, True, False]),
+        (preprocessing.OrdinalEncoder(), slice(2, None)),
+    )
+    model = pipeline.make_pipeline(steps, linear_model.Ridge())
+    model.fit(TRAIN[columns].to_numpy(dtype=object), TARGETS["number"])
+    whole.register("t", TEST)
+    for names in (None, ["first", "second", "third"]):
+        whole.register_model("m", model, inputs=names)
+        assert [item.name for item in registered(whole).inputs] == (names or ["x0", "x1", "x2"])
+        compare(whole, columns, model.predict(TEST[columns].to_numpy(dtype=object)))
+    by_name = fitted(linear_model.Ridge(), ["a", "b"], "number")
+    whole.register_model("m", by_name, inputs=["u", "v"])
+    compare(whole, ["a", "b"], by_name.predict(TEST[["a", "b"]]))
+
+
+@pytest.mark.parametrize("dtype", ["category", "str", object])
+def test_strings_of_every_dtype_of_pandas(dtype: Any, whole: tqp.Connection) -> None:
+    train, test = (data[["city_holes"]].astype(dtype) for data in (TRAIN, TEST))
+    for model in (preprocessing.OneHotEncoder(), preprocessing.OrdinalEncoder()):
+        model.fit(train)
+        whole.register("t", test)
+        whole.register_model("m", model)
+        wanted = model.transform(test)
+        compare(whole, ["city_holes"], wanted.toarray() if hasattr(wanted, "toarray") else wanted)
+
+
 def samples() -> list[Any]:
     data = TEST[["a", "city_holes"]]
     columns = {

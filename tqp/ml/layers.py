@@ -168,8 +168,12 @@ class BothClasses(nn.Module):
     rises = True
 
     def forward(self, score: Tensor) -> Tensor:
-        positive = torch.sigmoid(score)
-        return torch.cat([1 - positive, positive], 1)
+        return torch.stack([self.column(score, 0), self.column(score, 1)], 1)
+
+    def column(self, score: Tensor, place: int) -> Tensor:
+        """The probabilities of one class [n]."""
+        positive = torch.sigmoid(score[:, 0])
+        return positive if place == 1 else 1 - positive
 
 
 class ShareOfSum(nn.Module):

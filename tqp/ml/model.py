@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
 from tqp.core.models import ModelInput, ModelOutput
+from tqp.ml.layers import BothClasses
 from tqp.ml.scorer import Scorer
 from tqp.ml.threshold import RAW, score_threshold
 
@@ -170,6 +171,8 @@ class Head(nn.Module):
         self.register_buffer("labels", labels)
 
     def forward(self, raw: Tensor) -> Tensor:
+        if self.column is not None and isinstance(self.transform, BothClasses):
+            return self.transform.column(raw, self.column).to(torch.float64)
         values: Tensor = self.transform(raw)
         if self.labels is not None:
             return torch.index_select(self.labels, 0, values)

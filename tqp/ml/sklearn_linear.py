@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,24 @@ def affine(estimator: Any) -> Affine:
 
 
 def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
-    """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD."""
+    """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD and whatever else is linear in the inputs."""
     inputs.refuse_null(features)
     body = affine(estimator)
     return Predictor(body, {"value": nn.Identity()}, {"value": body.bias.shape[0]}, cost=_cost(body))
 
 
+def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """PoissonRegressor, GammaRegressor and TweedieRegressor: links "log" and "identity"."""
+    found = linear_regressor(estimator, features, inputs)
+    link = getattr(estimator, "link", "log")
+    if link == "auto":
+        link = "identity" if estimator.power <= 0 else "log"
+    return found if link == "identity" else replace(found, outputs={"value": Activation("exp")})
+
+
 def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
-    """Logistic regression: binary by a sigmoid, several classes by a softmax, or by one against the rest."""
+    """Logistic regression and linear discriminant analysis: two classes by a sigmoid, several by a softmax, or by one
+    against the rest."""
     inputs.refuse_null(features)
     body = affine(estimator)
     classes = list(estimator.classes_)

@@ -10,7 +10,13 @@ from tqp.ml import sklearn_scalers as scalers
 from tqp.ml import sklearn_svm as svm
 from tqp.ml.boosted_trees import lightgbm_model, xgboost_model
 from tqp.ml.conversion import Entry
-from tqp.ml.sklearn_linear import linear_classifier, linear_regressor, logistic, multilayer_perceptron
+from tqp.ml.sklearn_linear import (
+    generalized_linear_regressor,
+    linear_classifier,
+    linear_regressor,
+    logistic,
+    multilayer_perceptron,
+)
 from tqp.ml.sklearn_trees import (
     CLASSIFIERS,
     REGRESSORS,
@@ -21,15 +27,22 @@ from tqp.ml.sklearn_trees import (
     isolation_forest,
 )
 
-_REGRESSORS = "LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV LinearSVR SGDRegressor"
+_REGRESSORS = """
+    LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV LinearSVR SGDRegressor
+    MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet MultiTaskElasticNetCV Lars LarsCV LassoLars LassoLarsCV LassoLarsIC
+    OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV BayesianRidge ARDRegression HuberRegressor QuantileRegressor
+    TheilSenRegressor
+"""
+_GENERALIZED = "PoissonRegressor GammaRegressor TweedieRegressor"
 _CLASSIFIERS = "LinearSVC SGDClassifier RidgeClassifier RidgeClassifierCV Perceptron"
+_LOGISTIC = "LogisticRegression LogisticRegressionCV LinearDiscriminantAnalysis"
 
 #: By `library.Class`; a subclass is converted as the class it is derived from.
 SUPPORTED: dict[str, Entry] = {
     **{f"sklearn.{name}": Entry(linear_regressor, False) for name in _REGRESSORS.split()},
     **{f"sklearn.{name}": Entry(linear_classifier, False) for name in _CLASSIFIERS.split()},
-    "sklearn.LogisticRegression": Entry(logistic, False),
-    "sklearn.LogisticRegressionCV": Entry(logistic, False),
+    **{f"sklearn.{name}": Entry(logistic, False) for name in _LOGISTIC.split()},
+    **{f"sklearn.{name}": Entry(generalized_linear_regressor, False) for name in _GENERALIZED.split()},
     "sklearn.MLPClassifier": Entry(multilayer_perceptron, False),
     "sklearn.MLPRegressor": Entry(multilayer_perceptron, False),
     "sklearn.SVC": Entry(svm.support_vector_classifier, False),
