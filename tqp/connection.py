@@ -31,6 +31,7 @@ from tqp.planner.optimizer import RULES, OptimizerContext, optimize
 from tqp.planner.physical_plan import PhysicalPlan
 from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 from tqp.result import Result
+from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
 from tqp.runtime.lowering.plan import lower_plan
@@ -195,9 +196,18 @@ class Connection:
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
-    def compile(self, query: str, params: Parameters | None = None) -> TensorProgram:
-        """The query as a torch.nn.Module: `print(program.code)` shows it, `program()` runs it and returns a Table."""
+    def compile(
+        self, query: str, params: Parameters | None = None, *, differentiable: bool = False
+    ) -> TensorProgram:
+        """The query as a torch.nn.Module: `print(program.code)` shows it, `program()` runs it and returns a Table.
+
+        With `differentiable`, `program()` gives a tensor by the name of each output, as `Result.to_torch` does, and those
+        of floats carry gradients to the parameters of registered torch modules, which are parameters of the program, and to
+        the tensors with requires_grad in registered dicts. UnsupportedError names what of the query has no gradient.
+        """
         try:
+            if differentiable:
+                return self._differentiable_program(query, params)
             program = self._program(query, params)
         except Error as error:
             raise error.with_query(query) from error.__cause__
@@ -277,6 +287,17 @@ class Connection:
         if self._fuser is not None:
             self._fuser.fuse(program.steps())
         return program
+
+    def _differentiable_program(self, query: str, params: Parameters | None) -> TensorProgram:
+        statement = bind(query, self, params)
+        if statement.explain is not None:
+            raise BindError("EXPLAIN cannot be compiled; compile the query itself")
+        rules = self._disabled_rules | SPECIAL_ALGORITHMS
+        plan = optimize(statement.plan, OptimizerContext(disabled_rules=rules))
+        builder = ProgramBuilder(self._device)
+        slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
+        types = [field.data_type for field in statement.plan.schema]
+        return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
 
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
         context = OptimizerContext(disabled_rules=self._disabled_rules)

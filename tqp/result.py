@@ -15,7 +15,7 @@ from tqp.data.display import html_table, text_table
 from tqp.data.export import column_to_arrow, interval_to_duration, table_to_arrow
 from tqp.data.python_values import column_slice, python_values
 from tqp.data.source_base import unique_names
-from tqp.data.tensor_export import Decimals, StringsAs, column_tensor
+from tqp.data.tensor_export import Decimals, StringsAs, tensors_by_name
 
 if TYPE_CHECKING:
     import pandas
@@ -115,12 +115,7 @@ class Result:
         stands in the others is unspecified. Repeated names become a, a_1, ... Treat the tensors as read-only: they may be
         the registered data itself.
         """
-        tensors: dict[str, Tensor] = {}
-        for name, column in zip(unique_names(self._names), self._table.columns, strict=True):
-            tensors[name] = column_tensor(name, column, decimals, strings)
-            if column.validity is not None and not bool(column.validity.all()):
-                tensors[f"{name}__validity"] = column.validity
-        return tensors
+        return tensors_by_name(self._names, self._table.columns, decimals, strings)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of Python objects, the ones DuckDB gives: int, float, Decimal, str, bytes, date, datetime,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
@@ -110,6 +111,10 @@ class Source(ABC):
         """The encoded column on the source's device."""
         position = self._position(name)
         return self._encoded.get(position, lambda: self._encode(position))
+
+    def with_gradient(self, name: str) -> Tensor | None:
+        """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
+        return None
 
     def runs(self, name: str) -> SortedRuns:
         """The runs of equal values in a column of integers in main memory whose statistics say that it is sorted."""

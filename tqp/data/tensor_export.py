@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -13,6 +14,7 @@ from tqp.data.column import Column
 from tqp.data.devices import column_tensors
 from tqp.data.encode_strings import dictionary_codes
 from tqp.data.export import column_to_arrow
+from tqp.data.source_base import unique_names
 
 #: Torch has few operations on wider unsigned integers, so those leave in the next signed type.
 _DTYPES: dict[TypeKind, torch.dtype] = {
@@ -59,6 +61,21 @@ def column_tensor(
     if data_type.is_integer_like and column.values.dim() == 2:
         return _narrow(name, column, column.values)
     return column.values.to(_DTYPES.get(data_type.kind, torch.int64))
+
+
+def tensors_by_name(
+    names: Iterable[str],
+    columns: Iterable[Column],
+    decimals: Decimals = "float",
+    strings: StringsAs = "error",
+) -> dict[str, Tensor]:
+    """A tensor for each column, and its validity under `name__validity` where it contains NULL; see `Result.to_torch`."""
+    tensors: dict[str, Tensor] = {}
+    for name, column in zip(unique_names(names), columns, strict=True):
+        tensors[name] = column_tensor(name, column, decimals, strings)
+        if column.validity is not None and not bool(column.validity.all()):
+            tensors[f"{name}__validity"] = column.validity
+    return tensors
 
 
 def decimal_to_double(values: Tensor, scale: int) -> Tensor:

@@ -105,6 +105,13 @@ class TensorSource(Source):
             self.column_names[position], _arrow_of(values, self._where(position)), self.device
         )
 
+    def with_gradient(self, name: str) -> Tensor | None:
+        values = self._data[self._position(name)]
+        if not isinstance(values, Tensor) or not values.requires_grad:
+            return None
+        dtype = torch.float32 if values.dtype in _HALF_FLOATS else values.dtype
+        return values.to(device=self.device, dtype=dtype)
+
     def _where(self, position: int) -> str:
         return self.column_names[position]
 

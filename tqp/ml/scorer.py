@@ -29,6 +29,9 @@ class Scorer(nn.Module):
         self.sizes = tuple(sizes)
         self.dtype = dtype
         self.bf16 = bf16
+        self.is_differentiable = (
+            False  # by its inputs: of modules and functions of torch as they were registered
+        )
 
     def forward(self, columns: Sequence[InputColumn], num_rows: int) -> Tensor:
         """Raw scores [n, k]; NULL is NaN to the model."""
@@ -76,7 +79,9 @@ class Scorer(nn.Module):
         return raw if raw.dim() == 2 else raw[:, None]
 
     def _rows_at_once(self, device: torch.device) -> int:
-        if device.type != "cpu":
+        if (
+            device.type != "cpu" or torch.is_grad_enabled()
+        ):  # gradients: one step to go back, whatever the module does
             return 1 << 62
         width = max(1, sum(self.sizes)) * self.dtype.itemsize
         return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // width))

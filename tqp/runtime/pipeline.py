@@ -92,6 +92,8 @@ class Pipeline:
         self.marks = tuple(marks)  # see Stream.mark
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
+        #: Nodes whose values have a gradient, in a program that carries any.
+        self.differentiable: set[Node] = set()
         self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
 
     @cached_property

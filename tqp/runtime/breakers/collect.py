@@ -77,11 +77,11 @@ class SortRows(Collect):
     def partial(self, outputs: Sequence[Any], state: Bound | None) -> Frame:
         frame = frame_of_outputs(outputs)
         if self.wanted is not None and frame.num_rows > max(4 * self.wanted, _FEW_ROWS):
-            return take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
+            return take_frame(frame, top_rows(self.keys(frame), self.wanted, state))
         return frame
 
     def finish(self, state: Frame, program_state: State) -> State:
-        keys = self._keys(state)
+        keys = self.keys(state)
         frame = Frame(state.num_rows, state.columns[len(self.directions) :])
         if self.wanted is not None:
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
@@ -97,7 +97,8 @@ class SortRows(Collect):
 
         return {self.slot: take_frame_by_parts(frame, ranges, order_of, workers)}
 
-    def _keys(self, frame: Frame) -> list[SortColumn]:
+    def keys(self, frame: Frame) -> list[SortColumn]:
+        """The sort keys among the columns of a frame of outputs."""
         return [
             SortColumn(values, validity, descending, nulls_first)
             for column, (descending, nulls_first) in zip(frame.columns, self.directions, strict=False)

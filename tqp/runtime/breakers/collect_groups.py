@@ -122,28 +122,29 @@ class CollectGroups:
         reduced = [
             FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
             if reduction.kind == "reference"
-            else self._reduce(reduction, frame, ids, count)
+            else FrameColumn(reduce_rows(reduction, frame, ids, count), None)
             for reduction in self.reductions
         ]
         return Frame(count, (*chosen, *reduced))
-
-    def _reduce(self, reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> FrameColumn:
-        column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
-        if reduction.distinct:
-            word = key_columns(FrameColumn(column.values, None))[0]
-            chosen = aggregates.distinct_rows(ids, word, column.validity)
-            ids = rows.take(ids, chosen)
-            column = FrameColumn(take_values(column.values, chosen), None)
-        if not reduction.is_mergeable:
-            return FrameColumn(reduce_collected(reduction.kind, column, ids, count), None)
-        plain = Frame(ids.shape[0], (column,))
-        index = 0 if reduction.column >= 0 else -1
-        return FrameColumn(fold(Reduction(reduction.kind, index), plain, ids, count, None), None)
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         where = f" in {1 << self.bits} partitions" if self.bits else ""
         return f"group all rows at the end{where}: reduce {kinds} into {self.slot}"
+
+
+def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> Any:
+    """A reduction of a column of the frame, a value for each group id: a tensor or Strings [count]."""
+    column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
+    if reduction.distinct:
+        word = key_columns(FrameColumn(column.values, None))[0]
+        chosen = aggregates.distinct_rows(ids, word, column.validity)
+        ids = rows.take(ids, chosen)
+        column = FrameColumn(take_values(column.values, chosen), None)
+    if not reduction.is_mergeable:
+        return reduce_collected(reduction.kind, column, ids, count)
+    index = 0 if reduction.column >= 0 else -1
+    return fold(Reduction(reduction.kind, index), Frame(ids.shape[0], (column,)), ids, count, None)
 
 
 def _one_word(keys: Sequence[FrameColumn]) -> Tensor:

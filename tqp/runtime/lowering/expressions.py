@@ -255,6 +255,9 @@ class ExpressionLowering:
             converted = lower_numeric_cast(self, cast, value)
             if converted is not None:
                 return converted
+            if source.kind is TypeKind.FLOAT and target.kind is TypeKind.DOUBLE:
+                layout = canonical_layout(target, value.layout.nullable)
+                return Value(layout, self.to_dtype(value, torch.float64), value.validity)
         if value.is_constant and value.layout.nullable:
             return _literal_value(None, target)
         return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])

@@ -31,7 +31,7 @@ def call_kernel(
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
     keywords = {"validity": lowering.active(validity)} if kernel.checks else {}
-    name = expression.function if isinstance(expression, Call) else "cast"
+    name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span)
     column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
     node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
@@ -53,6 +53,11 @@ def call_kernel(
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+def _cast_name(cast: Cast) -> str:
+    between_floats = cast.data_type.is_float and cast.input.data_type.is_float and not cast.is_try
+    return "round_to_float" if between_floats else "cast"
 
 
 def _arguments(

@@ -62,6 +62,16 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
     return Value(_layout(lowering, call), values)
 
 
+def is_score(target: object) -> bool:
+    """Is it what makes raw scores, its first argument the `Scorer`?"""
+    return isinstance(target, NamedKernel) and target.function in (_score, _score_some)
+
+
+def is_head(target: object) -> bool:
+    """Is it what makes a model's output of raw scores?"""
+    return isinstance(target, NamedKernel) and target.function is _apply
+
+
 def _layout(lowering: ExpressionLowering, call: Predict) -> Layout:
     labels = call.output.labels
     if labels is not None:

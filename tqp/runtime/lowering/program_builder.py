@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
@@ -40,6 +40,8 @@ class ColumnSource(TableSource, Protocol):
     def column(self, name: str) -> Column: ...
 
     def runs(self, name: str) -> SortedRuns: ...
+
+    def with_gradient(self, name: str) -> Tensor | None: ...
 
 
 class TableInput:

@@ -1,0 +1,257 @@
+"""Gradients through SQL: a program whose float outputs carry gradients to parameters of models and to columns.
+
+Which values have a gradient is followed through the graphs of a compiled program, from the tensors that require one to its
+outputs. On the way every kernel must be one that autograd follows, or has one to take its place
+(`tqp.operators.differentiable`); any other is refused by the part of the query it comes from. The program runs on the
+calling thread, each pipeline on all rows of its source at once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, ResourceError, UnsupportedError
+from tqp.data.tensor_export import tensors_by_name
+from tqp.ml.scorer import Scorer
+from tqp.operators import differentiable
+from tqp.operators.join_pairs import TooManyPairs
+from tqp.runtime.breakers.aggregate import FoldGroups
+from tqp.runtime.breakers.collect import BuildJoin, Collect, SortRows
+from tqp.runtime.breakers.collect_groups import CollectGroups
+from tqp.runtime.breakers.concatenate import Concatenate
+from tqp.runtime.breakers.differentiable import (
+    COUNTS,
+    REDUCTIONS,
+    concatenate,
+    group_rows,
+    joined,
+    sort_frame,
+)
+from tqp.runtime.executor import Executor
+from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
+from tqp.runtime.graph import Node
+from tqp.runtime.lowering.graph_builder import NamedKernel
+from tqp.runtime.lowering.predictions import is_head, is_score
+from tqp.runtime.lowering.program_builder import ProgramBuilder
+from tqp.runtime.lowering.stream import InputKind, StoredColumn
+from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.program import TensorProgram
+
+#: Rules of the optimizer that choose other algorithms than the general ones, which alone have a differentiable form.
+SPECIAL_ALGORITHMS = frozenset(
+    "runtime_filters filter_by_runs share_filtered_scans lookup_join directory_join dictionary_join string_join "
+    "reduce_build_side direct_aggregate hash_aggregate clustered_aggregate".split()
+)
+_COLUMNS = (InputKind.VALUES, InputKind.ALL_VALUES)
+
+#: Which columns have a gradient, by the slot of their frame.
+_Columns = defaultdict[str, set[int]]
+
+
+class DifferentiableProgram(TensorProgram):
+    """A query as a function of models and tensors. `program()` gives tensors by name, as `Result.to_torch` does.
+
+    Parameters of models are parameters of the program. Tables are read when it runs: changes of a registered tensor count.
+    """
+
+    def __init__(
+        self,
+        builder: ProgramBuilder,
+        columns: Sequence[StoredColumn],
+        slot: str,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        executor: Executor,
+    ) -> None:
+        """Raises UnsupportedError for a part of the query through which there is no gradient, BindError if none has one."""
+        super().__init__(builder, columns, slot, names, types, executor)
+        for name, data_type in zip(names, types, strict=True):
+            if data_type.is_string:
+                raise UnsupportedError(
+                    f'the output "{name}" is {data_type}, which has no tensor form; leave it out of the query'
+                )
+        self._columns = _followed(self)
+        if not any(column.index in self._columns[column.slot] for column in self.result_columns):
+            raise BindError(
+                "no output has a gradient: none depends on a float tensor with requires_grad, or on a torch module with "
+                "such parameters"
+            )
+
+    def forward(self) -> dict[str, Tensor]:  # type: ignore[override]
+        """Run on the calling thread."""
+        device = self._executor.device
+        state = self.initial_state(device)
+        for slot, table in self.tables.items():
+            values: list[FrameColumn] = list(state[slot].columns)
+            for index in self._columns[slot]:
+                values[index] = FrameColumn(
+                    table.source.with_gradient(table.columns[index]), values[index].validity
+                )
+            state[slot] = Frame(state[slot].num_rows, tuple(values))
+        state["workers"] = self._executor
+        for pipeline in self._steps:
+            self.prepare(pipeline, state, device)
+            state.update(self._made(pipeline, state))
+        return tensors_by_name(self.names, self.result(state).columns)
+
+    def _made(self, pipeline: Pipeline, state: State) -> State:
+        """What a pipeline adds to the program's state."""
+        breaker = pipeline.breaker
+        num_rows = state[pipeline.source_slot].num_rows
+        frame = joined(_frames(pipeline, state, 0, num_rows))
+        match breaker:
+            case FoldGroups() | CollectGroups():
+                return group_rows(breaker, frame, _outputs(pipeline))
+            case SortRows():
+                return sort_frame(breaker, frame)
+            case Concatenate():
+                return concatenate(breaker, state)
+        outputs = [frame.num_rows, *(part for column in frame.columns for part in column)]
+        return breaker.finish(breaker.merge([breaker.partial(outputs, breaker.initial(state))]), state)
+
+
+def _frames(pipeline: Pipeline, state: State, start: int, stop: int) -> list[Frame]:
+    """The outputs for rows [start, stop), in pieces where a join has too many pairs at once."""
+    try:
+        return [frame_of_outputs(pipeline.function(*pipeline.arguments(state)(start, stop)))]
+    except TooManyPairs as error:
+        if stop - start <= 1:
+            raise ResourceError("a row has more join partners than fit into memory at once") from None
+        step = max(1, (stop - start) // error.pieces)
+        starts = range(start, stop, step)
+        return [frame for at in starts for frame in _frames(pipeline, state, at, min(at + step, stop))]
+
+
+# following gradients
+
+
+def _followed(program: TensorProgram) -> _Columns:
+    """The columns that have a gradient; kernels on the way are replaced. Raises UnsupportedError where there is none."""
+    columns: _Columns = defaultdict(set)
+    for slot, table in program.tables.items():
+        columns[slot] = {
+            index for index, name in enumerate(table.columns) if table.source.with_gradient(name) is not None
+        }
+    modules = {name: item for name, item in program.constants.objects() if isinstance(item, nn.Module)}
+    for pipeline in program.steps():
+        _follow_graph(pipeline, columns, modules)
+        _follow_breaker(pipeline, columns)
+    return columns
+
+
+def _follow_graph(pipeline: Pipeline, columns: _Columns, modules: dict[str, nn.Module]) -> None:
+    """Which nodes have a gradient is noted in `pipeline.differentiable`."""
+    found = pipeline.differentiable
+    slots: dict[Node, str] = {}
+    for node, item in zip(pipeline.record.inputs, pipeline.inputs, strict=True):
+        if item.kind in _COLUMNS and item.column in columns[item.slot]:
+            found.add(node)
+        elif item.kind is InputKind.OBJECT:
+            slots[node] = item.slot
+    for node in pipeline.record.nodes:
+        given = [each for each in node.uses() if each in found]
+        if is_score(node.target):
+            scorer = modules[slots[node.arguments[0]]]
+            assert isinstance(scorer, Scorer)
+            if given and not scorer.is_differentiable:
+                raise _no_gradient(node, "a converted model")
+            if given or _has_gradient(scorer):
+                found.add(node)
+        elif given and not (node.target is operator.getitem and node.arguments[1]):  # of a pair, the validity
+            node.target = _replaced(node)
+            found.add(node)
+
+
+def _has_gradient(scorer: Scorer) -> bool:
+    """May what a model computes depend on something that requires a gradient? Functions may use any tensor."""
+    parameters = list(scorer.parameters())
+    return scorer.is_differentiable and (not parameters or any(each.requires_grad for each in parameters))
+
+
+def _replaced(node: Node) -> Any:
+    """The node's function in a form that autograd follows."""
+    target = node.target
+    if is_head(target) or target in differentiable.NATIVE:
+        return target
+    if target == "to":
+        dtype = node.arguments[1]
+        if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            return target
+        raise _no_gradient(node, "a cast to whole numbers")
+    if target in differentiable.REPLACED:
+        return differentiable.REPLACED[target]
+    if isinstance(target, NamedKernel):
+        name = target.__name__
+        if name in differentiable.NATIVE_FUNCTIONS:
+            return target
+        if name in differentiable.REPLACED_FUNCTIONS:
+            return NamedKernel(differentiable.REPLACED_FUNCTIONS[name], name, target.span)
+    raise _no_gradient(node, str(getattr(target, "__name__", target)))
+
+
+def _no_gradient(node: Node, what: str) -> UnsupportedError:
+    """`what`: the function, clause or aggregate that is to blame; the node says from which part of the query."""
+    place = f" ({node.fragment})" if node.fragment else f" ({node.name})"
+    span = node.target.span if isinstance(node.target, NamedKernel) else None
+    return UnsupportedError(
+        f"no gradient passes through {what}{place}; compute it from values that require none", span
+    )
+
+
+def _outputs(pipeline: Pipeline) -> set[int]:
+    """The columns of a pipeline's outputs that have a gradient."""
+    values = pipeline.record.outputs[1::2]
+    return {place for place, node in enumerate(values) if node in pipeline.differentiable}
+
+
+def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
+    """Which columns of the breaker's frame have a gradient."""
+    outputs = _outputs(pipeline)
+    breaker = pipeline.breaker
+    num_keys, what = 0, ""
+    match breaker:
+        case SortRows():
+            num_keys, what = len(breaker.directions), "ORDER BY"
+        case BuildJoin():
+            num_keys, what = int(breaker.build is not None), "a key of a join"
+        case CollectGroups() | FoldGroups():
+            num_keys, what = breaker.num_keys if isinstance(breaker, CollectGroups) else 0, "GROUP BY"
+        case Concatenate():
+            for source in breaker.sources:
+                columns[breaker.slot] |= columns[source]
+            return
+        case Collect():
+            pass
+        case _:
+            num_keys, what = len(pipeline.record.outputs), breaker.describe()
+    for place in outputs:
+        if place < num_keys:
+            raise _no_gradient(pipeline.record.outputs[1 + 2 * place], what)
+    if isinstance(breaker, (CollectGroups, FoldGroups)):
+        columns[breaker.slot] |= _follow_reductions(breaker, outputs, pipeline)
+    elif isinstance(breaker, Collect):
+        columns[breaker.slot] |= {place - num_keys for place in outputs}
+
+
+def _follow_reductions(
+    breaker: CollectGroups | FoldGroups, outputs: set[int], pipeline: Pipeline
+) -> set[int]:
+    first = breaker.num_keys if isinstance(breaker, CollectGroups) else 0
+    found = set()
+    for place, reduction in enumerate(breaker.reductions, first):
+        if reduction.column not in outputs or (reduction.kind in COUNTS and not reduction.distinct):
+            continue
+        node = pipeline.record.outputs[1 + 2 * reduction.column]
+        if reduction.distinct:
+            raise _no_gradient(node, "DISTINCT")
+        if reduction.kind not in REDUCTIONS:
+            raise _no_gradient(node, f"the aggregate {reduction.kind}")
+        found.add(place)
+    return found
