@@ -34,6 +34,7 @@ from tqp.runtime.breakers.differentiable import (
     joined,
     sort_frame,
 )
+from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.executor import Executor
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.graph import Node
@@ -44,12 +45,12 @@ from tqp.runtime.lowering.stream import InputKind, StoredColumn
 from tqp.runtime.pipeline import Pipeline, State
 from tqp.runtime.program import TensorProgram
 
-#: Rules of the optimizer that choose other algorithms than the general ones, which alone have a differentiable form.
-SPECIAL_ALGORITHMS = frozenset(
-    "runtime_filters filter_by_runs share_filtered_scans lookup_join directory_join dictionary_join string_join "
-    "reduce_build_side direct_aggregate hash_aggregate clustered_aggregate".split()
-)
+#: Rules of the optimizer that choose other ways to group than the general one, which alone has a differentiable form.
+SPECIAL_ALGORITHMS = frozenset(("direct_aggregate", "hash_aggregate", "clustered_aggregate"))
 _COLUMNS = (InputKind.VALUES, InputKind.ALL_VALUES)
+
+#: How SQL calls a reduction that has no gradient, where that is not its own name.
+_NAMES = {"second_moment": "variances and standard deviations"}
 
 #: Which columns have a gradient, by the slot of their frame.
 _Columns = defaultdict[str, set[int]]
@@ -198,7 +199,7 @@ def _replaced(node: Node) -> Any:
 
 def _no_gradient(node: Node, what: str) -> UnsupportedError:
     """`what`: the function, clause or aggregate that is to blame; the node says from which part of the query."""
-    place = f" ({node.fragment})" if node.fragment else f" ({node.name})"
+    place = f" ({node.fragment or node.name})"
     span = node.target.span if isinstance(node.target, NamedKernel) else None
     return UnsupportedError(
         f"no gradient passes through {what}{place}; compute it from values that require none", span
@@ -223,6 +224,8 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
             num_keys, what = int(breaker.build is not None), "a key of a join"
         case CollectGroups() | FoldGroups():
             num_keys, what = breaker.num_keys if isinstance(breaker, CollectGroups) else 0, "GROUP BY"
+        case ScatterBuild():
+            num_keys, what = 1, "a key of a join"
         case Concatenate():
             for source in breaker.sources:
                 columns[breaker.slot] |= columns[source]
@@ -236,6 +239,8 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
             raise _no_gradient(pipeline.record.outputs[1 + 2 * place], what)
     if isinstance(breaker, (CollectGroups, FoldGroups)):
         columns[breaker.slot] |= _follow_reductions(breaker, outputs, pipeline)
+    elif isinstance(breaker, ScatterBuild):
+        columns[breaker.payload_slot] |= {place - num_keys for place in outputs}
     elif isinstance(breaker, Collect):
         columns[breaker.slot] |= {place - num_keys for place in outputs}
 
@@ -252,6 +257,6 @@ def _follow_reductions(
         if reduction.distinct:
             raise _no_gradient(node, "DISTINCT")
         if reduction.kind not in REDUCTIONS:
-            raise _no_gradient(node, f"the aggregate {reduction.kind}")
+            raise _no_gradient(node, _NAMES.get(reduction.kind, reduction.kind))
         found.add(place)
     return found
