@@ -55,3 +55,14 @@ def test_data_is_the_same_every_time() -> None:
     for make_tables, _ in SUITES:
         assert make_tables(100) == make_tables(100)
         assert make_tables(1)
+
+
+def test_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = tmp_path / "report.json"
+    arguments = ["bench", "predict", "--rows", "5000", "--runs", "1", "--threads", "2", "--only", "Logistic"]
+    assert main([*arguments, "--compare", "duckdb,pandas", "--json", str(document)]) == 0
+    assert "logistic pipeline" in capsys.readouterr().out
+    (case,) = json.loads(document.read_text())["cases"]
+    assert case["problem"] is None and set(case["ratios"]) == {"duckdb", "pandas"}
+    assert main(["bench", "predict", "--only", "no such model"]) == 2
+    assert "no case" in capsys.readouterr().err

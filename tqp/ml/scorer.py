@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-#: Bytes of features that are made at a time on the CPU, so that they are still in the cache when the model reads them.
-_BLOCK_BYTES = 1 << 20
+from tqp.ml.layers import Affine
+
+#: Bytes of features, or of the widest layer's outputs, that are made at a time on the CPU, so that they are still in the
+#: cache when the next step reads them. 600,000 rows through layers of 64 and 32: 132 ms in blocks of 16 MB, 80 of 2 MB.
+_BLOCK_BYTES = 2 << 20
 #: Rows of a block at least and at most.
 _FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
 
@@ -29,9 +32,10 @@ class Scorer(nn.Module):
         self.sizes = tuple(sizes)
         self.dtype = dtype
         self.bf16 = bf16
-        self.is_differentiable = (
-            False  # by its inputs: of modules and functions of torch as they were registered
-        )
+        # By its inputs: true of modules and functions of torch as they were registered.
+        self.is_differentiable = False
+        layers = [layer.weight for layer in body.modules() if isinstance(layer, (Affine, nn.Linear))]
+        self._width = max([sum(self.sizes), *(size for weight in layers for size in weight.shape)])
 
     def forward(self, columns: Sequence[InputColumn], num_rows: int) -> Tensor:
         """Raw scores [n, k]; NULL is NaN to the model."""
@@ -79,12 +83,10 @@ class Scorer(nn.Module):
         return raw if raw.dim() == 2 else raw[:, None]
 
     def _rows_at_once(self, device: torch.device) -> int:
-        if (
-            device.type != "cpu" or torch.is_grad_enabled()
-        ):  # gradients: one step to go back, whatever the module does
+        # With gradients there is one step to go back, whatever the module does.
+        if device.type != "cpu" or torch.is_grad_enabled():
             return 1 << 62
-        width = max(1, sum(self.sizes)) * self.dtype.itemsize
-        return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // width))
+        return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // (self._width * self.dtype.itemsize)))
 
 
 def _cut(column: InputColumn, start: int, stop: int) -> InputColumn:
