@@ -27,6 +27,8 @@ import tqp
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.data import arrow_types
+from tqp.ml.onnx_operators import OPERATORS
+from tqp.ml.supported import SUPPORTED
 from tqp.planner.bind import bind
 from tqp.planner.explain import explain_logical, explain_physical
 from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
@@ -344,6 +346,23 @@ def _functions(body: str) -> str:
     return f"Scalar functions: {scalars}.\n\nAggregate functions: {grouped}.\n"
 
 
+def _supported(body: str) -> str:
+    """One line for each converter: the classes that it takes, and what it says of itself."""
+    classes: dict[tuple[str, str], list[str]] = {}
+    for name, entry in SUPPORTED.items():
+        library, cls = name.split(".")
+        told = " ".join((inspect.getdoc(entry.converter) or "").split("\n\n")[0].split())
+        classes.setdefault((library, f"{told} {entry.note}".strip()), []).append(cls)
+    lines = ["| library | classes | what of them |", "|---|---|---|"]
+    for (library, told), names in classes.items():
+        lines.append(f"| {library} | {', '.join(f'`{name}`' for name in names)} | {told.replace('|', '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _onnx(body: str) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(OPERATORS)) + ".\n"
+
+
 def _ours(sql: str) -> tuple[str, str | None]:
     try:
         result = _semantics()[0].sql(sql)
@@ -414,6 +433,8 @@ BLOCKS: dict[str, Callable[[str], str]] = {
     "unsupported": _unsupported,
     "errors": _errors,
     "functions": _functions,
+    "supported": _supported,
+    "onnx": _onnx,
 }
 
 _BLOCK = re.compile(r"(<!-- made: ([\w ]+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
