@@ -137,6 +137,24 @@ def body_of(model: Any) -> TreeSum:
     return body
 
 
+@pytest.mark.parametrize("name", ["forest two 7", "lightgbm many leaves frame", "forest numbers None"])
+def test_many_rows_at_once_give_the_same(name: str) -> None:
+    """As on devices other than CPUs."""
+    _, kind, fit = CASES[name]
+    model = fit(frame(TRAIN, kind))
+    body = body_of(model)
+    values = torch.from_numpy(frame(TEST, HOLES).to_numpy(dtype=np.float64)).repeat(20, 1)
+    features = torch.cat([values, values[:, :2].nan_to_num().trunc()], 1)
+    wanted = body(features)
+    got = torch.zeros_like(wanted)
+    bins = {
+        feature: module(body._column(features, feature)) for feature, module in zip(body.features, body.bins)
+    }
+    for part in body.parts:
+        part.add_to(got, bins, 1 << 26, False)
+    torch.testing.assert_close(got * body.ensemble.scale + body.base_bits.view(torch.float64), wanted)
+
+
 def test_unused_features_are_known() -> None:
     model = tree.DecisionTreeRegressor(max_depth=3).fit(TRAIN[["a", "constant"]], SCORE)
     assert body_of(model).inputs_read() == {0}

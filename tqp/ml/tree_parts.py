@@ -20,6 +20,9 @@ EXITS = 32
 #: Up to how many levels below the exits subtrees are made complete, which doubles the nodes with each.
 _COMPLETE_LEVELS = 4
 
+#: Rows that are walked at once. Columns that are a power of two apart would share their places in the cache.
+_STRIDES = (4112, 2064, 1040, 528)
+
 
 @dataclass(frozen=True)
 class Column:
@@ -81,18 +84,26 @@ class Part(nn.Module):
     @property
     def cost(self) -> float:
         """Nanoseconds for a row."""
-        each = 0.2 * len(self.features) + 0.9 + 1.9 * self.layout.levels + (1.0 if self.is_vector else 0.0)
+        each = 0.3 * len(self.features) + 1.2 + 2.3 * self.layout.levels + (1.0 if self.is_vector else 0.0)
         return self.trees * each + len(self.features) + 2.0 * len(self.columns)
 
-    def add_to(self, result: Tensor, bins: Mapping[int, Tensor], words: int) -> None:
-        """Adds the trees' leaves to `result`, float64 [n, outputs]. `words`: how many rows times trees to work on at once."""
-        rows = result.shape[0]
-        codes = [torch.index_select(self._buffer(f"map{each}"), 0, bins[each]) for each in self.features]
-        matrix = self._matrix(bins, rows) if self.columns else None
+    def add_to(self, result: Tensor, bins: Mapping[int, Tensor], words: int, in_cache: bool) -> None:
+        """Adds the trees' leaves to `result`, float64 [n, outputs]. `words`: how many rows times trees to work on at once;
+        `in_cache`: fewer where rows are walked, for what they compare to stay in the cache."""
+        rows, layout = result.shape[0], self.layout
         step = max(1, min(rows, words // self.trees))
+        if self.columns and in_cache:
+            step = min(step, layout.stride)
+        codes = [torch.index_select(self.get_buffer(f"map{each}"), 0, bins[each]) for each in self.features]
+        tables = [self.get_buffer(f"table{each}") for each in self.features]
+        # Memory that is used again is in the cache, and there for the system.
         masks = result.new_empty((step, self.trees), dtype=torch.int32)
         fetched = torch.empty_like(masks)
-        tables = [self._buffer(f"table{each}") for each in self.features]
+        space = matrix = result.new_empty(0)
+        if self.columns:
+            dtype = self.get_buffer("column0").dtype
+            space = result.new_empty((4, step * self.trees), dtype=dtype)
+            matrix = result.new_empty((len(self.columns), max(step, layout.stride)), dtype=dtype)
         for start in range(0, rows, step):
             stop = min(start + step, rows)
             if stop - start < step:
@@ -101,43 +112,42 @@ class Part(nn.Module):
             for table, code in zip(tables[1:], codes[1:], strict=True):
                 torch.index_select(table, 0, code[start:stop], out=fetched)
                 masks &= fetched
-            state = self._exits(masks)
-            if matrix is not None:
-                state = self._walk(state, matrix[start:stop])
+            # The id of the only bit that is set, from the exponent of the number that a mask is.
+            state = fetched.view(torch.float32).copy_(masks).view(torch.int32)
+            state >>= 23
+            state &= EXITS - 1
+            state += self.offsets
+            if self.columns:
+                for place, column in enumerate(self.columns):
+                    shown, some = self.get_buffer(f"column{place}"), bins[column.feature][start:stop]
+                    torch.index_select(shown, 0, some, out=matrix[place, : stop - start])
+                state = self._walk(state, matrix, space)
             self._add(result[start:stop], state)
 
-    def _exits(self, masks: Tensor) -> Tensor:
-        """The ids of the only bits that are set: the exponent of the number that a mask is says which; int32 [n, trees]."""
-        exponents = masks.to(torch.float32).view(torch.int32)
-        exponents >>= 23
-        exponents &= EXITS - 1
-        exponents += self.offsets
-        return exponents
-
-    def _walk(self, state: Tensor, matrix: Tensor) -> Tensor:
-        """From exits to leaves; see `Layout` for the arithmetic."""
-        layout = self.layout
-        flat = matrix.reshape(-1)
-        starts = (
-            torch.arange(matrix.shape[0], dtype=flat.dtype, device=flat.device)[:, None] * matrix.shape[1]
-        )
-        shape = state.shape
+    def _walk(self, state: Tensor, matrix: Tensor, space: Tensor) -> Tensor:
+        """From exits to leaves [n, trees]; see `Layout` for the arithmetic. `matrix`: what nodes compare [columns, at least n];
+        `space` [4, at least n * trees]."""
+        layout, flat, stride = self.layout, matrix.view(-1), matrix.shape[1]
+        rows = torch.arange(state.shape[0], dtype=flat.dtype, device=flat.device)[:, None]
+        node, spare, value, place = space[:, : state.numel()]
         for level in range(layout.levels):
-            nodes = self._buffer("nodes0" if layout.child_bits else f"nodes{level}")
-            node = torch.index_select(nodes, 0, state.view(-1)).view(shape)
-            place = node & ((1 << layout.column_bits) - 1)
-            place += starts
-            value = torch.index_select(flat, 0, place.view(-1)).view(shape)
-            # All bits are set (-1) where the value is above the node's limit.
-            torch.sub(node, value, out=value)
-            value >>= layout.sign
+            nodes = self.get_buffer("nodes0" if layout.child_bits else f"nodes{level}")
+            torch.index_select(nodes, 0, state.view(-1), out=node)
+            torch.bitwise_and(node, (1 << layout.place_bits) - 1, out=place)
+            if stride > layout.stride:
+                place.div_(layout.stride, rounding_mode="floor").mul_(stride)
+            grid = place.view(state.shape)
+            grid += rows
+            torch.index_select(flat, 0, place, out=value)
+            value.gt_(node)
             if layout.child_bits:
-                node >>= layout.column_bits
+                node >>= layout.place_bits
                 node &= (1 << layout.child_bits) - 1
-                state = node
+                node += value
+                state = node.view(state.shape)
+                node, spare = spare, node
             else:
-                state = state << 1
-            state -= value
+                torch.add(value.view(state.shape), state, alpha=2, out=state)
         return state
 
     def _add(self, result: Tensor, state: Tensor) -> None:
@@ -150,45 +160,40 @@ class Part(nn.Module):
         for output, start, stop in self.spans:
             result[:, output] += leaves[:, start:stop].sum(1)
 
-    def _matrix(self, bins: Mapping[int, Tensor], rows: int) -> Tensor:
-        """What the nodes compare, in the order of the nodes' column numbers: [n, columns]."""
-        first = self._buffer("column0")
-        matrix = first.new_empty((rows, len(self.columns)))
-        for place, column in enumerate(self.columns):
-            matrix[:, place] = torch.index_select(self._buffer(f"column{place}"), 0, bins[column.feature])
-        return matrix
-
-    def _buffer(self, name: str) -> Tensor:
-        found = self.get_buffer(name)
-        return found
-
 
 @dataclass(frozen=True)
 class Layout:
-    """How a node below the exits is one integer: limit | first child | column, from the highest bits to the lowest.
+    """How a node below the exits is one integer: limit | first child | place, from the highest bits to the lowest.
 
-    Values are shifted up to the limit's place, so that value > node says value > limit, whatever the lower bits are. The
-    second child is the one after the first. A leaf is its own child, with a limit that no value is above. Of few levels, every
-    subtree is made complete: node i of a level has the children 2i and 2i + 1 of the next, no bits are needed for
-    them, and each level's nodes are small enough for the fastest cache.
+    Values are shifted up to the limit's place, so that value > node says value > limit, whatever the lower bits are. `place` is where
+    the column begins that the node compares, `stride` after the one before. The second child is the one after the first. A leaf is its own child, with a limit that no value is above. Of few
+    levels, every subtree is made complete: node i of a level has the children 2i and 2i + 1 of the next, no bits are
+    needed for them, and each level's nodes are small enough for the fastest cache.
     """
 
     levels: int
     limit_bits: int
     child_bits: int
-    column_bits: int
+    columns: int
+
+    @property
+    def stride(self) -> int:
+        """Rows that are worked on at once: as many as leave a node in 32 bits, where these are enough."""
+        free = 31 - self.limit_bits - self.child_bits
+        fitting = [rows for rows in _STRIDES if (rows * self.columns).bit_length() <= free]
+        return fitting[0] if fitting else _STRIDES[0]
+
+    @property
+    def place_bits(self) -> int:
+        return (self.stride * self.columns).bit_length()
 
     @property
     def shift(self) -> int:
-        return self.column_bits + self.child_bits
+        return self.place_bits + self.child_bits
 
     @property
     def dtype(self) -> type[np.int32 | np.int64]:
         return np.int32 if self.limit_bits + self.shift <= 31 else np.int64
-
-    @property
-    def sign(self) -> int:
-        return 31 if self.dtype is np.int32 else 63
 
 
 def make_part(ensemble: Ensemble, heights: Ints, ranks: Ints, counts: Mapping[int, int], trees: Ints) -> Part:
@@ -288,16 +293,16 @@ def _below(
         highest = max(highest, int(shown.max()))
         columns[Column(feature, category_set, bool(missing_left))] = shown
     child_bits = 0 if is_complete else len(ids[-1]).bit_length()
-    layout = Layout(levels, highest.bit_length(), child_bits, max(1, (len(columns) - 1).bit_length()))
+    layout = Layout(levels, highest.bit_length(), child_bits, max(1, len(columns)))
     if layout.limit_bits + layout.shift > 63:
         raise UnsupportedError("the trees have too many nodes")
     limit[inner] = ranks[inner]
     limit[ensemble.feature < 0] = (1 << layout.limit_bits) - 1
-    words = limit << layout.shift | column_of
+    words = limit << layout.shift | column_of * layout.stride
     if is_complete:
         nodes = [words[some] for some in ids[:-1]]
     else:
-        nodes = [words[ids[0]] | first_child << layout.column_bits]
+        nodes = [words[ids[0]] | first_child << layout.place_bits]
     return nodes, {column: shown << layout.shift for column, shown in columns.items()}, layout, ids[-1]
 
 
