@@ -138,6 +138,8 @@ def _format_predict(expression: Predict, names: Names) -> str:
         for argument in expression.arguments
     )
     text = f"{expression.model.name}({', '.join(format_operand(each, names, 0) for each in inputs)})"
+    if expression.combinations:
+        text += f" [of {expression.combinations} combinations]"
     return (
         text if expression.output == expression.model.default_output else f"{text}.{expression.output.kind}"
     )

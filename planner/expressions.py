@@ -131,11 +131,15 @@ class InList(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Predict(Expression):
-    """A call of a registered model. `arguments` pair up with its inputs: numbers, arrays, and codes of categories."""
+    """A call of a registered model. `arguments` pair up with its inputs: numbers, arrays, and codes of categories.
+
+    `combinations`: in a physical plan, how many combinations of values are scored instead of rows; 0 for rows.
+    """
 
     model: ModelSignature
     output: ModelOutput
     arguments: tuple[Expression, ...]
+    combinations: int = 0
     span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property

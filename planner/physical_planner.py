@@ -13,6 +13,7 @@ from tqp.core.schema import Field, Schema
 from tqp.planner import physical_plan as physical
 from tqp.planner.aggregate_planning import choose_grouping, pack_group_keys
 from tqp.planner.cardinality import Estimator
+from tqp.planner.distinct_predictions import score_combinations
 from tqp.planner.expressions import ColumnRef, Expression, column_ids, conjuncts
 from tqp.planner.field_facts import (
     Fields,
@@ -77,22 +78,10 @@ from tqp.planner.runtime_filters import (
 from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
-PHYSICAL_RULES = (
-    "topk",
-    "runtime_filters",
-    "filter_by_runs",
-    "share_filtered_scans",
-    "filter_order",
-    "swap_join_sides",
-    "reduce_keys",
-    "reduce_build_side",
-    "lookup_join",
-    "directory_join",
-    "dictionary_join",
-    "string_join",
-    "direct_aggregate",
-    "hash_aggregate",
-    "clustered_aggregate",
+PHYSICAL_RULES = tuple(
+    """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
+    reduce_build_side lookup_join directory_join dictionary_join direct_aggregate hash_aggregate clustered_aggregate
+    predict_distinct""".split()
 )
 
 _THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
@@ -114,6 +103,8 @@ def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> 
     planned = planner.plan(plan, _ids(plan.schema), ())
     if planner.is_on("share_filtered_scans"):
         planned = share_filtered_scans(planned, planner.fresh_ids())
+    if planner.is_on("predict_distinct"):
+        planned = score_combinations(planned)
     return planner.with_schema(planned, plan.schema, keep_names=True)
 
 

@@ -83,7 +83,7 @@ def predict(
         _fitted(context, model, item, argument, span)
         for item, argument in zip(inputs, arguments, strict=True)
     )
-    return Predict(model, output, fitted, span)
+    return Predict(model, output, fitted, span=span)
 
 
 def _fitted(

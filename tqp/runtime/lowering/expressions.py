@@ -18,6 +18,7 @@ from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
+from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
 from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
@@ -73,7 +74,8 @@ class ExpressionLowering:
             case Call():
                 return self._lower_call(expression)
             case Predict():
-                return lower_predict(self, expression)
+                by_table = lower_over_combinations(self, expression) if expression.combinations else None
+                return by_table or lower_predict(self, expression)
         raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
 
     def fields(self) -> Mapping[int, Field]:
