@@ -13,7 +13,7 @@ from tqp.ml.layers import Affine
 #: cache when the next step reads them. 600,000 rows through layers of 64 and 32: 132 ms in blocks of 16 MB, 80 of 2 MB.
 _BLOCK_BYTES = 2 << 20
 #: Rows of a block at least and at most.
-_FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 16
+_FEWEST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16
 
 #: Values [n] or [n, size] and, where some are NULL, which are not.
 InputColumn = tuple[Tensor, Tensor | None]
@@ -48,7 +48,7 @@ class Scorer(nn.Module):
             stop = min(start + step, num_rows)
             block = self._score([_cut(column, start, stop) for column in columns])
             if result is None:
-                result = block.new_empty((num_rows, *block.shape[1:]))
+                result = _for_all(block, num_rows)
             result[start:stop] = block
         assert result is not None
         return result
@@ -87,6 +87,13 @@ class Scorer(nn.Module):
         if device.type != "cpu" or torch.is_grad_enabled():
             return 1 << 62
         return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // (self._width * self.dtype.itemsize)))
+
+
+def _for_all(block: Tensor, num_rows: int) -> Tensor:
+    """Room for the scores of all rows, laid out as a block's: by column or by row."""
+    if block.stride(0) == 1:
+        return block.new_empty((block.shape[1], num_rows)).T
+    return block.new_empty((num_rows, block.shape[1]))
 
 
 def _cut(column: InputColumn, start: int, stop: int) -> InputColumn:
