@@ -80,6 +80,8 @@ def may_raise(expression: Expression) -> bool:
                 return True
         if isinstance(node, Call) and node.function in _MAY_RAISE:
             return True
+        if isinstance(node, Predict) and any(item.refuses_unseen for item in node.model.inputs):
+            return True
     return False
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.planner.expressions import conjunction, conjuncts
+from tqp.planner.filter_order import may_raise
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan, Project, Sort
 from tqp.planner.rules.columns import output_ids, read_ids, reference
 from tqp.planner.rules.predictions import (
@@ -30,7 +31,8 @@ def predict_before_join(plan: LogicalPlan, context: OptimizerContext) -> Logical
 
     def push(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, push)
-        calls = predictions_in(node.expressions)
+        # Rows that find no match must not make a call raise.
+        calls = [call for call in predictions_in(node.expressions) if not may_raise(call)]
         for made in dict.fromkeys(scoring(call) for call in calls):
             ids = set[int]().union(*(read_ids(argument) for argument in made[1]))
             if ids:

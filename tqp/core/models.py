@@ -16,7 +16,8 @@ class ModelInput:
     `categories`: the strings that the model knows, in the order of the numbers it has for them; None where it takes
     numbers. `size`: of a fixed-size array of floats, else 0. `takes_null`: whether the model has a way with missing values.
     `is_read`: whether any result depends on it; it does not where all its weights are zero, or a step drops it. Nothing is
-    checked of an input that is not read: a category that the model would refuse may then stand in it.
+    checked of an input that is not read: a category that the model would refuse may then stand in it. `refuses_unseen`:
+    whether a category that the model does not know is an error when it is scored.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ModelInput:
     size: int = 0
     takes_null: bool = False
     is_read: bool = True
+    refuses_unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ class Inputs:
                 tuple(self.words[i]) if i in self.words else None,
                 takes_null=i not in self.refuses_null,
                 is_read=read is None or i in read,
+                refuses_unseen=i in self.refuses_unseen and (read is None or i in read),
             )
             for i, name in enumerate(self.names)
         )
