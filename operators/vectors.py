@@ -235,7 +235,8 @@ def _all_cosines(products: Tensor, squares: Tensor, left: Tensor, right: Tensor)
     """[m, n], from what `_products` gives."""
     others = _dot(right, right)
     cosines = products.div_(squares.sqrt()).div_(others.sqrt()[:, None])
-    lost = _lost_digits(squares) | _lost_digits(others).any()
+    is_zero = right.eq(0.0).all(1)  # has no direction, whatever the digits
+    lost = _lost_digits(squares) | (_lost_digits(others) & ~is_zero).any()
     if lost.any():
         exact = right.double()
         lengths = _length(exact)[:, None]
