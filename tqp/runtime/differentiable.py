@@ -92,9 +92,9 @@ class DifferentiableProgram(TensorProgram):
         for slot, table in self.tables.items():
             values: list[FrameColumn] = list(state[slot].columns)
             for index in self._columns[slot]:
-                values[index] = FrameColumn(
-                    table.source.with_gradient(table.columns[index]), values[index].validity
-                )
+                tensor = table.source.with_gradient(table.columns[index])
+                if tensor is not None:  # it may have stopped to require a gradient
+                    values[index] = FrameColumn(tensor, values[index].validity)
             state[slot] = Frame(state[slot].num_rows, tuple(values))
         state["workers"] = self._executor
         for pipeline in self._steps:
