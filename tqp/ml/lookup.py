@@ -83,12 +83,20 @@ class Category:
     def positions(self, features: Tensor) -> Tensor:
         """int32 [n] of features [n, f]. Raises ExecutionError if a category is unseen and that is refused."""
         found: Tensor = self.finder(features[:, self.place])
-        if self.refuses is not None and bool(((found == UNSEEN) | (found == self.count + FIRST)).any()):
+        if self.refuses is not None and self._has_unseen(found):
             raise ExecutionError(
                 f'the input "{self.refuses}" has a category that the model was not fitted with, and its encoder refuses '
                 f'them (handle_unknown="error"); leave such rows out with WHERE'
             )
         return found
+
+    def _has_unseen(self, found: Tensor) -> bool:
+        if found.shape[0] == 0:
+            return False
+        low, high = torch.aminmax(found)
+        if int(low) >= FIRST and int(high) < self.count + FIRST:
+            return False
+        return bool(((found == UNSEEN) | (found == self.count + FIRST)).any())  # or some are missing
 
 
 class Lookup(nn.Module):
