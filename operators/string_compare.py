@@ -149,16 +149,19 @@ def three_way(left: Strings, right: Strings) -> Tensor:
 
 
 def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
-    """The rows (int64, ascending) that are not above `bound`, or with `above` not below it; fast where they are few."""
+    """Rows (int64, ascending) among which are all that are not above `bound`, or with `above` not below it.
+
+    Of those beyond, the rows that begin as the bound does may be among them: all or none with the same beginning. Fast
+    where they are few.
+    """
     num_bytes = _telling_bytes(strings, bound, above)
-    if num_bytes:
-        parts = [
-            _by_first_bytes(cut(strings, start, start + _LONG_BLOCK), bound[:num_bytes], above).add_(start)
-            for start in range(0, strings.num_rows, _LONG_BLOCK)
-        ]
-        rows = torch.cat(parts)
-        return torch.index_select(rows, 0, _rows_up_to(take(strings, rows), bound, above))
-    return _rows_up_to(strings, bound, above)
+    if not num_bytes:
+        return _rows_up_to(strings, bound, above)
+    parts = [
+        _by_first_bytes(cut(strings, start, start + _LONG_BLOCK), bound[:num_bytes], above).add_(start)
+        for start in range(0, strings.num_rows, _LONG_BLOCK)
+    ]
+    return torch.cat(parts)
 
 
 def _rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
@@ -199,12 +202,14 @@ def _by_first_bytes(strings: Strings, bound: bytes, above: bool) -> Tensor:
         return torch.arange(strings.num_rows)
     within, beyond = (np.greater_equal, np.greater) if above else (np.less_equal, np.less)
     columns = [torch.index_select(strings.data[at:], 0, starts).numpy() for at in range(len(bound))]
+    lengths = strings.lengths.numpy()
+    if int(lengths.min()) < len(bound):  # what stands behind a row's end counts as zero
+        for at, column in enumerate(columns):
+            column *= lengths > at
     mask = within(columns[-1], bound[-1])
     for column, limit in zip(columns[-2::-1], bound[-2::-1], strict=True):
         mask &= column == limit
         mask |= beyond(column, limit)
-    if int(strings.lengths.numpy().min()) < len(bound):  # what stands behind a row's end says nothing
-        mask |= strings.lengths.numpy() < len(bound)
     return row_indices(torch.from_numpy(mask))
 
 

@@ -20,10 +20,13 @@ from tqp.operators.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.string_compare import rows_up_to
 from tqp.operators.string_layout import take as take_strings
 from tqp.operators.string_layout import to_list
+from tqp.operators.string_words import order_key, words
 
 # Up to this share of the rows, finding a bound first is cheaper than sorting all.
 _TOP_SHARE = 16
 _SAMPLE_ROWS = 4096
+#: From so many times the wanted rows on, comparing first words of strings before they are sorted pays.
+_WORDS_SHARE = 4
 #: Standard deviations between the rows expected up to a bound of the sample and k: one batch in some ten thousands fails.
 _SAFETY = 4
 _NULL = object()
@@ -59,23 +62,35 @@ def top_rows(columns: Sequence[SortColumn], k: int, bound: Bound | None = None) 
     else:
         candidates = _rows_up_to_a_bound(first, k)
     if candidates is None:
-        rows = sort_rows(columns)[:k]
+        rows = _first_rows(columns, k)
     else:
-        rows = take(candidates, sort_rows([take_rows(column, candidates) for column in columns])[:k])
+        rows = take(candidates, _first_rows([take_rows(column, candidates) for column in columns], k))
     if bound is not None and rows.shape[0] == k:
         bound.tighten(first, int(rows[-1]))
     return rows
+
+
+def _first_rows(columns: Sequence[SortColumn], k: int) -> Tensor:
+    """The first k of the rows that `sort_rows` gives; where the first key is strings, only rows with low first words are sorted."""
+    values, validity, descending, *_ = columns[0]
+    if isinstance(values, Strings) and validity is None and k * _WORDS_SHARE < values.num_rows:
+        key = order_key(words(values, 0))
+        key = key.bitwise_not_() if descending else key
+        rows = row_indices(elementwise.less_equal(key, int(key.kthvalue(k).values)))
+        if rows.shape[0] * 2 < values.num_rows:
+            return take(rows, sort_rows([take_rows(column, rows) for column in columns])[:k])
+    return sort_rows(columns)[:k]
 
 
 def _rows_up_to_a_bound(column: SortColumn, k: int) -> Tensor | None:
     """At least k rows: all that do not come after one of a sample; None for all rows."""
     step = max(1, column.num_rows // _SAMPLE_ROWS)
     sample = torch.arange(0, column.num_rows, step, device=column.device)
-    ordered = take(sample, sort_rows([take_rows(column, sample)]))
+    sampled = take_rows(column, sample)
     expected = k / step
     place = math.ceil(expected + _SAFETY * math.sqrt(expected)) + _SAFETY
-    while place < ordered.shape[0]:
-        rows = _rows_up_to(column, _value_at(column, int(ordered[place])))
+    while place < sampled.num_rows:
+        rows = _rows_up_to(column, _value_at(sampled, int(_first_rows([sampled], place + 1)[-1])))
         if rows is None or rows.shape[0] >= k:
             return rows
         place *= 8  # the sample is unlike the rows
@@ -92,7 +107,10 @@ def _value_at(column: SortColumn, row: int) -> Any:
 
 
 def _rows_up_to(column: SortColumn, value: Any) -> Tensor | None:
-    """The rows (int64, ascending) that do not come after `value` in the order of the column; None for all."""
+    """Rows (int64, ascending) among which are all that do not come after `value` in the order of the column; None for all.
+
+    And none after a row that is not among them.
+    """
     values, validity = column.values, column.validity
     if value is _NULL:
         assert validity is not None

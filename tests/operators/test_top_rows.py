@@ -16,7 +16,18 @@ from tqp.operators.string_compare import rows_up_to
 from tqp.operators.string_layout import from_list, take, to_list
 from tqp.operators.top_rows import Bound, top_rows
 
-KINDS = ["int8", "int64", "bool", "float32", "float64", "wide", "strings", "long strings", "constant"]
+KINDS = [
+    "int8",
+    "int64",
+    "bool",
+    "float32",
+    "float64",
+    "wide",
+    "strings",
+    "long strings",
+    "digits",
+    "constant",
+]
 
 
 def draw(kind: str, num_rows: int, seed: int) -> Tensor | Strings:
@@ -32,6 +43,10 @@ def draw(kind: str, num_rows: int, seed: int) -> Tensor | Strings:
     if kind == "strings":
         return take(
             from_list([b"", b"a", b"a\0", b"b", b"\xff", b"a longer one", b"a longer two"]), picks % 7
+        )
+    if kind == "digits":  # of which few are low, also by their first bytes, and some short
+        return take(
+            from_list([str(n * 7919 % 1_000_003).encode() for n in range(5000)] + [b"", b"1"]), picks % 5002
         )
     if kind == "long strings":
         return take(from_list([f"the same beginning {n}".encode() for n in range(5000)]), picks % 5000)
@@ -116,7 +131,9 @@ def test_rows_up_to_by_first_bytes(bound: bytes, above: bool) -> None:
     values = [str(number).encode() for number in numbers] + [b"", b"-", b"-1", b"-1\0", b"\0", bound, b"5"]
     for order in (range(len(values)), range(len(values) - 1, -1, -1)):
         strings = take(from_list(values), torch.tensor(order))
-        expected = [
-            i for i, at in enumerate(order) if (values[at] >= bound if above else values[at] <= bound)
-        ]
-        assert rows_up_to(strings, bound, above).tolist() == expected
+        asked = {i for i, at in enumerate(order) if (values[at] >= bound if above else values[at] <= bound)}
+        found = rows_up_to(strings, bound, above).tolist()
+        assert found == sorted(found) and asked <= set(found)
+        left_out = {values[at] for i, at in enumerate(order) if i not in set(found)}
+        kept = {values[order[i]] for i in found}
+        assert not left_out or not kept or (min(kept) > max(left_out) if above else max(kept) < min(left_out))
