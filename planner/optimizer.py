@@ -30,6 +30,7 @@ from tqp.planner.rules.reduce_group_keys import reduce_group_keys
 from tqp.planner.rules.remove_joins import remove_joins
 from tqp.planner.rules.remove_redundant import remove_redundant
 from tqp.planner.rules.reorder_joins import reorder_joins
+from tqp.planner.rules.restrict_models import restrict_models
 from tqp.planner.rules.simplify_expressions import simplify_expressions
 from tqp.planner.rules.unnest_subqueries import unnest_subqueries
 from tqp.planner.verify import PlanVerifier
@@ -99,6 +100,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("group_before_join", group_before_join),
     ("remove_joins", remove_joins),
     ("reorder_joins", reorder_joins),
+    ("restrict_models", restrict_models),
     ("compare_scores", compare_scores),
     ("predict_after_limit", predict_after_limit),
     ("evaluate_predictions_once", evaluate_predictions_once),

@@ -28,10 +28,11 @@ def ignore_unread_inputs(plan: LogicalPlan, context: OptimizerContext) -> Logica
 
 
 def _ignored(expression: Expression) -> Expression:
-    return transform(expression, _call_ignored) if has_prediction(expression) else expression
+    return transform(expression, without_unread) if has_prediction(expression) else expression
 
 
-def _call_ignored(node: Expression) -> Expression:
+def without_unread(node: Expression) -> Expression:
+    """A call with constants for the inputs that its model does not read; anything else as it is."""
     if not isinstance(node, Predict) or all(item.is_read for item in node.model.inputs):
         return node
     pairs = zip(node.model.inputs, node.arguments, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,16 @@ class ModelInput:
     takes_null: bool = False
     is_read: bool = True
     refuses_unseen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """What is known of an input in all rows of a query: a closed range of its numbers, and whether some may be missing
+    (NULL or NaN)."""
+
+    low: float
+    high: float
+    may_be_missing: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +86,12 @@ class ModelSignature(Protocol):
         """A cheaper output, comparison and bound that hold on exactly the rows where `output comparison value` does.
 
         `comparison`: as the functions of SQL are called (less, greater_equal, ...). None if there is none.
+        """
+        ...
+
+    def restricted(self, ranges: Mapping[int, InputRange]) -> ModelSignature:
+        """A cheaper model that gives the same for rows whose inputs (by place) lie in the ranges; itself if there is none.
+
+        The same object for the same ranges.
         """
         ...

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
-from tqp.core.models import ModelInput, ModelOutput
+from tqp.core.models import InputRange, ModelInput, ModelOutput
 from tqp.ml.layers import BothClasses
 from tqp.ml.scorer import Scorer
 from tqp.ml.threshold import RAW, score_threshold
+
+#: A smaller model is used if it costs no more than this share of the whole one.
+_WORTH_RESTRICTING = 0.6
 
 #: A class that a classifier tells apart.
 Label = str | bool | int | float
@@ -87,6 +93,7 @@ class Model:
 
     def __post_init__(self) -> None:
         self._heads: dict[ModelOutput, Head] = {}
+        self._restricted: dict[tuple[tuple[int, InputRange], ...], Model] = {}
         self._thresholds: dict[tuple[ModelOutput, str, float], tuple[ModelOutput, str, float] | None] = {}
 
     @property
@@ -112,6 +119,40 @@ class Model:
         if asked not in self._thresholds:
             self._thresholds[asked] = score_threshold(self, output, comparison, value)
         return self._thresholds[asked]
+
+    def restricted(self, ranges: Mapping[int, InputRange]) -> Model:
+        """See `ModelSignature`; for bodies that have such a method themselves (trees), on features that are the inputs."""
+        if (
+            not hasattr(self.scorer.body, "restricted")
+            or any(size != 1 for size in self.scorer.sizes)
+            or not ranges
+        ):
+            return self
+        asked = tuple(sorted(ranges.items(), key=operator.itemgetter(0)))
+        known = self._restricted.get(asked)
+        if known is None:
+            known = self._restricted[asked] = self._smaller(ranges)
+        return known
+
+    def _smaller(self, ranges: Mapping[int, InputRange]) -> Model:
+        whole: Any = self.scorer.body
+        # To the body, a range without an upper end is one that may hold missing values, unless it is told otherwise.
+        closed = {
+            place: (each.low, inf if each.may_be_missing else each.high) for place, each in ranges.items()
+        }
+        present = [place for place, each in ranges.items() if not each.may_be_missing]
+        body = whole.restricted(closed, present)
+        cost = self.cost - whole.cost + body.cost
+        if cost > _WORTH_RESTRICTING * self.cost:
+            return self
+        read = body.inputs_read()
+        inputs = tuple(
+            replace(item, is_read=item.is_read and place in read) for place, item in enumerate(self.inputs)
+        )
+        scorer = Scorer(body, self.scorer.sizes, self.scorer.dtype, bf16=self.scorer.bf16)
+        converted = replace(self.converted, body=body, cost=cost, inputs=inputs)
+        name = f"{self.name}_pruned"
+        return replace(self, name=name, inputs=inputs, scorer=scorer, converted=converted)
 
     def __repr__(self) -> str:
         call = f"{self.name}({', '.join(item.name for item in self.inputs)})"
