@@ -20,6 +20,9 @@ EXITS = 32
 #: Up to how many levels below the exits subtrees are made complete, which doubles the nodes with each.
 _COMPLETE_LEVELS = 4
 
+#: After how many levels of a long walk rows at leaves are put aside.
+_ASIDE = 3
+
 #: Rows that are walked at once. Columns that are a power of two apart would share their places in the cache.
 _STRIDES = (4112, 2064, 1040, 528)
 
@@ -121,34 +124,63 @@ class Part(nn.Module):
                 for place, column in enumerate(self.columns):
                     shown, some = self.get_buffer(f"column{place}"), bins[column.feature][start:stop]
                     torch.index_select(shown, 0, some, out=matrix[place, : stop - start])
-                state = self._walk(state, matrix, space)
+                if layout.child_bits:
+                    state = self._walk_far(state, matrix, space, in_cache)
+                else:
+                    state = self._walk(state, matrix, space)
             self._add(result[start:stop], state)
 
     def _walk(self, state: Tensor, matrix: Tensor, space: Tensor) -> Tensor:
         """From exits to leaves [n, trees]; see `Layout` for the arithmetic. `matrix`: what nodes compare [columns, at least n];
         `space` [4, at least n * trees]."""
-        layout, flat, stride = self.layout, matrix.view(-1), matrix.shape[1]
-        rows = torch.arange(state.shape[0], dtype=flat.dtype, device=flat.device)[:, None]
-        node, spare, value, place = space[:, : state.numel()]
+        layout = self.layout
+        rows = torch.arange(state.shape[0], dtype=matrix.dtype, device=matrix.device)[:, None]
+        node, value, place, _ = space[:, : state.numel()]
         for level in range(layout.levels):
-            nodes = self.get_buffer("nodes0" if layout.child_bits else f"nodes{level}")
-            torch.index_select(nodes, 0, state.view(-1), out=node)
-            torch.bitwise_and(node, (1 << layout.place_bits) - 1, out=place)
-            if stride > layout.stride:
-                place.div_(layout.stride, rounding_mode="floor").mul_(stride)
-            grid = place.view(state.shape)
-            grid += rows
-            torch.index_select(flat, 0, place, out=value)
-            value.gt_(node)
-            if layout.child_bits:
-                node >>= layout.place_bits
-                node &= (1 << layout.child_bits) - 1
-                node += value
-                state = node.view(state.shape)
-                node, spare = spare, node
-            else:
-                torch.add(value.view(state.shape), state, alpha=2, out=state)
+            torch.index_select(self.get_buffer(f"nodes{level}"), 0, state.view(-1), out=node)
+            self._compare(node, rows, state.shape, matrix, place, value)
+            torch.add(value.view(state.shape), state, alpha=2, out=state)
         return state
+
+    def _walk_far(self, state: Tensor, matrix: Tensor, space: Tensor, in_cache: bool) -> Tensor:
+        """As `_walk`, by numbered nodes. On CPUs, what has come to a leaf is put aside now and then."""
+        layout, shape = self.layout, state.shape
+        rows = torch.arange(shape[0], dtype=matrix.dtype, device=matrix.device).repeat_interleave(shape[1])
+        current, found, which = state.view(-1), state, None
+        nodes = self.get_buffer("nodes0")
+        for level in range(layout.levels):
+            node, spare, value, place = space[:, : current.numel()]
+            if level % 2:
+                node, spare = spare, node
+            torch.index_select(nodes, 0, current, out=node)
+            self._compare(node, rows, rows.shape, matrix, place, value)
+            node >>= layout.place_bits
+            node &= (1 << layout.child_bits) - 1
+            node += value
+            if in_cache and level % _ASIDE == _ASIDE - 1 and level + 1 < layout.levels:
+                # Only a leaf is its own child.
+                moving = torch.from_numpy(np.flatnonzero(np.not_equal(node.numpy(), current.numpy())))
+                if which is None:
+                    found, which = node.clone(), moving
+                else:
+                    found.index_copy_(0, which, node)
+                    which = torch.index_select(which, 0, moving)
+                current, rows = torch.index_select(node, 0, moving), torch.index_select(rows, 0, moving)
+            else:
+                current = node
+        return (current if which is None else found.index_copy_(0, which, current)).view(shape)
+
+    def _compare(
+        self, node: Tensor, rows: Tensor, shape: torch.Size, matrix: Tensor, place: Tensor, value: Tensor
+    ) -> None:
+        """Makes `value` 1 where the value that a node compares is above its limit, else 0; `place` is overwritten."""
+        torch.bitwise_and(node, (1 << self.layout.place_bits) - 1, out=place)
+        if matrix.shape[1] > self.layout.stride:
+            place.div_(self.layout.stride, rounding_mode="floor").mul_(matrix.shape[1])
+        grid = place.view(shape)
+        grid += rows
+        torch.index_select(matrix.view(-1), 0, place, out=value)
+        value.gt_(node)
 
     def _add(self, result: Tensor, state: Tensor) -> None:
         if self.is_vector:
