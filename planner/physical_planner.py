@@ -80,8 +80,8 @@ from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = tuple(
     """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
-    reduce_build_side lookup_join directory_join dictionary_join direct_aggregate hash_aggregate clustered_aggregate
-    predict_distinct""".split()
+    reduce_build_side lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
+    clustered_aggregate predict_distinct""".split()
 )
 
 _THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
