@@ -110,6 +110,14 @@ def test_categories_that_xgboost_damages_are_refused() -> None:
         con.register_model("m", fitted)
 
 
+@pytest.mark.parametrize(
+    "model", [ensemble.RandomForestClassifier(), lightgbm.LGBMClassifier(), xgboost.XGBRegressor()]
+)
+def test_what_is_not_fitted_is_refused(model: Any) -> None:
+    with tqp.connect() as con, pytest.raises(tqp.BindError, match="not fitted"):
+        con.register_model("m", model, inputs=["a"])
+
+
 def test_several_labels_a_row_are_refused() -> None:
     labels = np.stack([BINARY, SCORE > 1], axis=1)
     fitted = ensemble.RandomForestClassifier(2).fit(frame(TRAIN, CLEAN), labels)

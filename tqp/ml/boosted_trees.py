@@ -56,7 +56,7 @@ _IDENTITY = (
 
 
 def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predictor:
-    """LGBMClassifier, LGBMRegressor, LGBMRanker and Booster; boosting of every kind, but not linear trees."""
+    """Every objective, missing values, categories (numbers or strings), boosting of every kind, but not linear trees."""
     booster = getattr(model, "booster_", model)
     text: str = booster.model_to_string()
     head, *blocks = text.split("\nTree=")
@@ -172,7 +172,7 @@ def _lightgbm_categories(
 
 
 def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predictor:
-    """XGBClassifier, XGBRegressor, XGBRanker, their forests, and Booster; trees of every kind (gbtree, dart)."""
+    """Objectives of the library, missing values, categories (strings in ASCII), gbtree and dart, but not gblinear."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     learner = json.loads(bytes(booster.save_raw("json")).decode())["learner"]
     boosted = learner["gradient_booster"]

@@ -187,7 +187,12 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
     """
     entry_of(estimator)  # says that there is no converter before anything else
     inputs = Inputs(_input_names(estimator, names))
-    found = predictor(estimator, inputs.features(), inputs)
+    try:
+        found = predictor(estimator, inputs.features(), inputs)
+    except AttributeError as error:
+        if hasattr(estimator, "n_features_in_"):
+            raise
+        raise BindError(f"{type(estimator).__qualname__} is not fitted: {error}") from error
     body = composed([found.body])
     read = inputs_read(body)
     return Converted(

@@ -37,6 +37,9 @@ _GENERALIZED = "PoissonRegressor GammaRegressor TweedieRegressor"
 _CLASSIFIERS = "LinearSVC SGDClassifier RidgeClassifier RidgeClassifierCV Perceptron"
 _LOGISTIC = "LogisticRegression LogisticRegressionCV LinearDiscriminantAnalysis"
 
+_LIGHTGBM = "LGBMClassifier LGBMRegressor LGBMRanker LGBMModel Booster"
+_XGBOOST = "XGBClassifier XGBRegressor XGBRanker XGBRFClassifier XGBRFRegressor XGBModel Booster"
+
 #: By `library.Class`; a subclass is converted as the class it is derived from.
 SUPPORTED: dict[str, Entry] = {
     **{f"sklearn.{name}": Entry(linear_regressor, False) for name in _REGRESSORS.split()},
@@ -86,6 +89,6 @@ SUPPORTED: dict[str, Entry] = {
     "sklearn.HistGradientBoostingClassifier": Entry(hist_gradient_boosting, False),
     "sklearn.HistGradientBoostingRegressor": Entry(hist_gradient_boosting, False),
     "sklearn.IsolationForest": Entry(isolation_forest, False),
-    **{f"lightgbm.{name}": Entry(lightgbm_model, False) for name in ("LGBMModel", "Booster")},
-    **{f"xgboost.{name}": Entry(xgboost_model, False) for name in ("XGBModel", "Booster")},
+    **{f"lightgbm.{name}": Entry(lightgbm_model, False) for name in _LIGHTGBM.split()},
+    **{f"xgboost.{name}": Entry(xgboost_model, False) for name in _XGBOOST.split()},
 }
