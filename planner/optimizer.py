@@ -24,6 +24,7 @@ from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.ignore_unread_inputs import ignore_unread_inputs
 from tqp.planner.rules.predict_after_limit import predict_after_limit
 from tqp.planner.rules.predict_before_join import predict_before_join
+from tqp.planner.rules.predictions import has_prediction
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
 from tqp.planner.rules.reduce_group_keys import reduce_group_keys
@@ -112,6 +113,11 @@ RULES: tuple[tuple[str, Rule], ...] = (
 #: Rules without which a plan cannot be executed; these cannot be switched off.
 REQUIRED = frozenset({"unnest_subqueries", "prune_columns"})
 
+#: Rules for plans with calls of models, which others need not wait for.
+_OF_MODELS = frozenset(
+    "ignore_unread_inputs restrict_models compare_scores predict_after_limit evaluate_predictions_once predict_before_join".split()
+)
+
 
 def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> LogicalPlan:
     """Apply every rule that is on, in order.
@@ -124,10 +130,18 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     context.next_shared = max(context.next_shared, _largest_shared(plan) + 1)
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
+    predicts: bool | None = None
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:
                 continue
+            if name in _OF_MODELS:
+                if predicts is None:  # subqueries are part of the plan by now
+                    predicts = any(
+                        has_prediction(part) for node in walk_plan(plan) for part in node.expressions
+                    )
+                if not predicts:
+                    continue
             context.rewritten.clear()
             changed = restore_schema(rule(plan, context), schema)
             if changed is not plan:

@@ -30,7 +30,9 @@ CPU_BATCH_ROWS = 1_048_576
 #: What the values of a batch may take while they are computed, in bytes. Beyond, they would come from memory and not from
 #: the last cache, and batches get shorter: then they take `_SHORT_BATCH_BYTES`, so that the caches gain what calls cost.
 _BATCH_BYTES, _SHORT_BATCH_BYTES = 24 << 20, 8 << 20
-#: Rows that no batch has fewer of on account of the caches.
+#: Rows that no batch has fewer of on account of the caches: workers would meet at the interpreter lock too often.
+_SHORTEST_BATCH = 196_608
+#: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
 _WORTH_A_WORKER = 0.0008
@@ -136,7 +138,7 @@ class Executor:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
         if self.device.type != "cpu" or self.batch_rows * row_bytes <= _BATCH_BYTES:
             return self.batch_rows
-        return min(self.batch_rows, max(_FEW_ROWS, _SHORT_BATCH_BYTES // row_bytes))
+        return min(self.batch_rows, max(_SHORTEST_BATCH, _SHORT_BATCH_BYTES // row_bytes))
 
     def _even_batch(self, num_rows: int, seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.

@@ -192,7 +192,8 @@ class PlanLowering:
                 done = (*done, condition)
                 rest = node.conjuncts[position:]
                 if not rest and id(node) in self.selecting:
-                    stream.select(all_of(build, masks))
+                    share = selectivity(conjunction(done), stream.fields)
+                    stream.select(all_of(build, masks), share)
                 elif self._selects(done, rest, stream):
                     share = selectivity(conjunction(done), stream.fields)
                     stream.filter(all_of(build, masks), share, may_wait=not rest)

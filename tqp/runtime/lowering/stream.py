@@ -129,6 +129,7 @@ class Stream:
         # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
         self.pending: Node | None = None
         self.share = 1.0
+        self.selected_share = 1.0  # of rows that `select` is expected to keep
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         self.is_domain = False  # the rows are the values of a column's domain
         self.marks: list[
@@ -264,9 +265,9 @@ class Stream:
         return self.builder.call(operator.add, path.rows, first, name="row")
 
     def has_all_rows(self) -> bool:
-        """Are the rows of the current space those of the batch, or may they be most of them?"""
+        """Are the rows of the current space those of the batch, or expected to be most of them?"""
         path = self._path(self.space, (self.root,))
-        return path is not None and (path.rows is None or path.selected)
+        return path is not None and (path.rows is None or path.selected and self.selected_share > 0.5)
 
     # spaces
 
@@ -296,11 +297,12 @@ class Stream:
         assert self.pending is None, "rows are selected twice"
         self.space = Space((Link(self.space, rows),))
 
-    def select(self, mask: Node) -> None:
+    def select(self, mask: Node, share: float) -> None:
         """Go on with only the rows of the mask where they are few; else with all, the new space knowing which count.
 
-        Which of both is decided batch by batch. What comes next must observe `space.kept`.
+        Which of both is decided batch by batch, `share` is what is expected. What comes next must observe `space.kept`.
         """
+        self.selected_share = share
         selection = self.builder.call(row_kernels.select_most, mask, self.num_rows(), name="selection")
         rows, kept, count = (
             self.builder.call(operator.getitem, selection, part, name=name)
