@@ -1,4 +1,4 @@
-"""Prune models by what is known of their inputs: branches of trees that no row of the query takes."""
+"""Prune models by what is known of their inputs: branches of trees that no row takes, constants as part of the bias."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _UPPER, _LOWER = ("less", "less_equal"), ("greater", "greater_equal")
 
 
 def restrict_models(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Trees lose the branches that conditions like `age < 30`, constant inputs or the values of a column rule out."""
+    """Trees lose the branches that conditions like `age < 30`, constant inputs or the values of a column rule out.
+
+    In linear models constants, and categories that a condition fixes, become part of the bias, and are not read.
+    """
     restriction = _Restriction(context)
     restriction.collect(plan, set())
     return restriction.rewrite(plan) if restriction.ranges else plan
@@ -106,6 +109,8 @@ def _range_of(argument: Expression, fields: Fields, bounds: Bounds, words: Words
     if isinstance(argument, Call) and argument.function == "category_code":
         column, *categories = argument.arguments
         allowed = words.get(column.id) if isinstance(column, ColumnRef) else None
+        if isinstance(column, Literal) and isinstance(column.value, str):
+            allowed = frozenset((column.value,))
         known = [each.value for each in categories if isinstance(each, Literal)]
         if allowed is None or not allowed <= set(known):
             return None

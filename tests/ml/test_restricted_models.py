@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tqp
 from tqp.planner.rules import restrict_models
@@ -92,3 +97,42 @@ def test_smaller_models_show_in_plans(engines: list[tqp.Connection]) -> None:
 def test_equal_calls_stay_equal(engines: list[tqp.Connection]) -> None:
     plan = engines[0].explain("SELECT m(a, b, 3) FROM t WHERE a < -0.5 AND b < -0.5 AND m(a, b, 3) <> 1")
     assert plan.split("Physical plan")[1].count("m_pruned(") == 1
+
+
+LINEAR_QUERIES = {
+    "SELECT m(a, plan, c) FROM t WHERE plan = 'free'": {"plan"},
+    "SELECT m(a, 'basic', c) FROM t": {"plan"},
+    "SELECT m(1.5, plan, c) FROM t": {"a"},
+    "SELECT m(0.5, 'free', 3) FROM t": {"a", "plan", "c"},
+    "SELECT m(a, plan, c) FROM t WHERE a = 0.25 AND plan IN ('free')": {"a", "plan"},
+    "SELECT m(a, 'nobody has it', c) FROM t": set(),
+    "SELECT m(a, plan, c) FROM t WHERE plan IN ('free', 'basic')": set(),
+    "SELECT m(a, plan, c) FROM t": set(),
+}
+
+
+@pytest.mark.parametrize("kind", ["logistic", "forest"])
+@pytest.mark.parametrize(("query", "constant"), LINEAR_QUERIES.items())
+def test_constants_become_part_of_the_bias_of_linear_models(
+    query: str, constant: set[str], kind: str
+) -> None:
+    random = np.random.default_rng(2)
+    plans = np.array(["basic", "free", "premium"])[random.integers(0, 3, ROWS)]
+    rows = pd.DataFrame(
+        {"a": np.round(random.normal(size=ROWS), 2), "plan": plans, "c": random.integers(0, 9, ROWS)}
+    )
+    prepare = make_column_transformer(
+        (StandardScaler(), ["a", "c"]), (OneHotEncoder(handle_unknown="ignore"), ["plan"])
+    )
+    last = (
+        LogisticRegression() if kind == "logistic" else RandomForestClassifier(5, max_depth=3, random_state=0)
+    )
+    model = make_pipeline(prepare, last).fit(rows, rows.a + (rows.plan == "free") + 0.1 * rows.c > 1)
+    found = []
+    for disabled in ((), ("restrict_models",)):
+        with tqp.connect(threads=1, disabled_rules=disabled) as con:
+            con.register("t", rows).register_model("m", model, output="proba")
+            found.append(np.sort([row[0] for row in con.sql(query).fetchall()]))
+            is_smaller = "m_pruned" in con.explain(query)
+            assert is_smaller == (bool(constant) and not disabled and kind == "logistic")
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)

@@ -9,7 +9,7 @@ Select of Select, of Scale, of side by side  fewer columns from the beginning
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ from tqp.ml.layers import (
     SideBySide,
     Total,
 )
-from tqp.ml.lookup import Lookup, OneHot
+from tqp.ml.lookup import FIRST, Lookup, OneHot
 
 #: Each column of the result depends on that of the argument only, and the same way for all rows.
 _ELEMENTWISE = ("identity", "logistic", "tanh", "relu", "exp")
@@ -145,6 +145,51 @@ def _constant(module: nn.Module) -> Tensor | None:
         case nn.Sequential():
             return _constant(module[-1])
     return None
+
+
+def with_constants(module: nn.Module, values: Mapping[int, float]) -> nn.Module:
+    """The module for rows whose columns at these places hold these numbers: what they add is part of the bias.
+
+    Of the sums that models are folded to; other modules stay as they are.
+    """
+    match module:
+        case nn.Sequential():
+            first, *rest = module
+            if isinstance(first, Select):
+                places = {place: values[each] for place, each in enumerate(_places(first)) if each in values}
+                changed = with_constants(nn.Sequential(*rest), places)
+                return nn.Sequential(first, *_flat([changed]))
+            return nn.Sequential(with_constants(first, values), *rest)
+        case Affine():
+            weight, bias = module.weight.clone(), module.bias.double()
+            for place, value in values.items():
+                bias = bias + weight[place].double() * value
+                weight[place] = 0
+            return Affine(weight, bias.to(weight.dtype))
+        case Total():
+            rows = [_known_row(part, values) for part in module.parts]
+            rest = [
+                with_constants(part, values)
+                for part, row in zip(module.parts, rows, strict=True)
+                if row is None
+            ]
+            known = [row for row in rows if row is not None]
+            if not rest or not known:
+                return Total(rest) if rest else module
+            unit = torch.eye(known[0].shape[0], dtype=known[0].dtype, device=known[0].device)
+            rest[0] = composed([rest[0], Affine(unit, torch.stack(known).sum(0))])
+            return rest[0] if len(rest) == 1 else Total(rest)
+    return module
+
+
+def _known_row(part: nn.Module, values: Mapping[int, float]) -> Tensor | None:
+    """What a look-up gives where its column holds a known number that is a category [g]."""
+    if not isinstance(part, Lookup) or part.category.place not in values:
+        return None
+    number = torch.tensor([values[part.category.place]], dtype=part.table.dtype, device=part.table.device)
+    place = int(part.category.positions(number[:, None].expand(1, part.category.place + 1))[0])
+    is_category = FIRST <= place < part.category.count + FIRST
+    return part.table[place] if is_category else None
 
 
 def width_of(module: nn.Module) -> int | None:

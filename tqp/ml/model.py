@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
 from tqp.core.models import InputRange, ModelInput, ModelOutput
+from tqp.ml.folding import inputs_read, with_constants
 from tqp.ml.layers import BothClasses
 from tqp.ml.scorer import Scorer
 from tqp.ml.threshold import RAW, score_threshold
@@ -121,12 +122,8 @@ class Model:
         return self._thresholds[asked]
 
     def restricted(self, ranges: Mapping[int, InputRange]) -> Model:
-        """See `ModelSignature`; for bodies that have such a method themselves (trees), on features that are the inputs."""
-        if (
-            not hasattr(self.scorer.body, "restricted")
-            or any(size != 1 for size in self.scorer.sizes)
-            or not ranges
-        ):
+        """See `ModelSignature`; for bodies that have such a method themselves (trees), and for constants in sums."""
+        if any(size != 1 for size in self.scorer.sizes) or not ranges:
             return self
         asked = tuple(sorted(ranges.items(), key=operator.itemgetter(0)))
         known = self._restricted.get(asked)
@@ -136,6 +133,8 @@ class Model:
 
     def _smaller(self, ranges: Mapping[int, InputRange]) -> Model:
         whole: Any = self.scorer.body
+        if not hasattr(whole, "restricted"):
+            return self._with_constants(ranges)
         # To the body, a range without an upper end is one that may hold missing values, unless it is told otherwise.
         closed = {
             place: (each.low, inf if each.may_be_missing else each.high) for place, each in ranges.items()
@@ -145,7 +144,23 @@ class Model:
         cost = self.cost - whole.cost + body.cost
         if cost > _WORTH_RESTRICTING * self.cost:
             return self
-        read = body.inputs_read()
+        return self._with_body(body, body.inputs_read(), cost)
+
+    def _with_constants(self, ranges: Mapping[int, InputRange]) -> Model:
+        """Inputs of which one value is known are part of the bias."""
+        constants = {
+            place: each.low
+            for place, each in ranges.items()
+            if each.low == each.high and not each.may_be_missing and self.inputs[place].is_read
+        }
+        body = with_constants(self.scorer.body, constants) if constants else self.scorer.body
+        read = inputs_read(body)
+        if read is None or read.issuperset(constants):
+            return self
+        return self._with_body(body, read, self.cost * (1 - len(constants) / len(self.inputs)))
+
+    def _with_body(self, body: nn.Module, read: Collection[int], cost: float) -> Model:
+        """The model with a smaller body that reads fewer inputs."""
         inputs = tuple(
             replace(item, is_read=item.is_read and place in read) for place, item in enumerate(self.inputs)
         )
