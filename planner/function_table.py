@@ -230,6 +230,8 @@ VARIADIC: dict[str, str] = {
     "bit_length": "",
     "date_add": "",
     "pi": "",
+    "ml_predict": "",
+    "ml_predict_proba": "",
     "array_value": "array_value",
 }
 

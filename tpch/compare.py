@@ -77,8 +77,16 @@ def run_duckdb(
     return DuckDBRun(reply["version"], milliseconds, reply["peak_bytes"], answers)
 
 
-def ask(engine: str, script: Sequence[str], request: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON that a fresh Python process running `script` replies with. Raises `UsageError` if it fails."""
+def ask(
+    engine: str,
+    script: Sequence[str],
+    request: Mapping[str, Any],
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The JSON that a fresh Python process running `script` replies with. Raises `UsageError` if it fails.
+
+    `environment`: variables that it has besides those of this process.
+    """
     process = subprocess.run(
         # -P: the folder of the script holds modules that are not meant to be found by their bare names.
         [sys.executable, "-P", *script],
@@ -86,7 +94,7 @@ def ask(engine: str, script: Sequence[str], request: Mapping[str, Any]) -> dict[
         input=json.dumps(request),
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     if process.returncode != 0:
         raise UsageError(f"{engine} could not run the queries:\n{process.stderr.strip()}")

@@ -233,10 +233,11 @@ def _run_predictions(options: argparse.Namespace) -> int:
 
 
 def _peers(text: str) -> list[str]:
+    from tqp.bench.predict import PEERS
+
     names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in ("duckdb", "pandas")]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of duckdb and pandas')
+    if not names or not set(names) <= set(PEERS):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a list of {" and ".join(PEERS)}')
     return list(dict.fromkeys(names))
 
 

@@ -26,7 +26,7 @@ from tqp.ml.register import Output, make_model
 from tqp.operators import string_layout
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.explain import explain_logical, explain_physical
-from tqp.planner.functions import aggregate_overloads, scalar_overloads
+from tqp.planner.functions import function_names
 from tqp.planner.optimizer import RULES, OptimizerContext, optimize
 from tqp.planner.physical_plan import PhysicalPlan
 from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
@@ -139,8 +139,10 @@ class Connection:
         """Make a trained model callable in SQL as `name(inputs...)`; returns the connection.
 
         `model`: a torch module or a function from features [n, inputs] to [n] or [n, outputs]; or a fitted estimator of a
-        supported class (docs/models.md). `inputs`: names of the inputs in order, by default those it was fitted with;
-        of a module or function also a mapping from names to how many features an input is: 1 of a number, n of FLOAT[n].
+        supported class, or an ONNX model (docs/models.md). A module stays the one that was given: it is put into evaluation
+        mode and on the connection's device, and changes of its parameters count. `inputs`: names of the inputs in order, by
+        default those it was fitted with; of a module or function also a mapping from names to how many features an input is:
+        1 of a number, n of FLOAT[n].
         `output`: "label", "proba" (of two classes the positive one; of more all of them), ("proba", class), "score" or
         "value"; by default the label of classifiers, the value of everything else. `sample`: rows, as a data frame or
         array, on which the converted model is compared with the original; by default made-up ones. `target`: what it
@@ -149,7 +151,7 @@ class Connection:
         Raises UnsupportedError for a class without converter, BindError for a model whose converted form differs from the
         original, for a name that SQL uses, and for inputs or an output that the model does not have.
         """
-        if scalar_overloads(name.lower()) is not None or aggregate_overloads(name.lower()) is not None:
+        if name.lower() in function_names():
             raise BindError(f'"{name}" is a function of SQL; give the model another name')
         made = make_model(
             name, model, inputs, output, sample, self._device, target, bf16=self._ml_precision == "bf16"

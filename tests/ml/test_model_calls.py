@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -124,6 +125,11 @@ def test_missing_values_are_refused_only_where_there_may_be_some(con: tqp.Connec
         (lambda x: "text", {"inputs": ["a"]}, "gave str"),
         (weighted, {"inputs": ["a", "b", "c"], "output": "proba?"}, "proba"),
         (object(), {}, "has no converter"),
+        (nn.Linear, {"inputs": ["a"]}, "has no converter"),
+        (weighted, {"inputs": "abc"}, "give a list of names"),
+        (weighted, {"inputs": ["a", "b", "b"]}, "names b more than once"),
+        (weighted, {"inputs": ["a", "b", "c"], "output": ("proba",)}, "of a pair the first is"),
+        (weighted, {"inputs": ["a", "b", "c"], "output": ("value", 1)}, "of a pair the first is"),
     ],
 )
 def test_a_model_that_cannot_be_registered(
@@ -133,9 +139,24 @@ def test_a_model_that_cannot_be_registered(
         con.register_model("m", model, **keywords)  # type: ignore[arg-type]
 
 
-def test_a_name_that_sql_uses_is_refused(con: tqp.Connection) -> None:
+@pytest.mark.parametrize("name", ["length", "SUM", "coalesce", "substr", "ml_predict"])
+def test_a_name_that_sql_uses_is_refused(con: tqp.Connection, name: str) -> None:
     with pytest.raises(tqp.BindError, match="a function of SQL"):
-        con.register_model("length", weighted, inputs=["a", "b", "c"])
+        con.register_model(name, weighted, inputs=["a", "b", "c"])
+
+
+class Twice:
+    """Called like a function."""
+
+    def __call__(self, features: Tensor) -> Tensor:
+        return features[:, 0] * 2
+
+
+@pytest.mark.parametrize("model", [Twice(), functools.partial(torch.mul, other=2), torch.neg])
+def test_whatever_can_be_called_on_features_is_a_model(con: tqp.Connection, model: object) -> None:
+    con.register_model("m", model, inputs=["b"])
+    factor = -1 if model is torch.neg else 2
+    assert con.sql(f"SELECT count(*) FROM t WHERE m(b) <> {factor} * b").fetchall() == [(0,)]
 
 
 def test_one_query_with_tables_and_models() -> None:

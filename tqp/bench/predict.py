@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -154,16 +153,7 @@ def _run_peer(peer: str, cases: Sequence[Case], options: Options, directory: Pat
     # DuckDB calls the model with 2,048 rows at a time from its own threads: more threads inside would only be in their way.
     inside = 1 if peer == "duckdb" else threads
     limits = {name: str(inside) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    before = {name: os.environ.get(name) for name in limits}
-    os.environ.update(limits)
-    try:
-        return ask(_PEER_NAMES[peer], ["-m", "tqp.bench.predict_peers"], request)
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    return ask(_PEER_NAMES[peer], ["-m", "tqp.bench.predict_peers"], request, limits)
 
 
 def _run_case(
@@ -179,7 +169,8 @@ def _run_case(
         start = time.perf_counter()
         answer = connection.sql(case.sql).to_arrow()
         times.append((time.perf_counter() - start) * 1000)
-    proof = connection.models()[-1].proof
+    model = connection.lookup_model(case.model)
+    proof = model.proof if model is not None else None
     problems = [_difference(answer, _answer(directory, peer, case), peer) for peer in peers]
     return CaseReport(
         name=case.name,

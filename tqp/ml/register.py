@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +35,7 @@ def make_model(
     bf16: bool = False,
 ) -> Model:
     """The model under a name, on a device. See `Connection.register_model`; `bf16`: `tqp.connect(ml_precision="bf16")`."""
+    _check_names(name, inputs)
     original: Any = None  # what the converted form is compared with, if it is another computation
     dtype = torch.float32
     if isinstance(model, nn.Module) or _is_function(model):
@@ -65,7 +65,10 @@ def make_model(
 
 
 def _default_output(name: str, converted: Converted, output: Output) -> ModelOutput:
-    kind: str | None
+    if isinstance(output, tuple) and (len(output) != 2 or output[0] != "proba"):
+        raise BindError(
+            f'output={output!r}: of a pair the first is "proba" and the second one of the classes'
+        )
     kind, label = output if isinstance(output, tuple) else (output, None)
     if kind is None:
         kind = "label" if "label" in converted.outputs else "value"
@@ -104,7 +107,17 @@ class FunctionModule(nn.Module):
 
 
 def _is_function(model: object) -> bool:
-    return inspect.isfunction(model) or inspect.ismethod(model) or inspect.isbuiltin(model)
+    """Functions, partial ones, and objects that are called like them; estimators are not, and classes make estimators."""
+    return callable(model) and not isinstance(model, type)
+
+
+def _check_names(name: str, inputs: Sequence[str] | Mapping[str, int] | None) -> None:
+    """Raises BindError for names of inputs that are one string, or not all different."""
+    if isinstance(inputs, str):
+        raise BindError(f'inputs="{inputs}": give a list of names, [...]')
+    twice = {item for item in inputs or () if list(inputs or ()).count(item) > 1}
+    if twice:
+        raise BindError(f'model "{name}": inputs= names {", ".join(sorted(twice))} more than once')
 
 
 def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, output: Output) -> Converted:
