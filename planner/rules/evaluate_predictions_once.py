@@ -16,16 +16,18 @@ from tqp.planner.logical_plan import (
     LogicalPlan,
     Project,
     Sort,
+    walk_plan,
 )
-from tqp.planner.rules.columns import output_ids, read_ids, reference
+from tqp.planner.rules.columns import read_ids, reference
 from tqp.planner.rules.predictions import (
     Scoring,
     has_prediction,
+    may_fail,
     plain,
     predicted,
     predictions_in,
     reading,
-    scored_anyway_and_guarded,
+    scored,
     scoring,
     with_columns,
 )
@@ -46,12 +48,16 @@ def evaluate_predictions_once(plan: LogicalPlan, context: OptimizerContext) -> L
 
     Calls that differ only in what they give (label, probability) share the scores, and so count as equal.
     """
-    return _Once(context).visit(plan, frozenset())[0]
+    parts = (part for node in walk_plan(plan) for whole in node.expressions for part in conjuncts(whole))
+    return _Once(context, scored(parts)[0]).visit(plan, frozenset())[0]
 
 
 class _Once:
-    def __init__(self, context: OptimizerContext) -> None:
+    """`anyway`: what some node scores for all of its rows. What is only scored where it is asked for stays so."""
+
+    def __init__(self, context: OptimizerContext, anyway: set[Scoring]) -> None:
         self.context = context
+        self.anyway = anyway
 
     def visit(self, plan: LogicalPlan, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
         """The plan, which may have columns more, and those that hold what calls above would compute anew."""
@@ -75,8 +81,9 @@ class _Once:
         if not own:
             return plan if below is plan.input else replace(plan, input=below), columns
         parts = [with_columns(part, columns) for part in conjuncts(plan.condition)]
-        repeated = scored_anyway_and_guarded(parts) | _repeated(parts)
-        for made in sorted(self._shared(parts, wanted, repeated), key=lambda call: call[0].cost):
+        for made in sorted(
+            self._shared(parts, wanted, below, _repeated(parts)), key=lambda call: call[0].cost
+        ):
             calls = _of(made, (*predictions_in(parts), *wanted))
             ready = tuple(part for part in parts if not has_prediction(part))
             parts = [part for part in parts if has_prediction(part)]
@@ -95,14 +102,19 @@ class _Once:
             for field, output in zip(fields, outputs, strict=True)
             if isinstance(output, Predict)
         }
-        held = {output.id for output in outputs if isinstance(output, ColumnRef)}
-        for call in wanted & columns.keys():
-            column = columns[call]
-            offered[call] = column
-            if column.id not in held:
-                held.add(column.id)
+        passed = {
+            output.id: reference(field)
+            for field, output in zip(fields, outputs, strict=True)
+            if isinstance(output, ColumnRef)
+        }
+        for call, column in columns.items():
+            if call not in wanted:
+                continue
+            if column.id not in passed:
+                passed[column.id] = column
                 fields = (*fields, next(field for field in below.schema if field.id == column.id))
                 outputs = (*outputs, column)
+            offered[call] = passed[column.id]
         if below is plan.input and len(outputs) == len(plan.outputs):
             return plan, offered
         return Project(below, fields, outputs), offered
@@ -116,10 +128,12 @@ class _Once:
         parts = conjuncts(plan.condition)
         for side, is_kept in ((plan.left, keeps_left), (plan.right, keeps_right)):
             below, found = self.visit(side, (wanted if is_kept else frozenset()) | own)
-            ids = output_ids(side)
-            for made in self._shared(parts, wanted, _repeated(parts)) if is_kept else ():
+            fields = self.context.facts.fields(below)
+            for made in self._shared(parts, wanted, below, _repeated(parts)) if is_kept else ():
                 calls = [call for call in _of(made, (*own, *wanted)) if call not in found]
-                if calls and read_ids(calls[0]) and read_ids(calls[0]) <= ids:
+                if not calls or may_fail(made, fields):  # in rows that find no match
+                    continue
+                if read_ids(calls[0]) and read_ids(calls[0]) <= fields.keys():
                     below, added = predicted(below, calls, self.context)
                     found |= added
             sides.append(below)
@@ -150,22 +164,30 @@ class _Once:
         if not own:
             return below, columns, expressions
         expressions = tuple(with_columns(expression, columns) for expression in expressions)
-        guarded = scored_anyway_and_guarded(expressions)
-        for made in self._shared(expressions, wanted.difference(made_here), guarded):
+        for made in self._shared(expressions, wanted.difference(made_here), below):
             calls = _of(made, (*predictions_in(expressions), *wanted))
             below, added = predicted(below, calls, self.context)
             columns |= added
             expressions = tuple(with_columns(expression, added) for expression in expressions)
         return below, columns, expressions
 
-    @staticmethod
     def _shared(
-        expressions: Iterable[Expression], wanted: Wanted, repeated: Iterable[Scoring]
+        self,
+        expressions: Iterable[Expression],
+        wanted: Wanted,
+        below: LogicalPlan,
+        repeated: Collection[Scoring] = (),
     ) -> list[Scoring]:
-        """What the expressions score that others score too."""
-        others = {scoring(call) for call in wanted}.union(repeated)
+        """What the expressions over `below` score that others score too, and that may be scored for all rows."""
+        for_all, for_some = scored(expressions)
+        others = {scoring(call) for call in wanted}.union(repeated, for_all & for_some)
+        fields = self.context.facts.fields(below)
         own = dict.fromkeys(scoring(call) for call in predictions_in(expressions))
-        return [made for made in own if made in others]
+        return [
+            made
+            for made in own
+            if made in others and made in self.anyway and not (made in for_some and may_fail(made, fields))
+        ]
 
 
 def _of(made: Scoring, calls: Iterable[Predict]) -> list[Predict]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.expressions import ColumnRef, Expression
 from tqp.planner.logical_plan import Limit, LogicalPlan, Project, Sort
-from tqp.planner.rules.columns import read_ids, reference
+from tqp.planner.rules.columns import read_ids, reference, substitute
 from tqp.planner.rules.predictions import has_prediction
 
 if TYPE_CHECKING:
@@ -43,11 +43,15 @@ def _moved(limit: Limit, sort: Sort, project: Project) -> LogicalPlan:
             outputs.append(output)
     if len(fields) == len(project.fields):
         return limit
-    passed = {output.id for output in outputs if isinstance(output, ColumnRef)}
+    pairs = zip(fields, outputs, strict=True)
+    passed: dict[int, Expression] = {
+        output.id: reference(field) for field, output in pairs if isinstance(output, ColumnRef)
+    }
     for field in project.input.schema:
         if field.id in missing and field.id not in passed:
             fields.append(field)
             outputs.append(reference(field))
+    above = [substitute(output, passed) if has_prediction(output) else output for output in above]
     below = Project(project.input, tuple(fields), tuple(outputs))
     limited = replace(limit, input=replace(sort, input=below))
     return Project(limited, project.fields, tuple(above))

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.planner.expressions import conjunction, conjuncts
-from tqp.planner.filter_order import may_raise
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan, Project, Sort
 from tqp.planner.rules.columns import output_ids, read_ids, reference
 from tqp.planner.rules.predictions import (
     Scoring,
     has_prediction,
+    may_fail,
     predicted,
     predictions_in,
     reading,
@@ -31,9 +31,7 @@ def predict_before_join(plan: LogicalPlan, context: OptimizerContext) -> Logical
 
     def push(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, push)
-        # Rows that find no match must not make a call raise.
-        calls = [call for call in predictions_in(node.expressions) if not may_raise(call)]
-        for made in dict.fromkeys(scoring(call) for call in calls):
+        for made in dict.fromkeys(scoring(call) for call in predictions_in(node.expressions)):
             ids = set[int]().union(*(read_ids(argument) for argument in made[1]))
             if ids:
                 node = _placed(node, made, ids, context)
@@ -51,6 +49,8 @@ def _placed(node: LogicalPlan, made: Scoring, ids: set[int], context: OptimizerC
         here = _compared(node, context) if isinstance(node, Join) else rows(below)
         place = _best_place(below, ids, context)
         if place is node.inputs[0] and not isinstance(node, Join):
+            return node
+        if may_fail(made, context.facts.fields(place)):  # in rows that find no match
             return node
         if (here - rows(place)) * made[0].cost <= _CARRY * here:
             return node

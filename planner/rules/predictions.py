@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.models import ModelSignature
-from tqp.planner.expressions import Call, Case, ColumnRef, Expression, Predict, transform, walk
+from tqp.planner.expressions import AggregateCall, Call, Case, ColumnRef, Expression, Predict, transform, walk
+from tqp.planner.field_facts import Fields
+from tqp.planner.filter_order import may_raise
 from tqp.planner.logical_plan import LogicalPlan, Project
+from tqp.planner.null_facts import nullable
 from tqp.planner.rules.columns import map_expressions, reference, substitute
 
 if TYPE_CHECKING:
@@ -83,12 +85,13 @@ def predicted(
     )
 
 
-def scored_anyway_and_guarded(expressions: Iterable[Expression]) -> set[Scoring]:
-    """What is scored for all rows, and elsewhere only for rows that something before has left undecided."""
-    counts: Counter[tuple[Scoring, bool]] = Counter()
+def scored(expressions: Iterable[Expression]) -> tuple[set[Scoring], set[Scoring]]:
+    """What is scored for all rows, and what only for rows that something before has left undecided; some may be both."""
+    found: tuple[set[Scoring], set[Scoring]] = (set(), set())
     for expression in expressions:
-        counts.update((scoring(plain(call)), guarded) for call, guarded in _calls(expression, False))
-    return {what for what, guarded in counts if guarded and counts[what, False]}
+        for call, guarded in _calls(expression, False):
+            found[guarded].add(scoring(plain(call)))
+    return found
 
 
 def _calls(expression: Expression, guarded: bool) -> Iterator[tuple[Predict, bool]]:
@@ -98,5 +101,18 @@ def _calls(expression: Expression, guarded: bool) -> Iterator[tuple[Predict, boo
     decides = isinstance(expression, Case) or (
         isinstance(expression, Call) and expression.function in ("and", "or", "coalesce")
     )
-    for position, child in enumerate(expression.inputs):
-        yield from _calls(child, guarded or (decides and position > 0))
+    filtered = isinstance(expression, AggregateCall) and expression.filter is not None
+    for child in expression.inputs:
+        first = child is (expression.inputs[-1] if filtered else expression.inputs[0])
+        yield from _calls(child, guarded or ((decides or filtered) and not first))
+
+
+def may_fail(made: Scoring, fields: Fields) -> bool:
+    """Can a row make it fail: by a category or a NULL that the model refuses?"""
+    model, arguments = made
+    for item, argument in zip(model.inputs, arguments, strict=True):
+        if not item.is_read and not item.size:
+            continue
+        if item.refuses_unseen or may_raise(argument) or (not item.takes_null and nullable(argument, fields)):
+            return True
+    return False

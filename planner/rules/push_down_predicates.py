@@ -32,11 +32,12 @@ from tqp.planner.logical_plan import (
     Sort,
     UnionAll,
 )
-from tqp.planner.null_facts import nullable
+from tqp.planner.null_facts import null_rejected_columns, nullable
 from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
 from tqp.planner.rules.join_region import connected_order, equivalence_classes, flatten, with_condition
-from tqp.planner.rules.nulls import COMPARISONS, rejects_null
+from tqp.planner.rules.nulls import COMPARISONS, is_null, negate, rejects_null
 from tqp.planner.rules.or_predicates import implied_by_branches
+from tqp.planner.rules.predictions import predictions_in
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -128,13 +129,26 @@ class _PushDown:
                 if reads & available:
                     own[i].extend(implied_by_branches(part, available))
         relations = tuple(
-            self.push(relation, tuple(dict.fromkeys(below)))
+            self.push(relation, tuple(dict.fromkeys(self._for_models(below, relation, all_parts))))
             for relation, below in zip(region.relations, own, strict=True)
         )
         joined = connected_order(relations, shared)
         if any(_became_inner(new, old) for new, old in zip(relations, region.relations, strict=True)):
             return self.push(joined, ())  # the region has grown
         return joined
+
+    def _for_models(self, own: list[Expression], relation: LogicalPlan, parts: Parts) -> list[Expression]:
+        """A relation's conditions, and IS NOT NULL of what models in them read where the region's others say so.
+
+        A model may refuse NULL, and below a join it is no longer known that `a = b` drops those.
+        """
+        predictions = predictions_in(own)
+        if not predictions:
+            return own
+        fields = self.context.facts.fields(relation)
+        known = null_rejected_columns(conjunction(parts)) - null_rejected_columns(conjunction(tuple(own)))
+        read = known & set[int]().union(*map(read_ids, predictions))
+        return [*own, *(negate(is_null(reference(fields[id]))) for id in sorted(read) if fields[id].nullable)]
 
     def left(self, plan: Join, parts: Parts) -> LogicalPlan:
         left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)

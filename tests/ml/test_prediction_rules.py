@@ -140,6 +140,9 @@ def test_predictions_under_a_limit() -> None:
         ("SELECT count(*) FROM t WHERE m(a, b) > 50 AND EXISTS (SELECT 1 FROM few WHERE few.id = t.id AND k > m(a, b) / 10)", 100, None),
         ("SELECT m(a, b) FROM t WHERE m(a, b) > 50 UNION ALL SELECT m(a, b) FROM t WHERE m(a, b) < 50", 2 * ROWS, None),
         ("WITH p AS (SELECT id, m(a, b) AS v FROM t WHERE m(a, b) > 50) SELECT max(v), count(*) FROM p WHERE v < 200", ROWS, None),
+        ("SELECT m(a, b) AS p, m(a, b) AS q FROM t WHERE m(a, b) > 50 ORDER BY m(a, b) DESC, id LIMIT 3", ROWS, None),
+        ("SELECT * FROM (SELECT id, CASE WHEN b >= 90 THEN m(a, b) END AS p FROM t) WHERE p > 0", 200, 200),
+        ("SELECT sum(m(a, b)) FILTER (WHERE b >= 90) FROM t WHERE b < 80 OR m(a, b) > 0", 300, 300),
     ],
 )  # fmt: skip
 def test_evaluate_predictions_once(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
@@ -154,6 +157,7 @@ def test_evaluate_predictions_once(engine: Engine, query: str, rows: int, rows_w
         ("SELECT * FROM (SELECT c, m(a, b) AS p FROM t ORDER BY c LIMIT 5) WHERE p > 100", 5, 5),
         ("SELECT id, m(a, b), a FROM t WHERE m(a, b) > 50 ORDER BY c LIMIT 5", ROWS, None),
         ("SELECT id, m(a, b) FROM t ORDER BY c + m(a, b) LIMIT 5", ROWS, ROWS),
+        ("SELECT coalesce(b, 0) AS same, m(a, b) FROM t ORDER BY c LIMIT 5", 5, ROWS),
     ],
 )
 def test_predict_after_limit(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
@@ -186,6 +190,22 @@ def test_predict_before_join(engine: Engine, query: str, rows: int | None, rows_
     found, seen = engine.rows(query, "predict_before_join")
     assert found == wanted
     assert rows_without is None or seen == rows_without
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT max(m(a, n) + v) FROM t JOIN many ON n = t_id",
+        "SELECT max(m(a, n) + v) FROM t JOIN many ON n = t_id WHERE m(a, n) > 50",
+        "SELECT max(m(a, coalesce(n, 0)) + v) FROM t JOIN many ON n = t_id WHERE m(a, coalesce(n, 0)) > 50",
+        "SELECT max(m(a, coalesce(n, 0)) + v) FROM t JOIN many ON n = t_id AND m(a, coalesce(n, 0)) > v",
+        "SELECT * FROM (SELECT id, CASE WHEN n > 500 THEN m(a, n) END AS p FROM t) WHERE p > 550",
+    ],
+)
+def test_a_null_that_the_query_leaves_out_is_not_refused(engine: Engine, query: str) -> None:
+    wanted, _ = engine.rows(query.replace("m(a, n)", "(a + 2 * n)").replace("m(a, c", "(a + 2 * c"))
+    for rule in ("", *RULES):
+        assert engine.rows(query, rule)[0] == wanted
 
 
 def test_two_models_in_a_filter_are_scored_one_after_the_other() -> None:

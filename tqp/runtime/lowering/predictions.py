@@ -85,7 +85,10 @@ def _score(scorer: nn.Module, columns: Sequence[tuple[Any, Any]], num_rows: int)
 
 
 def _worth_selecting(model: Model) -> float:
-    """Up to which share of rows it costs less to gather their inputs and to scatter their scores than to score all."""
+    """Up to which share of rows only these are scored: where it costs less to gather their inputs and to scatter their
+    scores than to score all, and always where another row could make the model fail."""
+    if any(item.refuses_unseen for item in model.inputs):
+        return 1.0
     moved = _MOVE * (len(model.inputs) + 1)
     return model.cost / (model.cost + moved)
 
