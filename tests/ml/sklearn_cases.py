@@ -128,6 +128,23 @@ def regressors() -> list[Case]:
             "numbers",
         ),
         Case(
+            compose.TransformedTargetRegressor(
+                linear.PoissonRegressor(), transformer=preprocessing.MinMaxScaler()
+            ),
+            ["c", "count"],
+            "positive",
+        ),
+        *(
+            Case(
+                compose.TransformedTargetRegressor(
+                    linear.Ridge(), transformer=preprocessing.StandardScaler(with_mean=mean, with_std=False)
+                ),
+                ["a", "b"],
+                "number",
+            )
+            for mean in (True, False)
+        ),
+        Case(
             compose.TransformedTargetRegressor(linear.Ridge(), func=np.log1p, inverse_func=np.expm1),
             ["b", "c"],
             "positive",
@@ -259,6 +276,7 @@ def scalers() -> list[Case]:
         Case(p.PolynomialFeatures(3, interaction_only=True), ["a", "b", "c", "constant"]),
         Case(p.FunctionTransformer(), mixed),
         Case(p.FunctionTransformer(np.abs), mixed),
+        Case(p.FunctionTransformer(np.sign), mixed),
         Case(decomposition.PCA(), NUMBERS),
         Case(decomposition.PCA(2, whiten=True), NUMBERS),
         Case(decomposition.TruncatedSVD(2), NUMBERS),

@@ -146,6 +146,7 @@ def test_categories_that_the_query_leaves_out_are_not_refused(query: str, disabl
     ("model", "keywords", "message"),
     [
         (weighted, {}, "give inputs="),
+        (weighted, {"inputs": []}, "give inputs="),
         (lambda x: x[:1], {"inputs": ["a"]}, "from features"),
         (lambda x: "text", {"inputs": ["a"]}, "gave str"),
         (weighted, {"inputs": ["a", "b", "c"], "output": "proba?"}, "proba"),
@@ -182,6 +183,28 @@ def test_whatever_can_be_called_on_features_is_a_model(con: tqp.Connection, mode
     con.register_model("m", model, inputs=["b"])
     factor = -1 if model is torch.neg else 2
     assert con.sql(f"SELECT count(*) FROM t WHERE m(b) <> {factor} * b").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        (lambda x: (x[:, :1] * 2).squeeze(), "2 * b"),
+        (lambda x: x.view(x.shape[0], -1)[:, 0], "b"),
+        (lambda x: x[:, 0] > 50, "CAST(b > 50 AS INTEGER)"),
+        (lambda x: torch.cat([50 - x, x - 50], 1).argmax(1), "CAST(b > 50 AS INTEGER)"),
+    ],
+)
+def test_of_one_row_and_of_none_and_whole_numbers(con: tqp.Connection, model: object, wanted: str) -> None:
+    con.register_model("m", model, inputs=["b"])  # type: ignore[arg-type]
+    for condition in ("true", "id = 3", "id < 0"):
+        query = f"SELECT {{}} FROM t WHERE {condition} ORDER BY id"
+        found = con.sql(query.format("m(b)")).fetchall()
+        assert found == con.sql(query.format(f"CAST({wanted} AS DOUBLE)")).fetchall()
+
+
+def test_several_outputs_of_one_row_that_are_squeezed(con: tqp.Connection) -> None:
+    con.register_model("pair", lambda x: torch.cat([x, 2 * x], 1).squeeze(), inputs=["id"])
+    assert [list(pair) for (pair,) in con.sql("SELECT pair(id) FROM t WHERE id = 3").fetchall()] == [[3, 6]]
 
 
 def test_one_query_with_tables_and_models() -> None:

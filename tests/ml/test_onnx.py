@@ -221,6 +221,28 @@ def test_a_session_runs_what_has_no_tensor_form() -> None:
             {},
             "the rows",
         ),
+        (
+            lambda folder: model_of([helper.make_node("Softmax", ["x"], ["y"], axis=0)], {}),
+            {},
+            "depends on the others",
+        ),
+        (
+            lambda folder: model_of([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)], {}),
+            {},
+            "fails for two rows of 4 features",
+        ),
+        (
+            lambda folder: model_of(
+                [
+                    helper.make_node("Abs", ["x"], ["a"]),
+                    helper.make_node("Neg", ["a"], ["n"]),
+                    helper.make_node("Sqrt", ["n"], ["y"]),
+                ],
+                {},
+            ),
+            {},
+            "only missing values",
+        ),
     ],
 )
 def test_files_that_cannot_be_registered(

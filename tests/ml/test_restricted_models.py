@@ -136,3 +136,14 @@ def test_constants_become_part_of_the_bias_of_linear_models(
             is_smaller = "m_pruned" in con.explain(query)
             assert is_smaller == (bool(constant) and not disabled and kind == "logistic")
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_category_that_the_model_refuses_is_an_error_only_of_rows_that_are_scored() -> None:
+    rows = pd.DataFrame({"size": np.arange(60) % 3, "a": np.arange(60) / 10})
+    prepare = make_column_transformer((OneHotEncoder(), ["size"]), (StandardScaler(), ["a"]))
+    model = make_pipeline(prepare, LogisticRegression()).fit(rows, rows.a + rows["size"] > 3)
+    with tqp.connect(threads=1) as con:
+        con.register("t", rows).register_model("m", model)
+        assert con.sql("SELECT m(7, a) FROM t WHERE a > 100").fetchall() == []
+        with pytest.raises(tqp.ExecutionError, match='the input "size" has a category'):
+            con.sql("SELECT m(7, a) FROM t").fetchall()

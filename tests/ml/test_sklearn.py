@@ -127,7 +127,8 @@ def test_missing_values_where_a_step_refuses_them(whole: tqp.Connection) -> None
     model = fitted(pipeline.make_pipeline(steps, linear_model.Ridge()), ["a", "city", "b_holes"], "number")
     whole.register_model("m", model)
     whole.sql("SELECT m(a, city, b_holes) FROM t").fetchall()
-    for call in ("m(a_holes, city, b)", "m(a, city_holes, b)"):
+    whole.register_model("checked", fitted(preprocessing.FunctionTransformer(np.abs, validate=True), ["a"]))
+    for call in ("m(a_holes, city, b)", "m(a, city_holes, b)", "checked(a_holes)"):
         with pytest.raises(tqp.BindError, match="may be NULL"):
             whole.sql(f"SELECT {call} FROM t")
 
@@ -217,6 +218,25 @@ def test_proof_on_a_sample(sample: Any, whole: tqp.Connection) -> None:
 def test_samples_that_do_not_fit(sample: Any, message: str, whole: tqp.Connection) -> None:
     with pytest.raises(tqp.BindError, match=message):
         whole.register_model("m", fitted(linear_model.Ridge(), ["a"], "number"), sample=sample)
+
+
+def test_a_sample_must_tell_something_and_may_have_holes(whole: tqp.Connection) -> None:
+    model = fitted(preprocessing.StandardScaler(), HOLES)
+    with pytest.raises(tqp.BindError, match="gives only missing values for 2 rows"):
+        whole.register_model("m", model, sample={name: [np.nan, np.nan] for name in HOLES})
+    with pytest.raises(tqp.BindError, match="different lengths"):
+        whole.register_model("m", model, sample={"a_holes": [1.0], "b_holes": [1.0, 2.0]})
+    whole.register_model("m", model, sample={name: pd.array([1, None, 3], dtype="Int64") for name in HOLES})
+    assert registered(whole).proof.rows == 3
+
+
+def test_predictions_of_another_shape_are_refused(whole: tqp.Connection) -> None:
+    class Half(linear_model.LogisticRegression):  # type: ignore[misc]
+        def predict_proba(self, X: Any) -> Any:
+            return super().predict_proba(X)[:, :1]
+
+    with pytest.raises(tqp.BindError, match="proba inf"):
+        whole.register_model("m", fitted(Half(), ["a", "b"], "binary"))
 
 
 def test_a_model_changed_after_training_is_refused(whole: tqp.Connection) -> None:

@@ -110,6 +110,13 @@ def test_categories_that_xgboost_damages_are_refused() -> None:
         con.register_model("m", fitted)
 
 
+def test_categories_that_are_booleans_are_refused() -> None:
+    data = pd.DataFrame({"member": pd.Categorical([True, False] * 100)})
+    fitted = lightgbm.LGBMRegressor(n_estimators=1, verbose=-1, n_jobs=1).fit(data, np.arange(200) % 2)
+    with tqp.connect() as con, pytest.raises(tqp.UnsupportedError, match="booleans"):
+        con.register_model("m", fitted)
+
+
 @pytest.mark.parametrize(
     "model", [ensemble.RandomForestClassifier(), lightgbm.LGBMClassifier(), xgboost.XGBRegressor()]
 )
@@ -196,6 +203,14 @@ def test_constants_leave_nothing_to_compare() -> None:
         smaller(torch.zeros(3, 2))[:, 0].tolist()
         == [model.predict(pd.DataFrame({"a": [1.0], "c": [2.0]}))[0]] * 3
     )
+
+
+def test_numbers_that_lightgbm_takes_as_zero_are_missing_in_a_range_of_them_too() -> None:
+    body = body_of(CASES["lightgbm zeros clean"][2](frame(TRAIN, CLEAN)))
+    features = torch.from_numpy(frame(TEST, CLEAN).to_numpy(dtype=np.float64))
+    for tiny in (1e-36, -1e-36):
+        features[:, 1] = tiny
+        torch.testing.assert_close(body.restricted({1: (tiny, tiny)})(features), body(features))
 
 
 def test_categories_restrict_too() -> None:

@@ -9,7 +9,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import xgboost
-from sklearn import ensemble, pipeline, preprocessing, tree
+from sklearn import compose, ensemble, pipeline, preprocessing, tree
 
 NUMBERS = ["a", "b", "c", "constant", "large", "small_range"]
 WORDS = [*NUMBERS, "city", "size"]
@@ -146,6 +146,27 @@ def sklearn_cases() -> list[Case]:
                 x, SCORE
             ),
         ),
+        (
+            "forest of a scaled target",
+            CLEAN,
+            lambda x: compose.TransformedTargetRegressor(
+                ensemble.RandomForestRegressor(max_depth=4, **few), transformer=preprocessing.StandardScaler()
+            ).fit(x, SCORE),
+        ),
+        (
+            "signs",
+            HOLES,
+            lambda x: pipeline.make_pipeline(
+                preprocessing.FunctionTransformer(np.sign), ensemble.HistGradientBoostingRegressor(max_iter=6)
+            ).fit(x, SCORE),
+        ),
+        (
+            "histogram of booleans",
+            CLEAN,
+            lambda x: ensemble.HistGradientBoostingRegressor(max_iter=6, categorical_features=["c"]).fit(
+                x.assign(c=x["c"] > 2), SCORE
+            ),
+        ),
     ]
     for loss in ("log_loss", "exponential"):
         cases.append(
@@ -227,6 +248,21 @@ def lightgbm_cases() -> list[Case]:
             "lightgbm one against rest",
             HOLES,
             lambda x: lightgbm.LGBMClassifier(**few, objective="multiclassova", sigmoid=0.7).fit(x, CLASSES),
+        ),
+        (
+            "lightgbm lambda two",
+            HOLES,
+            lambda x: lightgbm.LGBMClassifier(**few, objective="cross_entropy_lambda").fit(x, BINARY * 1),
+        ),
+        (
+            "lightgbm keys as names",
+            CLEAN,
+            lambda x: lightgbm.LGBMRegressor(**few).fit(
+                x.set_axis(
+                    ["threshold", "leaf_value", "num_leaves", "left_child", "tree", "objective"], axis=1
+                ),
+                SCORE,
+            ),
         ),
         ("lightgbm root", HOLES, lambda x: lightgbm.LGBMRegressor(**few, reg_sqrt=True).fit(x, POSITIVE)),
         ("lightgbm ranks", HOLES, lambda x: lightgbm.LGBMRanker(**few).fit(x, CODES, group=GROUPS)),
@@ -314,6 +350,7 @@ def xgboost_cases() -> list[Case]:
             lambda x: xgboost.XGBRegressor(**few, multi_strategy="multi_output_tree").fit(x, SEVERAL),
         ),
         ("xgboost missing", CLEAN, lambda x: xgboost.XGBRegressor(**few, missing=0.0).fit(x, SCORE)),
+        ("xgboost missing -999", CLEAN, lambda x: xgboost.XGBRegressor(**few, missing=-999).fit(x, SCORE)),
         ("xgboost forest", HOLES, lambda x: xgboost.XGBRFClassifier(**few).fit(x, BINARY * 1)),
         ("xgboost ranks", HOLES, lambda x: xgboost.XGBRanker(**few).fit(x, CODES, group=GROUPS)),
         ("xgboost deep", HOLES, lambda x: xgboost.XGBRegressor(**few, max_depth=14).fit(x, SCORE)),

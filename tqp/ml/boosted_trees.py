@@ -7,6 +7,7 @@ The text says all that prediction depends on. (Treelite's form of the trees does
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,9 +18,8 @@ from torch import Tensor, nn
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.layers import Largest
-from tqp.ml.tree_bins import ALMOST_ZERO
 from tqp.ml.tree_outputs import BothOf, Link, MissingNumber, category_codes, tree_predictor
-from tqp.ml.trees import Bools, Ensemble, Floats, Tree, ensemble_of
+from tqp.ml.trees import ALMOST_ZERO, Bools, Ensemble, Floats, Tree, ensemble_of
 
 _LIGHTGBM_LINKS = {
     "binary": "sigmoid",
@@ -34,6 +34,8 @@ _LIGHTGBM_LINKS = {
     "cross_entropy_lambda": "softplus",
     "xentlambda": "softplus",
 }
+#: Of a link by which zero is not a half, the raw sum that is.
+_HALF = {"softplus": math.log(math.expm1(0.5))}
 
 #: Of an objective, how raw sums become predictions, and how `base_score` becomes a raw sum.
 _XGBOOST_LINKS = {
@@ -59,7 +61,8 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     """Every objective, missing values, categories (numbers or strings), boosting of every kind, but not linear trees."""
     booster = getattr(model, "booster_", model)
     text: str = booster.model_to_string()
-    head, *blocks = text.split("\nTree=")
+    # What follows the trees has lines `name=count` of features, whatever their names.
+    head, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
     facts = _facts(head)
     sets: list[Bools] = []
     zeros: set[int] = set()
@@ -92,7 +95,7 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
         )
     classes = list(model.classes_)
     heads = {
-        "label": Largest(),
+        "label": Largest(_HALF.get(_LIGHTGBM_LINKS[objective], 0.0)),
         "proba": nn.Sequential(link, BothOf()) if outputs == 1 else link,
     }
     if not averaged:  # raw sums are not averaged by the library
@@ -168,6 +171,10 @@ def _lightgbm_categories(
             "the model does not tell which of its columns were pandas categories: train it without columns of dtype category "
             "that have one value, and without other categorical_feature"
         )
+    if any(isinstance(each, bool) for values in known for each in values):
+        raise UnsupportedError(
+            "categories that are booleans are not supported: train with numbers or strings"
+        )
     return _data_frame_categories(dict(zip(places, known, strict=True)), features, inputs)
 
 
@@ -191,8 +198,9 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
     prepared = _xgboost_categories(saved, features, inputs)
     missing = getattr(model, "missing", np.nan)
     if missing is not None and not np.isnan(missing):
-        for place in range(len(features)):
+        for place, feature in enumerate(features):
             prepared.setdefault(place, MissingNumber(float(missing)))
+            inputs.try_values(feature, [missing])
     link = Link(name)
     if not hasattr(model, "classes_"):
         value: nn.Module = LabelNumber() if objective == "multi:softmax" else link
@@ -315,7 +323,7 @@ def _words(data: bytes, edges: Sequence[int]) -> list[str]:
 
 
 def _data_frame_categories(
-    known: Mapping[int, Sequence[object]], features: list[Feature], inputs: Inputs
+    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs
 ) -> dict[int, nn.Module]:
     for place in known:
         inputs.is_category.update(raw for raw in (features[place].raw,) if raw is not None)

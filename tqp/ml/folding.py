@@ -187,7 +187,7 @@ def _known_row(part: nn.Module, values: Mapping[int, float]) -> Tensor | None:
     if not isinstance(part, Lookup) or part.category.place not in values:
         return None
     number = torch.tensor([values[part.category.place]], dtype=part.table.dtype, device=part.table.device)
-    place = int(part.category.positions(number[:, None].expand(1, part.category.place + 1))[0])
+    place = int(part.finder(number)[0])
     is_category = FIRST <= place < part.category.count + FIRST
     return part.table[place] if is_category else None
 

@@ -172,6 +172,11 @@ class Activation(nn.Module):
         return self.name
 
 
+def sign(numbers: Tensor) -> Tensor:
+    """-1, 0 or 1, and NaN for NaN, which is 0 to torch."""
+    return torch.where(numbers.isnan(), numbers, torch.sign(numbers))
+
+
 class BothClasses(nn.Module):
     """The probabilities of two classes from the score of the second: [n, 1] to [n, 2]."""
 

@@ -66,6 +66,12 @@ class Converted:
         """For each input, whether any result depends on it."""
         return tuple(item.is_read for item in self.inputs)
 
+    @property
+    def scores(self) -> int | None:
+        """How many raw scores a row has, where some output is nothing but these."""
+        same = (kind for kind, module in self.outputs.items() if isinstance(module, nn.Identity))
+        return next((self.columns[kind] for kind in same), None)
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -164,7 +170,7 @@ class Model:
         inputs = tuple(
             replace(item, is_read=item.is_read and place in read) for place, item in enumerate(self.inputs)
         )
-        scorer = Scorer(body, self.scorer.sizes, self.scorer.dtype, bf16=self.scorer.bf16)
+        scorer = Scorer(body, self.scorer.sizes, self.scorer.dtype, self.scorer.scores, bf16=self.scorer.bf16)
         converted = replace(self.converted, body=body, cost=cost, inputs=inputs)
         name = f"{self.name}_pruned"
         return replace(self, name=name, inputs=inputs, scorer=scorer, converted=converted)

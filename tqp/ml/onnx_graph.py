@@ -121,7 +121,8 @@ def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converte
                 f'the ONNX input "{each.name}" does not hold floats; only such are supported'
             )
     wide = any(each.type.tensor_type.elem_type == TensorProto.DOUBLE for each in given)
-    module = OnnxModule(model)
+    dtype = torch.float64 if wide else torch.float32
+    module = OnnxModule(model).to(dtype)
     sizes = [_width(each) for each in given]
     if len(given) == 1 and sizes[0] is not None:
         count = sizes[0]
@@ -140,16 +141,33 @@ def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converte
         count, default = len(given), [each.name for each in given]
     if names is not None and len(names) != count:
         raise BindError(f"inputs= names {len(names)} inputs, and the ONNX model takes {count}")
-    dtype = torch.float64 if wide else torch.float32
-    with torch.no_grad():
-        made = module(torch.zeros(2, count, dtype=dtype))
+    columns = _columns(module, count, dtype)
+    inputs = tuple(ModelInput(name, takes_null=True) for name in names or default)
+    return Converted(module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=1_000.0, dtypes=(dtype,))
+
+
+def _columns(module: OnnxModule, count: int, dtype: torch.dtype) -> int:
+    """How many numbers the network makes of each row. Raises UnsupportedError if it fails, or mixes rows."""
+    rows = torch.linspace(-1, 1, 2 * count, dtype=dtype).reshape(2, count)
+    try:
+        with torch.no_grad():
+            made, *alone = (module(some) for some in (rows, rows[:1], rows[1:]))
+    except (RuntimeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise UnsupportedError(
+            f"the ONNX model fails for two rows of {count} features as tensors: {error!r}; register an "
+            "onnxruntime.InferenceSession of it instead"
+        ) from error
     if made.shape[:1] != (2,):
         raise UnsupportedError(
             f"the ONNX model makes {tuple(made.shape)} of two rows; its first dimension must be the rows"
         )
-    inputs = tuple(ModelInput(name, takes_null=True) for name in names or default)
-    columns = made.shape[1] if made.dim() == 2 else 1
-    return Converted(module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=1_000.0, dtypes=(dtype,))
+    together: Tensor = made.double().reshape(2, -1)
+    apart = torch.stack([each.double().flatten() for each in alone])
+    if not torch.allclose(together, apart, rtol=1e-4, atol=1e-4, equal_nan=True):
+        raise UnsupportedError(
+            "what the ONNX model makes of a row depends on the others; so it can score no table"
+        )
+    return together.shape[1]
 
 
 def _width(described: Any) -> int | None:
@@ -200,8 +218,6 @@ class SessionModule(nn.Module):
         if len(self.names) > 1:
             given = {name: matrix[:, i : i + 1] for i, name in enumerate(self.names)}
         made = np.asarray(self.session.run([self.session.get_outputs()[self.place].name], given)[0])
-        if not np.issubdtype(made.dtype, np.floating):
-            made = made.astype(np.float32)
         return torch.from_numpy(made).to(features.device)
 
 

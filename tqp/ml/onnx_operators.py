@@ -13,6 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from tqp.ml.layers import sign
+
 Attributes = Mapping[str, Any]
 #: Inputs (at run time None for one left out) and attributes to outputs.
 Operator = Callable[[Sequence[Tensor], Attributes], Any]
@@ -221,7 +223,7 @@ OPERATORS: dict[str, Operator] = {
     "Selu": _elementwise(F.selu),
     "Shape": lambda inputs, attributes: torch.tensor(list(inputs[0].shape)),
     "Sigmoid": _elementwise(torch.sigmoid),
-    "Sign": lambda inputs, attributes: torch.where(inputs[0].isnan(), inputs[0], torch.sign(inputs[0])),
+    "Sign": _elementwise(sign),
     "Slice": _slice,
     "Softmax": _softmax,
     "Softplus": _elementwise(F.softplus),

@@ -27,19 +27,21 @@ def prove(
     the conversion must be right without that, but the difference is the one with it. Raises BindError with the figures
     where no precision is enough.
     """
-    rows, wanted = rows_for(model, converted, sample)
+    rows, given = rows_for(model, converted, sample)
+    wanted = {kind: values for kind, values in given.items() if values is not None}
+    if all(kind != "label" and _is_all_missing(values) for kind, values in wanted.items()):
+        raise BindError(
+            f'model "{name}" cannot be compared with the original, which gives only missing values for {rows.count} rows; '
+            "give some of yours as sample="
+        )
 
     def compare(dtype: torch.dtype, bf16: bool = False) -> Proof:
         body = copy.deepcopy(converted.body).to(dtype)
-        scorer = Scorer(body, [1] * len(converted.inputs), dtype, bf16=bf16)
+        scorer = Scorer(body, [1] * len(converted.inputs), dtype, converted.scores, bf16=bf16)
         with torch.no_grad():
             raw = scorer(rows.columns(), rows.count)
-            by_output = {
-                kind: _difference(converted, kind, raw, values)
-                for kind, values in wanted.items()
-                if values is not None
-            }
-        return Proof(rows.count, max(by_output.values(), default=0.0), by_output)
+            by_output = {kind: _difference(converted, kind, raw, values) for kind, values in wanted.items()}
+        return Proof(rows.count, max(by_output.values()), by_output)
 
     proof = Proof(0, 0.0)
     for dtype in converted.dtypes:
@@ -51,9 +53,13 @@ def prove(
             return dtype, proof
     figures = ", ".join(f"{kind} {value:.3g}" for kind, value in proof.by_output.items())
     raise BindError(
-        f'model "{name}" is refused: the converted {type(model).__qualname__} differs from the original by up to '
+        f'model "{name}" is refused: its converted form differs from the original by up to '
         f"{proof.difference:.3g} on {rows.count} rows ({figures}); the tolerance is {TOLERANCE:g}"
     )
+
+
+def _is_all_missing(values: Any) -> bool:
+    return bool(np.isnan(np.asarray(values, dtype=np.float64)).all())
 
 
 def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any) -> float:
@@ -63,7 +69,10 @@ def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any) -> fl
     output = output_of(converted, kind)
     assert output is not None
     ours = converted.outputs[kind](raw).double().numpy()
-    theirs = np.asarray(wanted, dtype=np.float64).reshape(ours.shape)
+    theirs = np.asarray(wanted, dtype=np.float64)
+    if theirs.size != ours.size:
+        return np.inf
+    theirs = theirs.reshape(ours.shape)
     scale = np.maximum(1.0, np.abs(theirs))
     with np.errstate(invalid="ignore"):
         difference = np.abs(ours - theirs) / scale
@@ -82,7 +91,8 @@ def _label_difference(converted: Converted, raw: Tensor, wanted: Any) -> float:
     if not differs.any():
         return 0.0
     # Where two classes are equally likely, rounding decides.
-    return float((torch.from_numpy(differs) & (_margin(converted, raw) > TOLERANCE)).double().mean())
+    is_tie = _margin(converted, raw) <= TOLERANCE
+    return float((torch.from_numpy(differs) & ~is_tie).double().mean())
 
 
 def _margin(converted: Converted, raw: Tensor) -> Tensor:

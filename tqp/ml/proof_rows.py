@@ -13,6 +13,7 @@ from torch import Tensor
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput
 from tqp.ml.model import Converted, Trial
+from tqp.ml.sklearn_encoders import is_missing
 
 _ROWS = 512
 _UNSEEN = "\x7fnever seen"
@@ -49,8 +50,11 @@ class Rows:
             _strings(column) if item.categories is not None else _numbers(column, item.name)
             for item, column in zip(inputs, _sample_columns(sample, inputs), strict=True)
         ]
-        if len(values[0]) == 0:
+        counts = {len(each) for each in values}
+        if counts == {0}:
             raise BindError("sample= has no rows")
+        if len(counts) > 1:
+            raise BindError(f"sample= has columns of different lengths: {sorted(counts)}")
         return cls(inputs, trials, values)
 
     @classmethod
@@ -110,8 +114,8 @@ class Rows:
 def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[str, Any]]:
     """Rows, and what the original gives for them by kind of output.
 
-    A kind of made-up value that the original raises for is left out; extremes and values that matter exactly, where it cancels. Raises BindError if it
-    raises for all, or for a sample.
+    A kind of made-up value that the original raises for is left out; extremes and values that matter exactly, where it
+    cancels. Raises BindError if it raises for all, or for a sample.
     """
     inputs = converted.inputs
     trials = converted.trials or tuple(Trial() for _ in inputs)
@@ -183,7 +187,7 @@ def _strings(column: Any) -> Any:
 
 def _numbers(column: Any, name: str) -> Any:
     if column.dtype == object:
-        column = np.array([np.nan if value is None else value for value in column], dtype=object)
+        column = np.array([np.nan if is_missing(value) else value for value in column], dtype=object)
     try:
         return np.array(column, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -57,7 +57,7 @@ def make_model(
         dtype, proof = prove(name, original, converted, sample, bf16=bf16)
         body = body.to(dtype)
     sizes = [item.size or 1 for item in converted.inputs]
-    scorer = Scorer(body, sizes, dtype, bf16=bf16 and dtype is torch.float32).to(device)
+    scorer = Scorer(body, sizes, dtype, converted.scores, bf16=bf16 and dtype is torch.float32).to(device)
     scorer.is_differentiable = isinstance(model, nn.Module) or _is_function(model)
     source = type(model).__qualname__
     target = target or converted.target or ("label" if "label" in converted.outputs else "value")
@@ -122,7 +122,7 @@ def _check_names(name: str, inputs: Sequence[str] | Mapping[str, int] | None) ->
 
 def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, output: Output) -> Converted:
     """A module or function of features [n, f]; its outputs are taken as they are. A module keeps its precision."""
-    if inputs is None:
+    if not inputs:
         raise BindError("a torch module does not name its inputs: give inputs=[...]")
     sizes = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs, 1)
     if any(size < 1 for size in sizes.values()):

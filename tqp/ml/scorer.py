@@ -23,12 +23,20 @@ class Scorer(nn.Module):
     """A model's `body` on columns: features [n, f] of one float dtype to raw scores [n, k]."""
 
     def __init__(
-        self, body: nn.Module, sizes: Sequence[int], dtype: torch.dtype, *, bf16: bool = False
+        self,
+        body: nn.Module,
+        sizes: Sequence[int],
+        dtype: torch.dtype,
+        scores: int | None,
+        *,
+        bf16: bool = False,
     ) -> None:
-        """`sizes`: how many features each column is: 1, or the length of its arrays. `bf16`: matrix products of float32
-        are made in bfloat16, which recent processors multiply several times as fast."""
+        """`sizes`: how many features each column is: 1, or the length of its arrays. `scores`: how many a row gets, where
+        the body does not keep to [n, k] itself. `bf16`: matrix products of float32 are made in bfloat16, which recent
+        processors multiply several times as fast."""
         super().__init__()
         self.body = body
+        self.scores = scores
         self.sizes = tuple(sizes)
         self.dtype = dtype
         self.bf16 = bf16
@@ -41,6 +49,10 @@ class Scorer(nn.Module):
         """Raw scores [n, k]; NULL is NaN to the model."""
         device = columns[0][0].device
         step = self._rows_at_once(device)
+        if num_rows == 0 and self.scores is not None and not torch.is_grad_enabled():
+            return torch.empty(
+                (0, self.scores), dtype=self.dtype, device=device
+            )  # some bodies fail without rows
         if num_rows <= step:
             return self._score(columns)
         result: Tensor | None = None
@@ -80,7 +92,12 @@ class Scorer(nn.Module):
             raw = raw.to(self.dtype)
         else:
             raw = self.body(features)
-        return raw if raw.dim() == 2 else raw[:, None]
+        if not raw.is_floating_point():
+            raw = raw.double()
+        if raw.dim() == 2:
+            return raw
+        # Squeezed scores of one row have lost that dimension too.
+        return raw[:, None] if self.scores is None else raw.reshape(-1, self.scores)
 
     def _rows_at_once(self, device: torch.device) -> int:
         # With gradients there is one step to go back, whatever the module does.

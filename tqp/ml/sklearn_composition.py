@@ -13,6 +13,7 @@ from tqp.ml.conversion import Feature, Inputs, Predictor, entry_of, predictor, t
 from tqp.ml.folding import composed
 from tqp.ml.layers import Multiply, Select, SideBySide
 from tqp.ml.sklearn_scalers import inverse
+from tqp.ml.tree_layers import TreeSum
 
 
 def pipeline(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -114,6 +115,8 @@ def target_regressor(estimator: Any, features: list[Feature], inputs: Inputs) ->
     found = predictor(estimator.regressor_, features, inputs)
     back = inverse(estimator.transformer_)
     value = found.outputs["value"]
+    if not isinstance(value, nn.Identity) or any(isinstance(each, TreeSum) for each in found.body.modules()):
+        inputs.needs_doubles = True  # as what is transformed back then are
     if isinstance(value, nn.Identity):
         return replace(found, body=composed([found.body, back]))
     return replace(found, outputs={"value": composed([value, back])})

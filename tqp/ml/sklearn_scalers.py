@@ -12,7 +12,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Clamp, Multiply, Scale
+from tqp.ml.layers import Affine, Clamp, Multiply, Scale, sign
 
 Transformed = tuple[nn.Module, list[Feature]]
 
@@ -184,6 +184,8 @@ class Elementwise(nn.Module):
         self.name = name
 
     def forward(self, features: Tensor) -> Tensor:
+        if self.name == "sign":
+            return sign(features)
         result: Tensor = getattr(torch, self.name)(features)
         return result
 
@@ -217,6 +219,8 @@ def _function(function: Any, what: str) -> nn.Module:
 def function_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """FunctionTransformer: without a function, or with one of numpy that takes one number."""
     module = _function(estimator.func, "FunctionTransformer func")
+    if estimator.validate:
+        inputs.refuse_null(features)
     if isinstance(module, nn.Identity):
         return module, features
     if estimator.kw_args:
@@ -235,8 +239,9 @@ def inverse(transformer: Any) -> nn.Module:
             center = transformer.mean_ if name == "StandardScaler" else transformer.center_
             has_center = transformer.with_mean if name == "StandardScaler" else transformer.with_centering
             shift = doubles(center) if has_center else None
-            factor = torch.ones_like(shift) if scale is None and shift is not None else doubles(scale)
-            return _back(factor, shift)
+            if scale is None:
+                return nn.Identity() if shift is None else _back(torch.ones_like(shift), shift)
+            return _back(doubles(scale), shift)
         case "MinMaxScaler":
             factor = 1 / doubles(scale)
             return _back(factor, -doubles(transformer.min_) * factor)

@@ -8,10 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tqp.ml.trees import Ensemble, Floats, Ints
-
-#: LightGBM takes numbers up to this, its 1e-35 as a float32, as zeros.
-ALMOST_ZERO = float(np.float32(1e-35))
+from tqp.ml.trees import ALMOST_ZERO, Ensemble, Floats, Ints
 
 #: Cells of a feature's range at least and at most: four for each threshold, so that few cells have more than one.
 _FEWEST_CELLS, _MOST_CELLS = 256, 16384

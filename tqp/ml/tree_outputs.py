@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -122,7 +123,7 @@ class MissingNumber(nn.Module):
 
 
 def category_codes(
-    known: Mapping[int, Sequence[object]], features: list[Feature], inputs: Inputs
+    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs
 ) -> dict[int, nn.Module]:
     """Modules for features whose values are categories, in the order of their codes.
 
@@ -135,7 +136,7 @@ def category_codes(
                 if inputs.code(features[place], str(word)) != position:
                     raise UnsupportedError("two steps code the strings of one input differently")
         else:
-            numbers = [float(str(each)) for each in values]
+            numbers = [float(each) for each in values]
             modules[place] = ValueCodes(numbers)
             inputs.try_values(features[place], numbers)
     return modules

@@ -16,6 +16,9 @@ Masks = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+#: LightGBM takes numbers up to this, its 1e-35 as a float32, as zeros.
+ALMOST_ZERO = float(np.float32(1e-35))
+
 
 @dataclass(frozen=True)
 class Ensemble:
@@ -78,7 +81,7 @@ class Ensemble:
         target = np.arange(len(self.feature))
         for feature, (low, high) in ranges.items():
             may_miss = bool(np.isinf(high)) and feature not in never_missing
-            may_miss |= feature in self.zero_is_missing and low <= 0.0 <= high
+            may_miss |= feature in self.zero_is_missing and low <= ALMOST_ZERO and high >= -ALMOST_ZERO
             nodes = np.flatnonzero(self.feature == feature)
             if self.single:
                 low, high = (float(np.float32(each)) for each in (low, high))
