@@ -352,7 +352,7 @@ def _supported(body: str) -> str:
     for name, entry in SUPPORTED.items():
         library, cls = name.split(".")
         told = " ".join((inspect.getdoc(entry.converter) or "").split("\n\n")[0].split())
-        classes.setdefault((library, f"{told} {entry.note}".strip()), []).append(cls)
+        classes.setdefault((library, told), []).append(cls)
     lines = ["| library | classes | what of them |", "|---|---|---|"]
     for (library, told), names in classes.items():
         lines.append(f"| {library} | {', '.join(f'`{name}`' for name in names)} | {told.replace('|', '')} |")

@@ -121,7 +121,7 @@ PredictConverter = Callable[[Any, list[Feature], Inputs], Predictor]
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the table of supported classes; `note` says what of it is supported, for the documentation.
+    """A line of the table of supported classes.
 
     `converter` makes a Predictor of the estimator or, of a transformer, a module; `transformer` is for the classes that may
     do both.
@@ -129,7 +129,6 @@ class Entry:
 
     converter: Callable[..., Any]
     is_transformer: bool
-    note: str = ""
     transformer: TransformConverter | None = None
 
 

@@ -148,7 +148,7 @@ class IsMissing(nn.Module):
 
 
 class Activation(nn.Module):
-    """A function by name: identity, logistic, tanh, relu, softmax, exp, sigmoid pair."""
+    """A function by name: identity, logistic, tanh, relu, softmax, exp."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

@@ -43,9 +43,9 @@ class Converted:
 
     `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
     raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
-    many columns an output has. `target`: what the model predicts, where it tells. `margin`: from raw scores to how clear
-    the label is [n], for the proof; by default the difference of the two largest. `cancels`: whether the original itself loses
-    more digits than the tolerance leaves when it sums squares of extremes or of tiny differences; the proof then makes up none.
+    many columns an output has. `margin`: from raw scores to how clear the label is [n], for the proof; by default the
+    difference of the two largest. `cancels`: whether the original itself loses more digits than the tolerance leaves when
+    it sums squares of extremes or of tiny differences; the proof then makes up none.
     """
 
     body: nn.Module
@@ -53,7 +53,6 @@ class Converted:
     outputs: Mapping[str, nn.Module]
     columns: Mapping[str, int]
     classes: tuple[Label, ...] = ()
-    target: str = ""
     cost: float = 100.0
     #: In which it may compute; the first that is exact is taken.
     dtypes: tuple[torch.dtype, ...] = (torch.float32, torch.float64)

@@ -60,7 +60,7 @@ def make_model(
     scorer = Scorer(body, sizes, dtype, converted.scores, bf16=bf16 and dtype is torch.float32).to(device)
     scorer.is_differentiable = isinstance(model, nn.Module) or _is_function(model)
     source = type(model).__qualname__
-    target = target or converted.target or ("label" if "label" in converted.outputs else "value")
+    target = target or ("label" if "label" in converted.outputs else "value")
     return Model(name, converted.inputs, target, scorer, converted, default, source, proof)
 
 

@@ -48,10 +48,8 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
     classes = list(estimator.classes_)
     scores = body.bias.shape[0]
     proba: nn.Module = BothClasses() if scores == 1 else Activation("softmax")
-    solver_is_one_to_rest = getattr(estimator, "multi_class", None) == "ovr" or (
-        scores > 1 and getattr(estimator, "solver", None) == "liblinear"
-    )
-    if scores > 1 and solver_is_one_to_rest:
+    solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
+    if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
         proba = ShareOfSum()
     return Predictor(
         body,
@@ -110,13 +108,8 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
         return Predictor(body, {"value": value}, {"value": len(biases[-1])}, cost=cost)
     _refuse_several_labels(estimator)
     classes = list(estimator.classes_)
-    if last == "logistic":
-        return Predictor(
-            body, {"label": Largest(), "proba": BothClasses()}, {"proba": len(classes)}, classes, cost
-        )
-    return Predictor(
-        body, {"label": Largest(), "proba": Activation(last)}, {"proba": len(classes)}, classes, cost
-    )
+    proba = BothClasses() if last == "logistic" else Activation(last)
+    return Predictor(body, {"label": Largest(), "proba": proba}, {"proba": len(classes)}, classes, cost)
 
 
 def _refuse_several_labels(estimator: Any) -> None:
