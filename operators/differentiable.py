@@ -5,6 +5,7 @@ What is not named here has no gradient, or none that is of use: rounding, compar
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,43 @@ from tqp.operators.domain_tables import look_up
 
 #: Values and their validity.
 Pair = tuple[Tensor, Tensor | None]
+
+
+def asked_only(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function row by row, with a gradient of zero in rows whose value nobody asks for.
+
+    A row that CASE or a NULL leaves out is computed like the others. If its derivative is infinite or NaN, as that of x / 0,
+    its share in the gradient would be 0 times that, which is NaN.
+    """
+
+    @functools.wraps(function)
+    def guarded(*arguments: Any, **keywords: Any) -> Tensor:
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        if not torch.is_grad_enabled() or not any(each.requires_grad for each in tensors):
+            return function(*arguments, **keywords)
+        shape = torch.broadcast_shapes(*(each.shape for each in tensors))  # type: ignore[no-untyped-call]
+        asked: list[Tensor] = []
+
+        def note(gradient: Tensor | None) -> None:
+            if gradient is not None:
+                asked[:] = [gradient != 0]
+
+        def leave_out(gradient: Tensor | None) -> Tensor | None:
+            if gradient is None:  # nothing depends on any row
+                return None
+            mask = asked[0].view(*asked[0].shape, *(1 for _ in gradient.shape[asked[0].dim() :]))
+            return torch.where(mask, gradient, 0.0)
+
+        given = [*arguments]
+        for place, each in enumerate(arguments):
+            if isinstance(each, Tensor) and each.requires_grad:
+                given[place] = each.expand(shape)  # a row of its own for each, before rows are summed up
+                given[place].register_hook(leave_out)
+        result = function(*given, **keywords)
+        result.register_hook(note)  # type: ignore[no-untyped-call]
+        return result
+
+    return guarded
 
 
 def choose(condition: Tensor, value: Any, otherwise: Any, dtype: torch.dtype) -> Tensor:
@@ -79,7 +117,7 @@ def _of_pairs(measure: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tens
             left = rows.take_padded(left, left_rows)
         if right_rows is not None:
             right = rows.take_padded(right, right_rows)
-        return measure(left, right)
+        return asked_only(measure)(left, right)
 
     return of_pairs
 
@@ -122,8 +160,6 @@ NATIVE: frozenset[Any] = frozenset(
     (
         operator.add,
         operator.sub,
-        operator.mul,
-        operator.truediv,
         operator.neg,
         operator.getitem,
         torch.index_select,
@@ -136,17 +172,19 @@ NATIVE: frozenset[Any] = frozenset(
 )
 #: Functions that others take the place of.
 REPLACED: dict[Any, Callable[..., Any]] = {
+    operator.mul: asked_only(operator.mul),
+    operator.truediv: asked_only(operator.truediv),
     elementwise.choose: choose,
     elementwise.put_where: put_where,
     logic.choose: choose_rows,
 }
-#: Functions of SQL that are differentiable as they are computed.
+#: Functions of SQL that are differentiable as they are computed, where they are.
 NATIVE_FUNCTIONS: frozenset[str] = frozenset(
     "divide abs exp ln log10 log2 log power sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians array_value".split()
 )
 #: Functions of SQL that others take the place of.
 REPLACED_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "sqrt": torch.sqrt,
+    "sqrt": asked_only(torch.sqrt),
     "round_to_float": lambda values, validity=None: values.to(torch.float32),
     "greatest": greatest,
     "least": least,

@@ -111,6 +111,16 @@ CASES: list[tuple[str, Callable[[Data], Tensor]]] = [
     ("SELECT array_cosine_similarity(a.e, b.e) AS v FROM t a JOIN t b ON a.id = b.id + 1 ORDER BY a.id",
      lambda d: nn.functional.cosine_similarity(d.e[1:], d.e[:-1])),
     ("SELECT (x::FLOAT)::DOUBLE AS v FROM t ORDER BY id", lambda d: d.x.float().double()),
+    ("SELECT sum(CASE WHEN k > 0 THEN x / k ELSE y END) AS v FROM t",
+     lambda d: torch.where(d.k > 0, d.x / d.k.clamp(min=1), d.y).sum()[None]),
+    ("SELECT sum(x / nullif(k, 0) + ln(nullif(k, 0)) * y) AS v FROM t",
+     lambda d: ((d.x / d.k.clamp(min=1) + d.k.clamp(min=1).log() * d.y) * (d.k > 0)).sum()[None]),
+    ("SELECT sum(x / w) AS v FROM t LEFT JOIN s USING (k)",
+     lambda d: (d.x[d.k < GROUPS - 1] / d.w[d.k[d.k < GROUPS - 1]]).sum()[None]),
+    ("SELECT sum(CASE WHEN k > 0 THEN sqrt(y * k) + power(y * k, 0.5 + k / k) - 1 / (x * k) END) AS v FROM t",
+     lambda d: (d.y * d.k)[d.k > 0].sqrt().sum()[None] + (d.y * d.k)[d.k > 0].pow(1.5).sum() - (1 / (d.x * d.k)[d.k > 0]).sum()),
+    ("SELECT sum(CASE WHEN k > 0 THEN array_cosine_similarity(e, array_value(k::FLOAT, k::FLOAT, 0::FLOAT)) END) AS v FROM t",
+     lambda d: nn.functional.cosine_similarity(d.e[d.k > 0], torch.tensor([1.0, 1.0, 0.0])[None]).sum()[None]),
     ("SELECT sum(z) AS n, sum(x) AS v FROM t LEFT JOIN none USING (k)", lambda d: d.x.sum()[None]),
 ]  # fmt: skip
 
@@ -141,6 +151,16 @@ def test_gradients_agree_with_finite_differences(con: tqp.Connection, data: Data
     )
     leaves = [data.x, data.y, data.w, *net.parameters()]
     assert torch.autograd.gradcheck(lambda *_: program()["v"], leaves)
+
+
+def test_rows_that_case_leaves_out_are_not_in_gradients_of_a_model(con: tqp.Connection, data: Data) -> None:
+    net = nn.Linear(1, 1).double()
+    con.register_model("net", net, inputs=["a"])
+    program = con.compile("SELECT sum(CASE WHEN k > 0 THEN net(f / k) END) AS v FROM t", differentiable=True)
+    found = torch.autograd.grad(program()["v"], [*net.parameters()])
+    ratios = (data.fixed / data.k)[data.k > 0]
+    torch.testing.assert_close(found[0], ratios.sum()[None, None])
+    assert found[1].tolist() == [len(ratios)]
 
 
 JOINED = """

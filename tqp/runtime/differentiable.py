@@ -191,7 +191,7 @@ def _replaced(node: Node) -> Any:
     if isinstance(target, NamedKernel):
         name = target.__name__
         if name in differentiable.NATIVE_FUNCTIONS:
-            return target
+            return NamedKernel(differentiable.asked_only(target.function), name, target.span)
         if name in differentiable.REPLACED_FUNCTIONS:
             return NamedKernel(differentiable.REPLACED_FUNCTIONS[name], name, target.span)
     raise _no_gradient(node, str(getattr(target, "__name__", target)))

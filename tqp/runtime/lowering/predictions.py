@@ -97,7 +97,8 @@ def _score_some(
     scorer: nn.Module, columns: Sequence[tuple[Any, Any]], num_rows: int, asked: Tensor, most: float
 ) -> Any:
     """Raw scores [n, k], zero in rows that nobody asks for unless most are asked for; `asked`: bool [n]."""
-    rows, _, count = select_most(asked, num_rows, most)
+    # The other rows may hold anything; NaN would be in the gradients of all parameters.
+    rows, _, count = select_most(asked, num_rows, 1.0 if torch.is_grad_enabled() else most)
     if rows is None:
         return scorer(columns, num_rows)
     kept = [(take(values, rows), take_optional(validity, rows)) for values, validity in columns]
