@@ -19,6 +19,7 @@ from tqp.operators.top_rows import Bound, top_rows
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
+    compact_strings,
     concatenate_frames,
     frame_of_outputs,
     take_frame,
@@ -89,7 +90,7 @@ class SortRows(Collect):
         many = sort_ranges(keys, workers)
         if many is None:
             order = sort_rows(keys)
-            return {self.slot: frame if is_ascending(order) else take_frame(frame, order)}
+            return {self.slot: frame if is_ascending(order) else compact_strings(take_frame(frame, order))}
         keys, ranges = many
 
         def order_of(rows: Tensor) -> Tensor:

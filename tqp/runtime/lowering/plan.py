@@ -27,7 +27,7 @@ from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
-from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
@@ -271,6 +271,8 @@ class PlanLowering:
                     value = replace(value, node=lowering.strings(value))
                 keys.append(value)
         values = [lowering.materialise(stream.column(f.id)) for f in node.fields]
+        if node.limit is None and self.program.device.type == "cpu":
+            values = [_own_strings(lowering, value) for value in values]
         slot = self.program.slot("sorted")
         directions = [(key.descending, key.nulls_first) for key in node.keys]
         self.program.close(
@@ -337,6 +339,14 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+
+
+def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:
+    """The same value, its strings without their pool: workers put the bytes in order, not whoever reads the result."""
+    if value.layout.form is not Form.CODES or _sorted_codes(value.layout.pool):
+        return value
+    layout = canonical_layout(value.layout.data_type, value.layout.nullable)
+    return replace(value, node=lowering.strings(value), layout=layout)
 
 
 def _sorted_codes(pool: Pool | None) -> bool:
