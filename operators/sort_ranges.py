@@ -5,10 +5,8 @@ Splitters come of a sample; which rows a range gets depends on them, the order o
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,20 +14,14 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators import allocation, elementwise
 from tqp.operators.keys import ordered_bits
-from tqp.operators.rows import row_indices, take
+from tqp.operators.packed_strings import Map, pack_leading_bits
+from tqp.operators.rows import take
 from tqp.operators.sort import SortColumn, sort_rows, take_rows
-from tqp.operators.string_layout import cut
-from tqp.operators.string_layout import take as take_strings
-from tqp.operators.string_pack import leading_bytes, pack_bits, word_masks
-
-#: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 #: About so many rows of a range are sorted within the caches.
 _RANGE_ROWS = 262_144
 _MAX_RANGES = 64
 _SAMPLE_ROWS = 4096
-_BITS = 63
 
 
 def sort_ranges(columns: Sequence[SortColumn], workers: Map) -> tuple[list[SortColumn], list[Tensor]] | None:
@@ -58,7 +50,8 @@ def _leading_integers(
     """The column with integers [n] for values; of strings, their first bits, and then the strings from there on."""
     values = column.values
     if isinstance(values, Strings):
-        return _leading_bits(column, values, pieces, workers)
+        packed = pack_leading_bits(values, column.validity, workers)
+        return [column._replace(values=packed.codes), column._replace(offset=packed.num_bytes)]
     if values.dim() == 2:
         return [column._replace(values=values[:, 0].contiguous()), column]
     if not values.is_floating_point():
@@ -70,27 +63,6 @@ def _leading_integers(
 
     workers(write, pieces)
     return [column._replace(values=codes)]
-
-
-def _leading_bits(
-    column: SortColumn, strings: Strings, pieces: Sequence[tuple[int, int]], workers: Map
-) -> list[SortColumn]:
-    valid = strings if column.validity is None else take_strings(strings, row_indices(column.validity))
-    first = cut(valid, 0, 1)
-    masks = word_masks(take_strings(valid, _sample(valid.num_rows)), first, _BITS) if valid.num_rows else []
-
-    def masks_of(piece: tuple[int, int]) -> list[int]:
-        return word_masks(cut(valid, *piece), first, None, len(masks))
-
-    found = workers(masks_of, [piece for piece in pieces if piece[0] < valid.num_rows])
-    masks, num_bytes = leading_bytes([reduce(operator.or_, each) for each in zip(*found, strict=True)], _BITS)
-    codes = allocation.empty((strings.num_rows,), torch.int64, strings.starts.device)
-
-    def write(piece: tuple[int, int]) -> None:
-        codes[slice(*piece)] = pack_bits(cut(strings, *piece), masks)
-
-    workers(write, pieces)
-    return [column._replace(values=codes), column._replace(offset=num_bytes)]
 
 
 def _sample(num_rows: int) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators import allocation
 from tqp.operators.string_layout import cut, take
-from tqp.operators.string_words import BLOCK, LONGEST_LEADING, WORD, ends_in_nul, leading_words, words
+from tqp.operators.string_words import BLOCK, LONGEST_LEADING, WORD, any_ends_in_nul, leading_words, words
 
 _BITS = 63
 _SAMPLE_ROWS = 512
@@ -45,10 +45,10 @@ def _packed(strings: Strings, count: int, same_length: bool) -> Tensor | None:
     differing = [0] * count
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
-        blurred = None if same_length else ends_in_nul(block)
-        if blurred is not None and bool(blurred.any()):
+        found = leading_words(block, count * WORD)
+        if not same_length and any_ends_in_nul(found, block.lengths):
             return None  # looks like another row
-        for position, word in enumerate(leading_words(block, count * WORD)):
+        for position, word in enumerate(found):
             columns[position][start : start + step] = big_endian(word)
             differing[position] |= differing_bits(
                 columns[position][start : start + step], columns[position][:1]

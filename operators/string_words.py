@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,6 +29,11 @@ LONGEST_LEADING = 64
 #: Entry LONGEST_LEADING + k does so for every k from -LONGEST_LEADING to LONGEST_LEADING.
 _KEEP_FROM_START = torch.cat(
     [torch.zeros(LONGEST_LEADING, dtype=torch.int64), _KEEP, _KEEP[-1].expand(LONGEST_LEADING - WORD)]
+)
+#: Entry LONGEST_LEADING + k has the bits of a word's byte k - 1 for k from 1 to WORD, and none for others.
+_LAST_BYTE = torch.zeros(2 * LONGEST_LEADING + 1, dtype=torch.int64)
+_LAST_BYTE[LONGEST_LEADING + 1 : LONGEST_LEADING + 1 + WORD] = torch.tensor(
+    [0xFF << (8 * k) for k in range(WORD - 1)] + [-1 << 56]
 )
 
 
@@ -114,6 +121,16 @@ def leading_words(strings: Strings, longest: int) -> list[Tensor]:
                 kept[late] = words(Strings(strings.starts[late], lengths[late], strings.data), at)
             found.append(kept)
     return found
+
+
+def any_ends_in_nul(leading: Sequence[Tensor], lengths: Tensor) -> bool:
+    """Is the last byte of any row 0, where `leading_words` gave all words of rows of these lengths (int32 [n])?"""
+    last = torch.zeros_like(leading[0]) if leading else torch.zeros_like(lengths, dtype=torch.int64)
+    table = _LAST_BYTE.to(lengths.device)
+    for position, word in enumerate(leading):
+        of_word = torch.index_select(table[LONGEST_LEADING - position * WORD :], 0, lengths)
+        last |= of_word.bitwise_and_(word)
+    return bool(elementwise.equal(last, 0).logical_and_(elementwise.greater(lengths, 0)).any())
 
 
 def ends_in_nul(strings: Strings) -> Tensor | None:

@@ -10,9 +10,9 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators import string_compare, string_match, string_scan
-from tqp.operators.string_layout import ordered, to_list
+from tqp.operators.string_layout import from_list, ordered, to_list
 from tqp.operators.string_like import like
-from tqp.operators.string_words import leading, words
+from tqp.operators.string_words import any_ends_in_nul, leading, leading_words, words
 
 
 def _slices(chance: random.Random, content: bytes, count: int) -> tuple[Strings, list[bytes]]:
@@ -98,3 +98,14 @@ def test_rows_in_any_order_are_copied_in_order() -> None:
         assert to_list(dense) == texts
         ends = (dense.starts + dense.lengths).tolist()
         assert all(end <= start for end, start in zip(ends, dense.starts[1:].tolist(), strict=False))
+
+
+@pytest.mark.parametrize("longest", [0, 1, 7, 8, 9, 16, 17, 63, 64])
+def test_whether_any_row_ends_in_nul(longest: int) -> None:
+    texts = [b"\0" * (length - 1) + b"\xff" if length else b"" for length in range(longest + 1)]
+    for length in range(longest + 1):
+        others = [texts[0], texts[-1]]
+        for text in (texts[length], texts[length][:-1] + b"\0" if length else b""):
+            strings = from_list([*others, text, *others])
+            found = any_ends_in_nul(leading_words(strings, longest), strings.lengths)
+            assert found == text.endswith(b"\0"), (longest, text)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.column import Column
 from tqp.data.column_facts import BLOCK
 
 
@@ -20,6 +21,16 @@ class SortedRuns:
 
     values: Tensor
     starts: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes + self.starts.nbytes
+
+
+def runs_of_column(column: Column) -> SortedRuns:
+    """The runs of a column of integers whose statistics say that it is sorted."""
+    assert column.values is not None
+    return sorted_runs(column.values)
 
 
 def sorted_runs(values: Tensor) -> SortedRuns:

@@ -8,6 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,10 +18,18 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
-from tqp.data.sorted_runs import SortedRuns, sorted_runs
 
 #: Rows from which encoding a column takes longer than starting a thread.
 _WORTH_WORKERS = 16_384
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+#: What is found of a column and kept beside it; `nbytes`: what it takes.
+Derived = TypeVar("Derived", bound=_Sized)
 
 _versions = itertools.count(1)
 
@@ -31,7 +40,7 @@ class EncodedColumns:
     def __init__(self, num_columns: int) -> None:
         self.version = next(_versions)
         self._columns: list[Column | None] = [None] * num_columns
-        self._runs: list[SortedRuns | None] = [None] * num_columns
+        self._derived: dict[tuple[int, type], Any] = {}
         self._locks = [threading.Lock() for _ in range(num_columns)]
 
     def peek(self, index: int) -> Column | None:
@@ -47,22 +56,23 @@ class EncodedColumns:
                     column = self._columns[index] = encode()
         return column
 
-    def runs(self, index: int) -> SortedRuns:
-        """The runs of an encoded, sorted column of integers in main memory, found when first asked for."""
-        runs = self._runs[index]
-        if runs is None:
+    def derived(self, index: int, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
+        """What `make` finds of an encoded column when somebody first asks for that `kind`."""
+        found: Derived | None = self._derived.get((index, kind))
+        if found is None:
             with self._locks[index]:
-                runs = self._runs[index]
-                if runs is None:
+                found = self._derived.get((index, kind))
+                if found is None:
                     column = self._columns[index]
-                    assert column is not None and column.values is not None
-                    runs = self._runs[index] = sorted_runs(column.values)
-        return runs
+                    assert column is not None
+                    found = self._derived[index, kind] = make(column)
+        return found
 
     @property
     def memory_bytes(self) -> int:
         columns = sum(column_bytes(column) for column in self._columns if column is not None)
-        return columns + sum(r.values.nbytes + r.starts.nbytes for r in self._runs if r is not None)
+        derived: int = sum(found.nbytes for found in list(self._derived.values()))
+        return columns + derived
 
 
 class Source(ABC):
@@ -116,10 +126,10 @@ class Source(ABC):
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
         return None
 
-    def runs(self, name: str) -> SortedRuns:
-        """The runs of equal values in a column of integers in main memory whose statistics say that it is sorted."""
+    def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
+        """Something of a `kind` that `make` finds of the encoded column: made once, kept as long as the column."""
         self.column(name)
-        return self._encoded.runs(self._position(name))
+        return self._encoded.derived(self._position(name), kind, make)
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""

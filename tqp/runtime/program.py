@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
+from tqp.data.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
+from tqp.operators.packed_strings import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, check_memory
 from tqp.runtime.frame import Frame, FrameColumn, object_bytes
 from tqp.runtime.graph import function_name
@@ -91,7 +93,7 @@ class TensorProgram(nn.Module):
         self._steps = builder.pipelines
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
-        self.pools, self.runs = builder.pools, builder.runs
+        self.pools, self.runs, self.packed = builder.pools, builder.runs, builder.packed
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -132,7 +134,10 @@ class TensorProgram(nn.Module):
         for slot, (table_slot, name) in self.pools.items():
             stored[slot] = self.tables[table_slot].source.column(name).pool
         for slot, (table_slot, name) in self.runs.items():
-            stored[slot] = self.tables[table_slot].source.runs(name)
+            stored[slot] = self.tables[table_slot].source.derived(name, SortedRuns, runs_of_column)
+        pack = partial(pack_column, workers=self._executor.map)
+        for slot, (table_slot, name) in self.packed.items():
+            stored[slot] = self.tables[table_slot].source.derived(name, PackedStrings, pack)
         return stored
 
     def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:

@@ -63,12 +63,21 @@ class Collect:
 
 
 class SortRows(Collect):
-    """Rows in order; the frame's first columns are the sort keys and are dropped. With `limit`, top-k."""
+    """Rows in order; the frame's first columns are the sort keys and are dropped. With `limit`, top-k.
+
+    `packed`: the slot of the packed strings that are the first key, where the second are these strings.
+    """
 
     def __init__(
-        self, slot: str, directions: Sequence[tuple[bool, bool]], limit: int | None, offset: int
+        self,
+        slot: str,
+        directions: Sequence[tuple[bool, bool]],
+        limit: int | None,
+        offset: int,
+        packed: str | None = None,
     ) -> None:
         super().__init__(slot, limit, offset)
+        self.packed = packed
         self.directions = tuple(directions)  # (descending, nulls_first) of each key
         self.wanted = None if limit is None else limit + offset
 
@@ -86,6 +95,8 @@ class SortRows(Collect):
         frame = Frame(state.num_rows, state.columns[len(self.directions) :])
         if self.wanted is not None:
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
+        if self.packed is not None:
+            keys[1] = keys[1]._replace(offset=program_state[self.packed].num_bytes)
         workers = program_state["workers"].map
         many = sort_ranges(keys, workers)
         if many is None:

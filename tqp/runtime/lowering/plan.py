@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
+from tqp.operators import batches
+from tqp.operators.packed_strings import packed_range
 from tqp.planner import physical_plan as physical
 from tqp.planner.cardinality import selectivity
 from tqp.planner.explain import format_expression
@@ -267,20 +269,31 @@ class PlanLowering:
                     raise UnsupportedError(
                         f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
                     )
-                if value.layout.form is Form.CODES and not _sorted_codes(value.layout.pool):
-                    value = replace(value, node=lowering.strings(value))
                 keys.append(value)
+        directions = [(key.descending, key.nulls_first) for key in node.keys]
+        packed = self._packed_strings(keys[0])
+        if packed is not None:
+            with stream.builder.fragment(f"ORDER BY {format_expression(node.keys[0].expression)}"):
+                keys.insert(0, _packed_key(lowering, keys[0], packed))
+            directions.insert(0, directions[0])
+        keys = [_own_strings(lowering, key) for key in keys]
         values = [lowering.materialise(stream.column(f.id)) for f in node.fields]
         if node.limit is None and self.program.device.type == "cpu":
             values = [_own_strings(lowering, value) for value in values]
         slot = self.program.slot("sorted")
-        directions = [(key.descending, key.nulls_first) for key in node.keys]
         self.program.close(
-            stream, [*keys, *values], SortRows(slot, directions, node.limit, node.offset), "ORDER BY"
+            stream, [*keys, *values], SortRows(slot, directions, node.limit, node.offset, packed), "ORDER BY"
         )
         return self.stream_of(
             slot, [StoredColumn(value.layout, slot, i) for i, value in enumerate(values)], node.fields
         )
+
+    def _packed_strings(self, key: Value) -> str | None:
+        """The slot of packed strings by which rows are ordered first, if the key is a table's column in its own order."""
+        pool, node = key.layout.pool, key.node
+        if pool is None or node is None or node.target is not batches.row_numbers:
+            return None
+        return self.program.packed_strings_of(pool)
 
     def _limit(self, node: physical.Limit) -> Stream:
         stream = self.lower(node.input)
@@ -339,6 +352,15 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+
+
+def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
+    """What the packed strings in a slot say of a key that is a table's column in its own order."""
+    assert value.node is not None
+    first, count = value.node.arguments[:2]
+    stream = lowering.stream
+    codes = stream.builder.call(packed_range, stream.object(slot), first, count, name="packed")
+    return Value(Layout(BIGINT, Form.NUMBER, torch.int64, value.layout.nullable), codes, value.validity)
 
 
 def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:

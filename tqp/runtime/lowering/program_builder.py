@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tqp.core.schema import TableSource
 from tqp.data.column import Column
-from tqp.data.sorted_runs import SortedRuns
+from tqp.data.source_base import Derived
 from tqp.operators import string_codes, string_layout, wide
 from tqp.operators.domain_tables import domain_values
 from tqp.planner.explain import format_expression
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
 
 
+#: From so many rows on, keeping their strings as integers too is worth the memory.
+_MANY_ROWS = 65_536
+
+
 class ColumnSource(TableSource, Protocol):
     """A registered table that can hand out its columns; see tqp.data.sources."""
 
@@ -39,7 +43,7 @@ class ColumnSource(TableSource, Protocol):
 
     def column(self, name: str) -> Column: ...
 
-    def runs(self, name: str) -> SortedRuns: ...
+    def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived: ...
 
     def with_gradient(self, name: str) -> Tensor | None: ...
 
@@ -65,6 +69,9 @@ class ProgramBuilder:
         self.constants: dict[str, Any] = {}
         self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
         self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
+        self.packed: dict[
+            str, tuple[str, str]
+        ] = {}  # slot of a column's packed strings -> (table slot, column)
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
@@ -97,6 +104,18 @@ class ProgramBuilder:
         name = self.tables[stored.slot].columns[stored.index]
         slot = f"{stored.slot}_{name}_runs"
         self.runs[slot] = (stored.slot, name)
+        return slot
+
+    def packed_strings_of(self, pool: Pool) -> str | None:
+        """The slot of the packed strings of a table column, integers that compare as their first bits do.
+
+        None of other pools, of dictionaries, of few strings, and elsewhere than on the CPU.
+        """
+        place = self.pools.get(pool.slot)
+        if place is None or pool.is_dictionary or self.device.type != "cpu" or (pool.size or 0) < _MANY_ROWS:
+            return None
+        slot = f"{place[0]}_{place[1]}_packed"
+        self.packed[slot] = place
         return slot
 
     def column_layout(self, slot: str, name: str, column: Column) -> Layout:
