@@ -131,7 +131,9 @@ def test_batches_of_wide_rows_are_shorter() -> None:
         ).steps()[0]
         assert 8 * 8 <= wide.row_bytes <= 10 * 8 and narrow.row_bytes <= 2 * 8
         most = connection._executor._most_rows
-        assert most(wide.row_bytes) < most(narrow.row_bytes) == most(0) == executor.CPU_BATCH_ROWS
+        assert most(wide.row_bytes) < most(narrow.row_bytes) <= most(0) == most(1) == executor.CPU_BATCH_ROWS
+        assert all(most(size) * size <= 16 << 20 for size in (narrow.row_bytes, wide.row_bytes))
+        assert most(1 << 20) == 196_608  # calls of fewer rows cost more than the caches gain
 
 
 def test_workers_leave_the_callers_torch_threads_alone() -> None:

@@ -25,11 +25,13 @@ from tqp.runtime.pipeline import Pipeline, State
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Rows of a batch on the CPU: few enough to share among workers, enough to hide Python (see docs/performance.md).
-CPU_BATCH_ROWS = 1_048_576
-#: What the values of a batch may take while they are computed, in bytes. Beyond, they would come from memory and not from
-#: the last cache, and batches get shorter: then they take `_SHORT_BATCH_BYTES`, so that the caches gain what calls cost.
-_BATCH_BYTES, _SHORT_BATCH_BYTES = 24 << 20, 8 << 20
+#: Rows of a batch on the CPU at most. Every call of a batch is a meeting of the workers at the interpreter lock: the fewer
+#: and longer they are, the less they wait (see docs/performance.md).
+CPU_BATCH_ROWS = 3 << 20
+#: What the values of a batch may take while they are computed, in bytes: beyond, they come from memory, not from the last
+#: cache. Where that leaves fewer than `_MANY_ROWS`, calls of as many rows do not pay, and the second figure holds.
+_BATCH_BYTES, _SHORT_BATCH_BYTES = 16 << 20, 8 << 20
+_MANY_ROWS = 700_000
 #: Rows that no batch has fewer of on account of the caches: workers would meet at the interpreter lock too often.
 _SHORTEST_BATCH = 196_608
 #: Rows of a batch at least where the number of workers must not matter.
@@ -138,7 +140,10 @@ class Executor:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
         if self.device.type != "cpu" or self.batch_rows * row_bytes <= _BATCH_BYTES:
             return self.batch_rows
-        return min(self.batch_rows, max(_SHORTEST_BATCH, _SHORT_BATCH_BYTES // row_bytes))
+        rows = _BATCH_BYTES // row_bytes
+        if rows < _MANY_ROWS:
+            rows = max(_SHORTEST_BATCH, _SHORT_BATCH_BYTES // row_bytes)
+        return min(self.batch_rows, rows)
 
     def _even_batch(self, num_rows: int, seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.
