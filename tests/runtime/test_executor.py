@@ -95,11 +95,14 @@ def test_fixed_batches_depend_on_rows_alone(
         assert connection._executor._even_batch(num_rows, None, 100) == expected
 
 
-def test_few_rows_are_not_shared_whatever_they_take() -> None:
+def test_few_rows_are_shared_only_if_they_take_long() -> None:
     with tqp.connect(threads=2) as connection:
-        least = 2 * executor._SHARE_ROWS
-        assert connection._executor._even_batch(least, 1.0, 1 << 20) == least // 2
-        assert connection._executor._even_batch(least - 1, 1.0, 1 << 20) == least - 1
+        even_batch = connection._executor._even_batch
+        least, short = 2 * executor._SHARE_ROWS, 1.9 * executor._SHARE_SECONDS
+        assert even_batch(least, short, 1 << 20) == least // 2
+        assert even_batch(least - 1, short, 1 << 20) == least - 1
+        assert even_batch(1_000, 2.0 * executor._SHARE_SECONDS, 1 << 20) == 500
+        assert even_batch(1, 1.0, 1 << 20) == 1
 
 
 def test_the_next_run_is_divided_by_what_a_row_took(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,10 @@ _SHORTEST_BATCH = 196_608
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
 _WORTH_A_WORKER = 0.0008
-#: Rows of a worker's share at least: with fewer, workers meet at the interpreter lock too often (see docs/performance.md).
+#: Rows of a worker's share at least: with fewer, workers meet at the interpreter lock too often (see docs/performance.md) ...
 _SHARE_ROWS = 131_072
+#: ... unless it is so many seconds of work, of calls that take long.
+_SHARE_SECONDS = 0.0015
 #: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
 _FIXED_WORKERS = 4
 _OUT_OF_MEMORY = (
@@ -131,9 +133,9 @@ class Executor:
 
     def _step(self, pipeline: Pipeline, num_rows: int) -> int:
         """Rows of each batch of a pipeline's source."""
-        if num_rows < _FEW_ROWS and num_rows <= self.batch_rows:
-            return max(1, num_rows)
         seconds = None if pipeline.breaker.fixed_batches else pipeline.cost.worth_sharing(num_rows)
+        if num_rows <= min(_FEW_ROWS, self.batch_rows) and (seconds is None or seconds < 2 * _SHARE_SECONDS):
+            return max(1, num_rows)
         return self._even_batch(num_rows, seconds, self._most_rows(pipeline.row_bytes))
 
     def _most_rows(self, row_bytes: int) -> int:
@@ -154,7 +156,8 @@ class Executor:
         if seconds is None:
             shares = min(_FIXED_WORKERS, num_rows // _FEW_ROWS)
         else:
-            shares = min(self.threads, num_rows // _SHARE_ROWS, int(seconds / _WORTH_A_WORKER))
+            shares = max(num_rows // _SHARE_ROWS, int(seconds / _SHARE_SECONDS))
+            shares = min(self.threads, shares, num_rows, int(seconds / _WORTH_A_WORKER))
         shares = max(1, shares)
         rounds = max(1, -(-num_rows // (most * shares)))
         return max(1, -(-num_rows // (rounds * shares)))

@@ -31,7 +31,7 @@ from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
-from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ColumnSource
@@ -277,16 +277,30 @@ class PlanLowering:
                 keys.insert(0, _packed_key(lowering, keys[0], packed))
             directions.insert(0, directions[0])
         keys = [_own_strings(lowering, key) for key in keys]
-        values = [lowering.materialise(stream.column(f.id)) for f in node.fields]
+        # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
+        late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
+        taken = {field.id for _, fields in late for field in fields}
+        fields = [field for field in node.fields if field.id not in taken]
+        values = [lowering.materialise(stream.column(field.id)) for field in fields]
         if node.limit is None and self.program.device.type == "cpu":
             values = [_own_strings(lowering, value) for value in values]
+        row = Layout(BIGINT, Form.NUMBER, torch.int64, False)
+        outputs = [*values, *(Value(row, link.rows) for link, _ in late)]
         slot = self.program.slot("sorted")
-        self.program.close(
-            stream, [*keys, *values], SortRows(slot, directions, node.limit, node.offset, packed), "ORDER BY"
-        )
-        return self.stream_of(
-            slot, [StoredColumn(value.layout, slot, i) for i, value in enumerate(values)], node.fields
-        )
+        breaker = SortRows(slot, directions, node.limit, node.offset, packed)
+        self.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
+        stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
+        result = self.stream_of(slot, stored[: len(values)], fields)
+        links = []
+        for (link, fields), column in zip(late, stored[len(values) :], strict=True):
+            links.append(Link(Space(), result.source_values("row", column), link.padded))
+            for field in fields:
+                source = stream.columns[field.id].stored
+                assert source is not None
+                result.add_source_column(field.id, field.name, source, links[-1].space)
+        if links:
+            result.link(Link(result.root, None), *links)
+        return result
 
     def _packed_strings(self, key: Value) -> str | None:
         """The slot of packed strings by which rows are ordered first, if the key is a table's column in its own order."""
@@ -369,6 +383,17 @@ def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:
         return value
     layout = canonical_layout(value.layout.data_type, value.layout.nullable)
     return replace(value, node=lowering.strings(value), layout=layout)
+
+
+def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
+    """Stored columns that no row of the stream has fetched yet, by the link to where they are stored."""
+    homes: dict[Space, list[Field]] = {}
+    for field in fields:
+        column = stream.columns[field.id]
+        if column.stored is not None and column.home is not None and stream.space not in column.available:
+            homes.setdefault(column.home, []).append(field)
+    found = [(home, stream.rows_of(home), columns) for home, columns in homes.items()]
+    return [(Link(home, *rows), columns) for home, rows, columns in found if rows is not None]
 
 
 def _sorted_codes(pool: Pool | None) -> bool:
