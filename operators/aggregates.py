@@ -8,9 +8,10 @@ so that float results do not depend on the number of threads.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -136,13 +137,20 @@ def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = Non
     return first_rows if rows is None else take(rows, first_rows)
 
 
-def sum_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
-    """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats."""
+def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None = None) -> Tensor:
+    """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats.
+
+    `largest`: magnitude that no integer exceeds, where more is known than the dtype says.
+    """
     if values.is_floating_point():
         return _sum_of_floats(_summands(values, validity))
-    if validity is None:
+    if validity is not None:
+        values = elementwise.keep_where(values, validity)
+    if not values.is_cpu or values.dtype in (torch.bool, torch.int64):
         return values.sum(dtype=torch.int64)
-    return elementwise.keep_where(values, validity).sum(dtype=torch.int64)
+    if largest is None:
+        largest = -torch.iinfo(values.dtype).min
+    return torch.tensor(_sum_of_integers(values.numpy(), largest), dtype=torch.int64)
 
 
 def sum_wide_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
@@ -168,6 +176,11 @@ def bool_or_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     return (values if validity is None else values & validity).any()
 
 
+def bool_and_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """Are all (valid) values true? bool 0-d."""
+    return bool_or_all(~values, validity).logical_not()
+
+
 def min_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """Least value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `min_by_group`."""
     return _extreme_all(values, validity, "amin")
@@ -183,6 +196,23 @@ def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
     if validity is not None:
         values = elementwise.keep_where(values, validity)
     return values.to(torch.float64 if values.is_floating_point() else torch.int64)
+
+
+#: Integers added in 32 bits at least, for which that is worth it.
+_MANY_SUMMANDS = 256
+
+
+def _sum_of_integers(values: npt.NDArray[Any], largest: int) -> int:
+    """Of integers of up to 32 bits on the CPU: as many as fit are added in 32 bits, in a quarter of the time of 64."""
+    at_once = (2**31 - 1) // max(1, largest)
+    if at_once < _MANY_SUMMANDS:
+        return int(np.add.reduce(values, dtype=np.int64))
+    end = values.shape[0] - values.shape[0] % at_once
+    total = int(np.add.reduce(values[end:], dtype=np.int32))
+    if end:
+        sums = np.add.reduce(values[:end].reshape(-1, at_once), axis=1, dtype=np.int32)
+        total += int(np.add.reduce(sums, dtype=np.int64))
+    return total
 
 
 #: Floats that are added at once: so few that torch never splits their sum among its threads.
@@ -296,6 +326,9 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
         return torch.tensor(number + 0.0, dtype=values.dtype)
     if values.shape[0] == 0:
         return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
+    if values.is_cpu:  # torch takes six times as long for 64 bits
+        number = (np.minimum if which == "amin" else np.maximum).reduce(values.numpy())
+        return torch.tensor(int(number), dtype=values.dtype)
     return values.amin() if which == "amin" else values.amax()
 
 

@@ -180,11 +180,15 @@ REPLACED: dict[Any, Callable[..., Any]] = {
 }
 #: Functions of SQL that are differentiable as they are computed, where they are.
 NATIVE_FUNCTIONS: frozenset[str] = frozenset(
-    "divide abs exp ln log10 log2 log power sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians array_value".split()
+    "divide abs log power sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians array_value".split()
 )
 #: Functions of SQL that others take the place of.
 REPLACED_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": asked_only(torch.sqrt),
+    "exp": asked_only(torch.exp),
+    "ln": asked_only(torch.log),
+    "log10": asked_only(torch.log10),
+    "log2": asked_only(torch.log2),
     "round_to_float": lambda values, validity=None: values.to(torch.float32),
     "greatest": greatest,
     "least": least,

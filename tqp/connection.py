@@ -296,7 +296,7 @@ class Connection:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
         plan = optimize(statement.plan, OptimizerContext(disabled_rules=rules))
-        builder = ProgramBuilder(self._device)
+        builder = ProgramBuilder(self._device, reduces_rows=False)
         slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
         types = [field.data_type for field in statement.plan.schema]
         return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)

@@ -299,3 +299,24 @@ def test_float_sums_of_any_length(rows: int) -> None:
     values = torch.arange(rows, dtype=torch.float64)
     assert aggregates.sum_all(values) == sum(range(rows))
     assert aggregates.sum_all(values.to(torch.float32), values % 2 == 0) == sum(range(0, rows, 2))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("rows", [0, 1, 255, 256, 70_001])
+def test_integer_sums_of_any_length_and_size(dtype: torch.dtype, rows: int) -> None:
+    limits = torch.iinfo(dtype)
+    for low, high in ((limits.min, limits.max), (0, limits.max), (-100, 3)):
+        low, high = max(low, -(2**40)), min(high, 2**40)
+        values = (
+            torch.arange(rows, dtype=torch.int64).mul_(2_654_435_761).remainder_(high - low + 1).add_(low)
+        )
+        values = values.to(dtype)
+        valid = torch.arange(rows) % 3 > 0
+        for validity in (None, valid):
+            kept = values.tolist() if validity is None else values[validity].tolist()
+            for largest in (None, max(-low, high)):
+                assert aggregates.sum_all(values, validity, largest).item() == sum(kept)
+        if rows:
+            assert aggregates.min_all(values).item() == min(values.tolist())
+            assert aggregates.max_all(values).item() == max(values.tolist())
+            assert aggregates.max_all(values).dtype is dtype

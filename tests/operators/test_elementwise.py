@@ -102,6 +102,34 @@ def test_square_root(dtype):
     assert elementwise.square_root(values[0]).dim() == 0
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        (elementwise.exponential, torch.exp),
+        (elementwise.natural_logarithm, torch.log),
+        (elementwise.binary_logarithm, torch.log2),
+        (elementwise.decimal_logarithm, torch.log10),
+    ],
+)
+def test_exponential_and_logarithms(dtype, kernel, expected):
+    special = [0.0, -0.0, 1.0, 8.0, 1000.0, -1.0, 5e-324, -745.0, -746.0, 709.0, 710.0, -5.5, 1e300]
+    values = torch.cat([sample(dtype), torch.tensor(special, dtype=dtype)])
+    result = kernel(values)
+    assert result.dtype is dtype
+    # in the last digit libraries differ, but not where the result has no other digits
+    torch.testing.assert_close(
+        result, expected(values), rtol=1e-6 if dtype is torch.float32 else 4e-16, atol=0.0, equal_nan=True
+    )
+    assert kernel(values[:0]).shape == (0,)
+    assert kernel(values[0]).dim() == 0
+    exact = torch.tensor([1.0, 10.0, 1e15, 2.0, 2.0**60, 0.5], dtype=torch.float64)
+    if kernel is elementwise.decimal_logarithm:
+        assert kernel(exact)[:3].tolist() == [0.0, 1.0, 15.0]
+    if kernel is elementwise.binary_logarithm:
+        assert kernel(exact)[3:].tolist() == [1.0, 60.0, -1.0]
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_keep_where(dtype):
     values, condition = sample(dtype), sample(torch.bool)

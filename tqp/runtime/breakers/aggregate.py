@@ -34,6 +34,7 @@ class Reduction:
     distinct: bool = False
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
     domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
+    reduced: bool = False  # the column is one value, which the graph has made of all rows of a batch
 
     @property
     def folds(self) -> bool:
@@ -197,7 +198,7 @@ class FoldGroups:
         states: list[Tensor | None] = [
             _add_distinct(reduction, frame, None, 1, None if state is None else state.states[index], kept)
             if reduction.distinct
-            else _reduce_all(reduction, frame, kept, self.device).unsqueeze(0)
+            else _reduced(reduction, frame).unsqueeze(0)
             for index, reduction in enumerate(self.reductions)
         ]
         return _Accumulators(None, states if state is None else self._merged(state.states, states))
@@ -329,29 +330,12 @@ def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
     return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
 
 
-def _reduce_all(reduction: Reduction, frame: Frame, kept: Tensor | None, device: torch.device) -> Tensor:
-    """One reduction of all rows (of those kept) of a batch, as the state of a single group without its dimension."""
-    values: Any = None
-    validity = kept
-    if reduction.column >= 0:
-        values, validity = frame.columns[reduction.column]
-        if kept is not None:
-            validity = kept if validity is None else kept & validity
-    match reduction.kind:
-        case "count_star" | "count":
-            return aggregates.count_all(frame.num_rows, validity, device)
-        case "sum" | "sum_float":
-            return aggregates.sum_all(values, validity)
-        case "sum_wide":
-            return aggregates.sum_wide_all(values, validity)
-        case "min":
-            return aggregates.min_all(values, validity)
-        case "max" | "reference":
-            return aggregates.max_all(values, validity)
-        case "bool_and":
-            return aggregates.bool_or_all(~values, validity).logical_not()
-        case _:
-            return aggregates.bool_or_all(values, validity)
+def _reduced(reduction: Reduction, frame: Frame) -> Tensor:
+    """The state of a single group without its dimension, of one batch, whose rows the graph has reduced."""
+    assert reduction.reduced
+    values = frame.columns[reduction.column].values
+    assert isinstance(values, Tensor)
+    return values
 
 
 def _merge(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
+from tqp.operators import aggregates, logic
 from tqp.operators import keys as key_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
@@ -31,6 +35,18 @@ _MAX_ORDERED_GROUPS = 131_072
 #: Sets of DISTINCT values take a byte for each group and possible value; for so many in all, or so many a row, they are
 #: filled in less time than rows are collected.
 _MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
+
+#: What reduces all rows, by kind of reduction.
+_OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
+    "sum": aggregates.sum_all,
+    "sum_float": aggregates.sum_all,
+    "sum_wide": aggregates.sum_wide_all,
+    "min": aggregates.min_all,
+    "max": aggregates.max_all,
+    "reference": aggregates.max_all,
+    "bool_and": aggregates.bool_and_all,
+    "bool_or": aggregates.bool_or_all,
+}
 
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
@@ -71,6 +87,8 @@ class _AggregateLowering:
         slot = program.slot("groups")
         folds = self._folds(packing)
         breaker: FoldGroups | HashGroups | CollectGroups
+        if folds and node.algorithm is GroupAlgorithm.SINGLE and program.reduces_rows:
+            self._reduce_rows()
         has_kept = self._add_kept()
         if folds and node.algorithm is GroupAlgorithm.HASH:
             assert not has_kept
@@ -109,6 +127,35 @@ class _AggregateLowering:
         sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
         reductions.append(Reduction("count_star" if sums else "present"))
         return len(reductions) - 1
+
+    def _reduce_rows(self) -> None:
+        """Has the graph reduce its rows where all of them are one group: no column waits for the others then."""
+        stream, inputs = self.lowering.stream, self.outputs.copy()
+        build, kept, reductions = stream.builder, stream.space.kept, self.calls.reductions
+        # sets of DISTINCT values are filled from batch to batch; their columns come first, as they are
+        columns = {reduction.column for reduction in reductions if reduction.distinct}
+        self.outputs[:] = [value for column, value in enumerate(inputs) if column in columns]
+        places = {column: place for place, column in enumerate(sorted(columns))}
+        for index, reduction in enumerate(reductions):
+            if reduction.distinct:
+                reductions[index] = replace(reduction, column=places[reduction.column])
+                continue
+            value = inputs[reduction.column] if reduction.column >= 0 else None
+            validity = None if value is None else value.validity
+            if kept is not None:
+                validity = kept if validity is None else build.call(logic.combine_validity, validity, kept)
+            if reduction.kind in ("count_star", "count"):
+                device = stream.object("device")
+                node = build.call(aggregates.count_all, stream.num_rows(), validity, device, name="count")
+            else:
+                assert value is not None
+                given: list[Any] = [value.node, validity]
+                if reduction.kind == "sum" and value.layout.dtype not in (torch.bool, torch.int64):
+                    given.append(max(map(abs, reduction.value_range)))
+                node = build.call(_OF_ALL_ROWS[reduction.kind], *given, name=reduction.kind)
+            reductions[index] = replace(reduction, column=len(self.outputs), reduced=True)
+            self.outputs.append(Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), node))
+            node.row_bytes = 0  # one value for all rows
 
     def _add_kept(self) -> bool:
         """Puts out which rows count, last, where some may not."""

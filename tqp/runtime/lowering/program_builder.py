@@ -62,8 +62,10 @@ class TableInput:
 
 
 class ProgramBuilder:
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, reduces_rows: bool = True) -> None:
         self.device = device
+        #: May graphs reduce all rows of a batch to one value? Gradients pass through breakers only.
+        self.reduces_rows = reduces_rows
         self.pipelines: list[Pipeline] = []
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
