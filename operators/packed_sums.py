@@ -3,6 +3,9 @@
 A scatter costs as much for a sum of 20 bits as for one of 60. So columns whose sums over `capacity` rows need few bits
 are packed into one: a row's summand is a + (b << bits of the sum of a) + ..., and the sums are taken apart when so many
 rows have been added, or at the end.
+
+Few groups have several accumulators each, their stripes, of which the rows take turns: adding to what was just written
+waits for it, and a stripe's sums need fewer bits.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from tqp.operators import allocation
 Range = tuple[int, int]
 
 _ACCUMULATOR_BITS = 63
+#: Accumulators of all groups that are nowhere but in the first cache, and stripes that are enough.
+_MANY_ACCUMULATORS, _MOST_STRIPES = 1024, 64
 #: Taking sums apart after this many rows leaves more of the bits for packing ...
 _FEW_ROWS = 262_144
 # ... and costs little against adding the rows while there are at most so many groups.
@@ -65,34 +70,53 @@ class PackedSums:
     `max_rows`: that will ever be added.
     """
 
-    __slots__ = ("_accumulators", "_capacity", "_device", "_num_groups", "_packs", "_rows", "_totals")
+    __slots__ = (
+        "_accumulators", "_capacity", "_device", "_num_groups", "_packs", "_rows", "_stripes", "_totals",
+    )  # fmt: skip
 
     def __init__(self, ranges: Sequence[Range], num_groups: int, max_rows: int, device: torch.device) -> None:
         few = num_groups <= _FEW_GROUPS and device.type == "cpu"
-        self._capacity = min(max_rows, _FEW_ROWS) if few else max_rows
-        self._packs = arrange(tuple(ranges), max(1, self._capacity))
+        capacity = min(max_rows, _FEW_ROWS) if few else max_rows
+        self._stripes = _stripes(num_groups, capacity) if few else 1
+        rows = max(1, -(-capacity // self._stripes))  # that one stripe can take
+        self._packs = arrange(tuple(ranges), rows)
+        self._capacity = rows * self._stripes
         self._num_groups, self._device = num_groups, device
-        self._accumulators: list[Tensor] = []  # one for each pack; none before rows are added
+        self._accumulators: list[
+            Tensor
+        ] = []  # [groups * stripes], one for each pack; none before rows are added
         self._totals: list[Tensor] | None = None  # of each column, what has been taken apart
         self._rows = 0  # that the accumulators hold
 
     def add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
         """Add a batch: integers or booleans [n] of each column, integers [n] as group ids."""
         num_rows = group_ids.shape[0]
-        for start in range(0, num_rows, max(1, self._capacity)):
+        for start in range(0, num_rows, self._capacity):
             stop = min(num_rows, start + self._capacity)
-            if self._rows + stop - start > self._capacity:
+            rows = (
+                -(-(stop - start) // self._stripes) * self._stripes
+            )  # as many in each stripe as in the first
+            if self._rows + rows > self._capacity:
                 self._take_apart()
             if not self._accumulators:
-                self._accumulators = [self._zeros() for _ in self._packs]
-            self._rows += stop - start
+                self._accumulators = [self._zeros(self._stripes) for _ in self._packs]
+            self._rows += rows
             ids = group_ids[start:stop]
             if len(columns) == 1 and columns[0] is None and self._num_groups <= stop - start and ids.is_cpu:
-                _add(self._accumulators[0], torch.bincount(ids, minlength=self._num_groups))  # of any width
+                counts = torch.bincount(ids, minlength=self._num_groups)  # of any width
+                self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
                 continue
-            ids = ids.to(torch.int64)
+            ids = self._places(ids)
             for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
                 accumulator.scatter_add_(0, ids, _packed(pack, columns, start, stop, self._device))
+
+    def _places(self, group_ids: Tensor) -> Tensor:
+        """int64 [n]: the accumulators of consecutive rows."""
+        if self._stripes == 1:
+            return group_ids.to(torch.int64)
+        turns = _turns(self._stripes, self._capacity)
+        places = (group_ids.to(turns.dtype) * self._stripes).add_(turns[: group_ids.shape[0]])
+        return places.to(torch.int64)
 
     def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
         """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
@@ -132,14 +156,36 @@ class PackedSums:
                 if part.signed:
                     value -= (value >> (part.bits - 1)) << part.bits
                     rest = rest - value
-                columns[part.column] = value
+                columns[part.column] = self._of_groups(value)
                 rest = rest >> part.bits
-            columns[pack[0].column] = rest
+            columns[pack[0].column] = self._of_groups(rest)
         self._totals = _sums(self._totals, columns)
         self._accumulators, self._rows = [], 0
 
-    def _zeros(self) -> Tensor:
-        return allocation.zeros(self._num_groups, torch.int64, self._device)
+    def _of_groups(self, sums: Tensor) -> Tensor:
+        """The sums of all stripes: int64 [groups]."""
+        return sums if self._stripes == 1 else sums.view(-1, self._stripes).sum(1)
+
+    def _zeros(self, stripes: int = 1) -> Tensor:
+        return allocation.zeros(self._num_groups * stripes, torch.int64, self._device)
+
+
+def _stripes(num_groups: int, num_rows: int) -> int:
+    """How many accumulators each group has: a power of two; one where few rows would have to fill them."""
+    stripes = 1
+    while (
+        stripes < _MOST_STRIPES
+        and 2 * stripes * num_groups <= _MANY_ACCUMULATORS
+        and 64 * stripes * num_groups <= num_rows
+    ):
+        stripes *= 2
+    return stripes
+
+
+@lru_cache(maxsize=16)
+def _turns(stripes: int, num_rows: int) -> Tensor:
+    """[n]: the stripe of each row, in a dtype that holds the number of any accumulator."""
+    return torch.arange(num_rows).remainder_(stripes).to(torch.int16)
 
 
 def _packed(

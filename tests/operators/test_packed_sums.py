@@ -82,6 +82,23 @@ def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) ->
     assert _totals(sums) == _plain(columns, ids, 4)
 
 
+@pytest.mark.parametrize("groups", [1, 3, 7, 100, 2_000])
+@pytest.mark.parametrize("sizes", [(9_000,), (1, 63, 64, 65, 4_000, 0, 5_000), (7,) * 300])
+def test_groups_with_several_accumulators(groups: int, sizes: tuple[int, ...]) -> None:
+    """Few groups have stripes; batches of any length must fill none of them beyond its bits."""
+    ranges: list[Range] = [(0, 1), (-(2**20), 2**20), (0, 100), (0, 2**40)]
+    rows = sum(sizes)
+    columns = _columns(ranges, rows, 4)
+    for ids in (torch.randint(0, groups, (rows,)), torch.full((rows,), groups - 1)):
+        parts = [torch.split(ids, list(sizes))]
+        parts += [[None] * len(sizes) if c is None else torch.split(c, list(sizes)) for c in columns]
+        sums, other = (PackedSums(ranges, groups, rows, _CPU) for _ in range(2))
+        for place, (own, *batch) in enumerate(zip(*parts, strict=True)):
+            (other if place % 3 == 1 else sums).add(batch, own)
+        sums.merge(other)
+        assert _totals(sums) == _plain(columns, ids, groups)
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
 def test_group_ids_of_any_width(dtype: torch.dtype) -> None:
     ids = torch.randint(0, 100, (500,), generator=torch.Generator().manual_seed(1)).to(dtype)
