@@ -128,11 +128,14 @@ def test_batches_of_wide_rows_are_shorter() -> None:
     with tqp.connect(threads=2) as connection:
         connection.register("t", _numbers(10))
         narrow = connection.compile("SELECT sum(x) FROM t").steps()[0]
-        wide = connection.compile(
-            "SELECT sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)), "
+        sums = (
+            "sum(x * 0.5::DOUBLE), sum(x / 3), sum(sqrt(x)), sum(exp(x)), "
             "sum(x * 5.0::DOUBLE), sum(x / 7), sum(sin(x)), sum(cos(x)) FROM t"
-        ).steps()[0]
-        assert 8 * 8 <= wide.row_bytes <= 10 * 8 and narrow.row_bytes <= 2 * 8
+        )
+        wide = connection.compile(f"SELECT x > 3, {sums} GROUP BY x > 3").steps()[0]
+        assert 8 * 8 <= wide.row_bytes <= 11 * 8 and narrow.row_bytes <= 2 * 8
+        # where all rows are one group, each sum is taken before the next one's summands are computed
+        assert connection.compile(f"SELECT {sums}").steps()[0].row_bytes <= 3 * 8
         most = connection._executor._most_rows
         assert most(wide.row_bytes) < most(narrow.row_bytes) <= most(0) == most(1) == executor.CPU_BATCH_ROWS
         assert all(most(size) * size <= 16 << 20 for size in (narrow.row_bytes, wide.row_bytes))
