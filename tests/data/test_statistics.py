@@ -44,8 +44,21 @@ def test_a_descent_at_a_block_boundary_is_seen():
 
 def test_extremes():
     low, high = -(2**63), 2**63 - 1
-    assert facts([high, low]) == ColumnStatistics(low, high, 2.0)
+    assert facts([high, low]) == ColumnStatistics(low, high, 2.0, is_unique=True)
     assert facts([0, 2**64 - 1], pa.uint64()).maximum == 2**64 - 1
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+def test_unique_or_not_in_a_long_column(with_nulls):
+    values = np.random.default_rng(0).permutation(100_000)
+    mask = values < 10 if with_nulls else None
+    num_valid = 99_990 if with_nulls else 100_000
+    statistics = facts(pa.array(values, mask=mask))
+    assert statistics.is_unique and statistics.distinct_count == num_valid
+    values[values == 50_000] = 50_001
+    statistics = facts(pa.array(values, mask=mask))
+    assert not statistics.is_unique and statistics.distinct_count == num_valid - 1
+    assert not facts(pa.array(values * 1000, mask=mask)).is_unique  # not known
 
 
 @pytest.mark.parametrize("distinct", [50, 5_000, 1_000_000])

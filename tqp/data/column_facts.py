@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from tqp.core.schema import ColumnStatistics
@@ -16,7 +18,11 @@ SAMPLE = 20_000
 def integer_statistics(
     values: AnyArray, validity: BoolArray | None, minimum: int | None, maximum: int | None
 ) -> ColumnStatistics:
-    """Statistics of integers [n] whose exact bounds are known; the distinct count is exact where that is cheap."""
+    """Statistics of integers [n] whose exact bounds are known.
+
+    How many are distinct is an estimate for long columns that do not ascend. That all are is known of one whose range is not
+    much longer than it: all rows are looked at where no value of a sample comes twice.
+    """
     if minimum is None or maximum is None:
         return ColumnStatistics(distinct_count=0.0, is_unique=True, is_sorted=validity is None)
     num_valid = len(values) if validity is None else int(np.count_nonzero(validity))
@@ -26,22 +32,44 @@ def integer_statistics(
             return ColumnStatistics(
                 minimum, maximum, float(runs), is_unique=runs == num_valid, is_sorted=True
             )
-    span = maximum - minimum + 1
-    if span <= 4 * len(values) + 1024:
-        # Values under NULL lie within the bounds, but must not count.
-        distinct = _count_dense(values, validity, minimum, span)
-        return ColumnStatistics(minimum, maximum, float(distinct), is_unique=distinct == num_valid)
-    return ColumnStatistics(minimum, maximum, estimate_distinct(values, validity))
+    sample = _sample(values, validity)
+    distinct, singletons = _count_distinct(sample, minimum, maximum)
+    is_unique, span = distinct == len(sample), maximum - minimum + 1
+    if len(sample) < num_valid and is_unique:
+        if num_valid <= span <= 4 * len(values) + 1024:
+            # Values under NULL lie within the bounds, but must not count.
+            dense = _count_dense(values, validity, minimum, span)
+            return ColumnStatistics(minimum, maximum, float(dense), is_unique=dense == num_valid)
+        is_unique = False  # not known
+    estimate = scale_distinct(distinct, singletons, len(sample), num_valid)
+    return ColumnStatistics(minimum, maximum, estimate, is_unique)
 
 
 def estimate_distinct(values: AnyArray, validity: BoolArray | None) -> float:
     """An estimate from about 20,000 rows spread evenly; exact when that is all of them."""
-    sample = values[spread(len(values), SAMPLE)]
-    if validity is not None:
-        sample = sample[validity[spread(len(values), SAMPLE)]]
+    sample = _sample(values, validity)
     _, counts = np.unique(sample, return_counts=True)
     total = len(values) * (len(sample) / max(1, min(len(values), SAMPLE)))
     return scale_distinct(len(counts), int(np.count_nonzero(counts == 1)), len(sample), total)
+
+
+def _sample(values: AnyArray, validity: BoolArray | None) -> AnyArray:
+    """Valid values at some rows."""
+    if len(values) <= SAMPLE:
+        return values if validity is None else values[validity]
+    rows = spread(len(values), SAMPLE)
+    return values[rows] if validity is None else values[rows[validity[rows]]]
+
+
+def _count_distinct(sample: AnyArray, minimum: int, maximum: int) -> tuple[int, int]:
+    """How many values the integers hold, and how many of those once."""
+    if maximum - minimum < BLOCK:
+        counts = np.bincount(sample.astype(np.int64) - minimum)
+        return int(np.count_nonzero(counts)), int(np.count_nonzero(counts == 1))
+    in_order = np.sort(sample)
+    starts = np.ones(len(sample) + 1, np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=starts[1:-1])
+    return int(np.count_nonzero(starts[:-1])), int(np.count_nonzero(starts[1:] & starts[:-1]))
 
 
 def scale_distinct(distinct: int, singletons: int, sample_size: int, num_rows: float) -> float:
@@ -52,6 +80,7 @@ def scale_distinct(distinct: int, singletons: int, sample_size: int, num_rows: f
     return float(round(min(distinct / (1 - unseen), num_rows)))
 
 
+@functools.lru_cache(32)
 def spread(num_rows: int, wanted: int) -> AnyArray:
     """At most `wanted` row numbers over [0, num_rows), ascending, int64, the same at every call.
 
@@ -62,6 +91,11 @@ def spread(num_rows: int, wanted: int) -> AnyArray:
     edges = np.arange(wanted + 1) * num_rows // wanted
     jitter = np.random.default_rng(num_rows).random(wanted)
     return edges[:-1] + (jitter * np.diff(edges)).astype(np.int64)
+
+
+def ascends(values: AnyArray) -> bool:
+    """Whether no value of an array is less than the one before it."""
+    return _ascending_runs(values) is not None
 
 
 def _ascending_runs(values: AnyArray) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,9 +13,9 @@ from tqp.core.datatypes import VARCHAR, DataType
 from tqp.core.schema import ColumnStatistics
 from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
 from tqp.data.column import Column
-from tqp.data.column_facts import BLOCK, integer_statistics, scale_distinct, spread
+from tqp.data.column_facts import BLOCK, ascends, scale_distinct, spread
 from tqp.data.encode_integers import joined_validity, narrowest
-from tqp.data.encode_views import as_binary, encode_short_views, take_rows
+from tqp.data.encode_views import as_binary, encode_views, strings_of_views, take_rows
 from tqp.data.string_buffers import strings_of
 
 _SAMPLE = 10_000
@@ -37,21 +36,23 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
     distinct, is_unique, sample = _estimate_distinct(chunks, num_rows)
     limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
-        encoded = encode_short_views(chunks, sample)
-        if encoded is None:
-            chunks = [as_binary(chunk) for chunk in chunks]
-            encoded = [pc.dictionary_encode(chunk) for chunk in chunks]
-        column = _dictionary_column(name, encoded, data_type, limit)
+        encoded = encode_views(chunks, sample, limit)
+        if encoded is not None:
+            return _column_of_codes(name, *encoded, joined_validity(chunks), data_type)
+        chunks = [as_binary(chunk) for chunk in chunks]
+        column = _dictionary_column(name, list(map(pc.dictionary_encode, chunks)), data_type, limit)
         if column is not None:
             return column
-    chunks = [as_binary(chunk) for chunk in chunks]
     validity = joined_validity(chunks)
+    pool = strings_of_views(chunks)
+    if pool is None:
+        pool = strings_of(name, [as_binary(chunk) for chunk in chunks], validity)
     return Column(
         data_type,
         num_rows,
         None,
         None if validity is None else torch.from_numpy(validity),
-        pool=strings_of(name, chunks, validity),
+        pool=pool,
         statistics=ColumnStatistics(distinct_count=distinct, is_unique=is_unique),
     )
 
@@ -97,15 +98,29 @@ def _dictionary_column(
         position += len(part)
     # Codes under NULL must index something, even where every row is NULL.
     entries = dictionary.take(pa.array(order)) if num_entries else pa.array([b""], pa.large_binary())
-    facts = integer_statistics(codes, validity, *((0, num_entries - 1) if num_entries else (None, None)))
+    return _column_of_codes(name, codes, entries, validity, data_type)
+
+
+def _column_of_codes(
+    name: str, codes: AnyArray, entries: pa.Array, validity: BoolArray | None, data_type: DataType
+) -> Column:
+    """The column with an ascending dictionary of `entries`, all of which come in valid rows, if there is one."""
+    num_valid = len(codes) if validity is None else int(np.count_nonzero(validity))
+    num_entries = min(len(entries), num_valid)
+    statistics = ColumnStatistics(
+        distinct_count=float(num_entries),
+        is_unique=num_entries == num_valid,
+        is_sorted=validity is None and ascends(codes),
+        dictionary_size=len(entries),
+    )
     return Column(
         data_type,
-        num_rows,
+        len(codes),
         torch.from_numpy(codes),
         None if validity is None else torch.from_numpy(validity),
         pool=strings_of(name, [entries], None),
         pool_is_dictionary=True,
-        statistics=dataclasses.replace(facts, minimum=None, maximum=None, dictionary_size=len(entries)),
+        statistics=statistics,
     )
 
 

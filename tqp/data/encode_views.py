@@ -1,62 +1,185 @@
-"""Dictionary codes of short strings in Arrow's view layout, where a string of up to 12 bytes is two 64-bit integers.
+"""Strings in Arrow's view layout: a row is two 64-bit integers that hold a string of up to 12 bytes, or tell where it lies.
 
-A table of the values known so far is looked up by a hash without collisions: some 6 ns a row against 20 of a general
-hash table.
+Codes of few distinct values come of a table that is asked by a hash without collisions: some 4 ns a row against 20 of a
+general hash table. Long strings, which writers put down one after the other, are copied by runs of rows, not row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 
 from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits, validity_of, values_view
-from tqp.data.column_facts import BLOCK
+from tqp.data.encode_integers import narrowest
+from tqp.data.sharing import share
+from tqp.data.strings import Strings
 
-_LONGEST = 12
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+#: Rows that one thread takes at a time.
+_PIECE = 131_072
+#: Bytes that lie in a view, those of a longer string that do, and bytes of what is read of the others at a time.
+_INLINE, _PREFIX, _WORD = 12, 4, 8
+#: Bytes of a value that gets a code at most: of one beyond 12, each eight bytes of each row are looked up.
+_LONGEST = 60
 _MOST_VALUES = 4_096
 _MOST_LEARNED = 8
+#: Rows of a run of strings that lie one after the other, at least in the mean.
+_SHORTEST_RUN = 32
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def encode_short_views(chunks: Sequence[pa.Array], sample: pa.Array) -> list[pa.DictionaryArray] | None:
-    """Dictionary arrays over one dictionary of large_binary; `sample`: distinct values, large_binary without NULL.
+class _Piece(NamedTuple):
+    """Some rows of a chunk; `first` is the number of the first one in the column."""
 
-    None if the chunks are not in the view layout, values are many or long, or too many were not in the sample.
+    views: AnyArray  # int64 [n, 2]
+    validity: BoolArray | None
+    buffers: Sequence[pa.Buffer]  # bytes of long strings
+    first: int
+
+    def lengths(self) -> AnyArray:
+        """In bytes, 0 for NULL; int32 [n], a copy."""
+        lengths = np.ascontiguousarray(self.views.view(np.int32)[:, 0])
+        if self.validity is not None:
+            lengths *= self.validity
+        return lengths
+
+    def long_strings(self, word1: AnyArray) -> tuple[_Text, AnyArray]:
+        """Bytes with those of long strings in them, and where each begins; int64 [k]. `word1`: second words of their views."""
+        numbers = word1 & 0xFFFFFFFF
+        low, high = int(numbers.min()), int(numbers.max())
+        parts = [np.frombuffer(buffer, np.uint8) for buffer in self.buffers[low : high + 1]]
+        starts = word1 >> 32
+        if low < high:
+            numbers -= low
+            starts += np.cumsum([0, *map(len, parts)]).take(numbers)
+        return _Text(parts), starts
+
+
+class _Text:
+    """Bytes that are read eight at a time."""
+
+    def __init__(self, parts: Sequence[AnyArray]) -> None:
+        size = sum(map(len, parts))
+        padded = np.empty((size // _WORD + 2) * _WORD, np.uint8)
+        np.concatenate(parts, out=padded[:size])
+        self._words = padded.view("<u8")
+
+    def words(self, places: AnyArray) -> AnyArray:
+        """The eight bytes from each place on, little-endian: int64 [k]."""
+        aligned, shift = places >> 3, ((places & 7) << 3).view(np.uint64)
+        words = self._words.take(aligned)
+        words >>= shift
+        aligned += 1
+        after = self._words.take(aligned)
+        after <<= np.uint64(1)  # in two steps, as a shift by 64 is not defined
+        after <<= np.uint64(63) - shift
+        words |= after
+        return words.view(np.int64)
+
+
+def _pieces(chunks: Sequence[pa.Array]) -> list[_Piece]:
+    pieces, first = [], 0
+    for chunk in chunks:
+        views, validity, buffers = values_view(chunk, np.int64, 2), validity_of(chunk), chunk.buffers()[2:]
+        for start in range(0, len(chunk), _PIECE):
+            rows = slice(start, start + _PIECE)
+            valid = None if validity is None else validity[rows]
+            pieces.append(_Piece(views[rows], valid, buffers, first + start))
+        first += len(chunk)
+    return pieces
+
+
+def encode_views(
+    chunks: Sequence[pa.Array], sample: pa.Array, limit: int
+) -> tuple[AnyArray, pa.Array] | None:
+    """Codes of all rows, and the values that they are places among: large_binary, ascending; any code for NULL.
+
+    `sample`: some of the values, large_binary, distinct, no NULL. None if the chunks are not in the view layout, or values are
+    too long, more than `limit`, or too often not in the sample.
     """
     if not all(is_view(chunk.type) for chunk in chunks):
         return None
-    known = _Values.of(sample)
-    learned = 0
-    encoded: list[tuple[AnyArray, BoolArray | None]] = []
-    for chunk in chunks:
-        views, validity = values_view(chunk, np.int64, 2), validity_of(chunk)
-        codes = np.empty(len(chunk), np.int32)
-        start = 0
-        while start < len(chunk):
-            if known is None:
-                return None
-            rows = slice(start, start + BLOCK)
-            found = known.look_up(views[rows], codes[rows])
-            if validity is not None:
-                found |= ~validity[rows]
-            if not found.all():
-                missing = take_rows(chunk, np.flatnonzero(~found) + start)
-                learned += 1
-                more = pc.unique(as_binary(missing))
-                known = known.with_more(more) if learned <= _MOST_LEARNED else None
-                continue  # the same block again
-            start += BLOCK
-        encoded.append((codes, validity))
-    if known is None:
-        return None
-    return [
-        pa.DictionaryArray.from_arrays(
-            pa.array(codes, mask=None if validity is None else ~validity), known.values, safe=False
+    num_rows = sum(len(chunk) for chunk in chunks)
+    known = _Values.of(sample.take(pc.array_sort_indices(sample)))
+    codes, left = np.empty(num_rows, np.int8), _pieces(chunks)
+    for _ in range(_MOST_LEARNED):
+        if known is None or len(known.values) > limit:
+            return None
+        codes = codes.astype(narrowest(0, len(known.values) - 1), copy=False)
+        missing = _each(known.look_up_into(codes), left)
+        left = [piece for piece, rows in zip(left, missing, strict=True) if rows is not None]
+        if not left:
+            return _ascending(codes, known.values)
+        known = known.with_more(
+            _rows_of(left, [rows for rows in missing if rows is not None], chunks[0].type)
         )
-        for codes, validity in encoded
-    ]
+    return None
+
+
+def strings_of_views(chunks: Sequence[pa.Array]) -> Strings | None:
+    """All rows as Strings whose bytes lie in row order, NULL rows with length 0.
+
+    None if the chunks are not in the view layout, or many strings are short or do not lie one after the other.
+    """
+    if not chunks or not all(is_view(chunk.type) for chunk in chunks):
+        return None
+    pieces = _pieces(chunks)
+    lengths = np.empty(sum(len(chunk) for chunk in chunks), np.int32)
+
+    def runs(piece: _Piece) -> list[AnyArray] | None:
+        part = lengths[piece.first : piece.first + len(piece.views)]
+        part[:] = piece.lengths()
+        return _runs(piece, part)
+
+    found = _each(runs, pieces)
+    if any(each is None for each in found):
+        return None
+    ends = np.cumsum(lengths, dtype=np.int64)
+    data = np.empty(int(ends[-1]), np.uint8)
+
+    def copy(copied: tuple[_Piece, list[AnyArray] | None]) -> None:
+        piece, parts = copied
+        stop = int(ends[piece.first + len(piece.views) - 1])
+        start = stop - sum(map(len, parts or ()))
+        if parts:
+            np.concatenate(parts, out=data[start:stop])
+
+    _each(copy, list(zip(pieces, found, strict=True)))
+    ends -= lengths
+    return Strings(torch.from_numpy(ends), torch.from_numpy(lengths), torch.from_numpy(data))
+
+
+def _each(function: Callable[[Item], Outcome], pieces: Sequence[Item]) -> list[Outcome]:
+    return share(function, pieces) if len(pieces) > 1 else list(map(function, pieces))
+
+
+def _runs(piece: _Piece, lengths: AnyArray) -> list[AnyArray] | None:
+    """The bytes of all rows as slices of the buffers; None if they would be many."""
+    places = piece.views.view(np.int32)[:, 2:]
+    if not lengths.all():
+        rows = np.flatnonzero(lengths)
+        places, lengths = places[rows], lengths[rows]
+    if len(lengths) == 0:
+        return []
+    if lengths.min() <= _INLINE:
+        return None
+    numbers, starts = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
+    stops = starts + lengths
+    apart = starts[1:] != stops[:-1]
+    apart |= numbers[1:] != numbers[:-1]
+    last = np.append(np.flatnonzero(apart), len(lengths) - 1)
+    if len(last) > len(lengths) // _SHORTEST_RUN + len(piece.buffers):
+        return None
+    first = np.concatenate([[0], last[:-1] + 1])
+    cuts = zip(numbers[first].tolist(), starts[first].tolist(), stops[last].tolist(), strict=True)
+    return [np.frombuffer(piece.buffers[number], np.uint8)[start:stop] for number, start, stop in cuts]
 
 
 def is_view(arrow_type: pa.DataType) -> bool:
@@ -76,50 +199,150 @@ def take_rows(array: pa.Array, rows: AnyArray) -> pa.Array:
     if not is_view(array.type):
         return array.take(pa.array(rows))
     views, validity = values_view(array, np.int64, 2)[rows], validity_of(array)
-    bits = pack_bits(None if validity is None else validity[rows])
-    buffers = [bits, pa.py_buffer(np.ascontiguousarray(views)), *array.buffers()[2:]]
-    return pa.Array.from_buffers(array.type, len(rows), buffers)
+    return _view_array(views, None if validity is None else validity[rows], array.buffers()[2:], array.type)
+
+
+def _view_array(
+    views: AnyArray, validity: BoolArray | None, buffers: Sequence[pa.Buffer], arrow_type: pa.DataType
+) -> pa.Array:
+    all_buffers = [pack_bits(validity), pa.py_buffer(np.ascontiguousarray(views)), *buffers]
+    return pa.Array.from_buffers(arrow_type, len(views), all_buffers)
+
+
+def _rows_of(pieces: Sequence[_Piece], rows: Sequence[AnyArray], arrow_type: pa.DataType) -> pa.Array:
+    """Distinct values of valid rows of the pieces, large_binary."""
+    taken = [
+        as_binary(_view_array(piece.views[each], None, piece.buffers, arrow_type)).unique()
+        for piece, each in zip(pieces, rows, strict=True)
+    ]
+    return pa.concat_arrays(taken).unique()
+
+
+def _ascending(codes: AnyArray, values: pa.Array) -> tuple[AnyArray, pa.Array]:
+    """The same rows, with the values in order."""
+    order = pc.array_sort_indices(values).to_numpy()
+    if np.all(order[1:] > order[:-1]):
+        return codes, values
+    rank = np.empty(len(order), codes.dtype)
+    rank[order] = np.arange(len(order))
+    for start in range(0, len(codes), _PIECE):
+        part = codes[start : start + _PIECE]
+        part[:] = rank.take(part)
+    return codes, values.take(pa.array(order))
 
 
 class _Values:
-    """Distinct short strings and a table that finds them."""
+    """Distinct values and a table that finds them. A row is held against the value with its hash by all its bytes.
 
-    def __init__(self, values: pa.Array, words: AnyArray, multiplier: np.uint64, bits: int) -> None:
-        self.values, self._words, self._multiplier = values, words, multiplier
-        self._shift = np.uint64(64 - bits)
-        self._table = np.zeros(1 << bits, np.int32)
-        self._table[self._hash(words)] = np.arange(len(words))
+    Those of a long string beyond the first four are its last eight, as in a view of a string of 12 bytes, and the words
+    between, `middle`.
+    """
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        longest = pc.max(pc.binary_length(values)).as_py()
+        self._middle = [np.zeros(len(values), np.int64) for _ in range(_INLINE, longest, _WORD)]
+        [piece] = _pieces([values.cast(pa.binary_view())])
+        self._word0, self._word1, rows, words = self._words(piece)
+        for middle, (which, word) in zip(self._middle, words, strict=True):
+            middle[rows[which]] = word
+        self._same_word1 = bool((self._word1 == self._word1[0]).all())
 
     @staticmethod
     def of(values: pa.Array) -> _Values | None:
         """None if they are too many, too long, or no hash without collisions is found."""
         if not 0 < len(values) <= _MOST_VALUES or pc.max(pc.binary_length(values)).as_py() > _LONGEST:
             return None
-        words = values_view(values.cast(pa.binary_view()), np.int64, 2)
-        bits = max(len(values).bit_length() + 3, 6)
-        chance = np.random.default_rng(0)
-        for attempt in range(30):
-            multiplier = np.uint64(chance.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
-            tried = _Values(values, words, multiplier, min(bits + attempt // 5, 18))
-            if len(np.unique(tried._hash(words))) == len(words):
-                return tried
-        return None
+        made = _Values(values)
+        return made if made._find_hash() else None
 
     def with_more(self, values: pa.Array) -> _Values | None:
         """With new values behind the others, whose codes stay; None as `of`, or if one is not new."""
         joined = pa.concat_arrays([self.values, values])
         return None if pc.count_distinct(joined).as_py() < len(joined) else _Values.of(joined)
 
-    def _hash(self, words: AnyArray) -> AnyArray:
-        mixed = words[:, 0].view(np.uint64) ^ (words[:, 1].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= self._multiplier
+    def look_up_into(self, codes: AnyArray) -> Callable[[_Piece], AnyArray | None]:
+        """A function that puts codes of a piece's rows into `codes`; it gives the rows that no value is known of, or None."""
+
+        def look_up(piece: _Piece) -> AnyArray | None:
+            word0, word1, rows, words = self._words(piece)
+            code = self._table.take(self._hash(word0, word1))
+            codes[piece.first : piece.first + len(code)] = code
+            found: BoolArray = self._word0.take(code) == word0
+            found &= (self._word1[0] if self._same_word1 else self._word1.take(code)) == word1
+            for middle, (which, word) in zip(self._middle, words, strict=True):
+                selected = rows[which]
+                found[selected] &= middle.take(code.take(selected)) == word
+            if piece.validity is not None:
+                found |= ~piece.validity
+            return None if found.all() else np.flatnonzero(~found)
+
+        return look_up
+
+    def _words(
+        self, piece: _Piece
+    ) -> tuple[AnyArray, AnyArray, AnyArray, Iterator[tuple[AnyArray | slice, AnyArray]]]:
+        """Two words of each row, the long rows, and for each word between them which of these have it, and what it is."""
+        word0, word1 = piece.views[:, 0], piece.views[:, 1]
+        if not self._middle:  # a long row differs from all values by its length
+            return word0, word1, _NO_ROWS, iter(())
+        lengths = piece.lengths()
+        rows = np.flatnonzero(lengths > _INLINE)
+        if len(rows) == 0:
+            return word0, word1, rows, iter([(slice(None), rows)] * len(self._middle))
+        lengths = lengths.take(rows)
+        word1 = word1.copy()
+        text, starts = piece.long_strings(word1.take(rows))
+
+        def between() -> Iterator[tuple[AnyArray | slice, AnyArray]]:
+            for number in range(len(self._middle)):
+                at = _PREFIX + _WORD * number
+                which = slice(None) if number == 0 else np.flatnonzero(lengths > at + _WORD)
+                yield which, text.words(starts[which] + at)
+
+        word1[rows] = text.words(starts + (lengths - _WORD))
+        return word0, word1, rows, between()
+
+    def _find_hash(self) -> bool:
+        """Looks for a multiplier, of as few words as tell the values apart, and makes the table."""
+        size = len(self.values)
+        bits = max(size.bit_length() + 3, 6)
+        chance = np.random.default_rng(0)
+        for self._mix in (_first, _second, _either, _both):
+            if len(np.unique(self._mix(self._word0, self._word1))) < size:
+                continue
+            for attempt in range(30):
+                self._multiplier = np.uint64(chance.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
+                self._shift = np.uint64(64 - min(bits + attempt // 5, 18))
+                places = self._hash(self._word0, self._word1)
+                if len(np.unique(places)) == size:
+                    self._table = np.zeros(1 << (64 - int(self._shift)), np.int64)
+                    self._table[places] = np.arange(size)
+                    return True
+        return False
+
+    def _hash(self, word0: AnyArray, word1: AnyArray) -> AnyArray:
+        mixed = self._mix(word0, word1) * self._multiplier
         mixed >>= self._shift
         return mixed.view(np.int64)
 
-    def look_up(self, words: AnyArray, codes: AnyArray) -> BoolArray:
-        """Writes the code of each row [n, 2] into `codes`; returns which rows are known."""
-        self._table.take(self._hash(words), out=codes, mode="clip")
-        found: BoolArray = self._words[:, 0].take(codes) == words[:, 0]
-        found &= self._words[:, 1].take(codes) == words[:, 1]
-        return found
+
+_NO_ROWS = np.empty(0, np.int64)
+
+
+def _first(word0: AnyArray, word1: AnyArray) -> AnyArray:
+    return word0.view(np.uint64)
+
+
+def _second(word0: AnyArray, word1: AnyArray) -> AnyArray:
+    return word1.view(np.uint64)
+
+
+def _either(word0: AnyArray, word1: AnyArray) -> AnyArray:
+    return (word0 ^ word1).view(np.uint64)
+
+
+def _both(word0: AnyArray, word1: AnyArray) -> AnyArray:
+    mixed = word0.view(np.uint64) ^ (word1.view(np.uint64) * _MIX)
+    mixed ^= mixed >> np.uint64(29)
+    return mixed

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -18,8 +16,9 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
+from tqp.data.sharing import share
 
-#: Rows from which encoding a column takes longer than starting a thread.
+#: Rows from which encoding a column takes longer than waking a thread.
 _WORTH_WORKERS = 16_384
 
 
@@ -134,16 +133,11 @@ class Source(ABC):
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
-        workers = 1
-        if len(missing) > 1 and self.num_rows >= _WORTH_WORKERS:
-            workers = min(len(missing), os.cpu_count() or 1)
-        if workers == 1:
+        if self.num_rows >= _WORTH_WORKERS:
+            share(self.column, missing)
+        else:
             for name in missing:
                 self.column(name)
-            return
-        with ThreadPoolExecutor(workers, "tqp-encode") as pool:
-            for _ in pool.map(self.column, missing):
-                pass
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)
