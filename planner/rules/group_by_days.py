@@ -24,7 +24,7 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 
     def rewrite(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, rewrite)
-        if isinstance(node, Aggregate):
+        if isinstance(node, Aggregate) and any(map(_truncates, node.keys)):
             fields = context.facts.fields(node.input)
             if any(_begins_a_day(key, fields) for key in node.keys):
                 return _by_days(node, fields, context)
@@ -33,12 +33,12 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     return rewrite(plan)
 
 
+def _truncates(key: Expression) -> bool:
+    return isinstance(key, Call) and key.function == "date_trunc" and key.data_type.kind is TypeKind.TIMESTAMP
+
+
 def _begins_a_day(key: Expression, fields: FieldsById) -> bool:
-    if (
-        not isinstance(key, Call)
-        or key.function != "date_trunc"
-        or key.data_type.kind is not TypeKind.TIMESTAMP
-    ):
+    if not isinstance(key, Call) or not _truncates(key):
         return False
     part, source = key.arguments
     return isinstance(part, Literal) and part.value in _WHOLE_DAYS and is_finite(source, fields)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
@@ -45,9 +46,10 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
         node = context.rewrite_inputs(node, simplify)
         if not node.expressions:
             return node
-        fields: dict[int, Field] = {}
-        for child in node.inputs:
-            fields.update(context.facts.fields(child))
+
+        def fields() -> FieldsById:
+            return {key: value for child in node.inputs for key, value in context.facts.fields(child).items()}
+
         simplifier = Simplifier(fields)
         if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
             return map_expressions(node, simplifier.condition)
@@ -59,8 +61,13 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
 class Simplifier:
     """Simplifies expressions over columns with the given facts."""
 
-    def __init__(self, fields: FieldsById) -> None:
-        self.fields = fields
+    def __init__(self, fields: Callable[[], FieldsById]) -> None:
+        self._fields = fields
+
+    @cached_property
+    def fields(self) -> FieldsById:
+        """Found when something asks: most expressions are as simple as can be without."""
+        return self._fields()
 
     def condition(self, expression: Expression) -> Expression:
         """A simpler condition that is true on the same rows."""

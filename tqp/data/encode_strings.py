@@ -18,7 +18,8 @@ from tqp.data.encode_integers import joined_validity, narrowest
 from tqp.data.encode_views import as_binary, encode_views, strings_of_views, take_rows
 from tqp.data.string_buffers import strings_of
 
-_SAMPLE = 10_000
+#: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
+_ALL, _SAMPLE = 10_000, 4_096
 _MAX_ENTRIES = 1_000_000
 #: Up to this many rows a dictionary costs next to nothing, and gives group-bys and joins of dimension tables dense keys.
 _SMALL_TABLE = 4_096
@@ -36,7 +37,7 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
     distinct, is_unique, sample = _estimate_distinct(chunks, num_rows)
     limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
-        encoded = encode_views(chunks, sample, limit)
+        encoded = encode_views(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
         if encoded is not None:
             return _column_of_codes(name, *encoded, joined_validity(chunks), data_type)
         chunks = [as_binary(chunk) for chunk in chunks]
@@ -145,7 +146,7 @@ def _index_blocks(chunks: Sequence[pa.DictionaryArray]) -> list[tuple[AnyArray, 
 
 def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float, bool, pa.Array]:
     """(distinct values estimated from a sample, whether they are all known to be distinct, those of the sample)."""
-    rows = spread(num_rows, _SAMPLE)
+    rows = spread(num_rows, _ALL if num_rows <= _ALL else _SAMPLE)
     samples, start = [], 0
     for chunk in chunks:
         stop = start + len(chunk)

@@ -28,7 +28,7 @@ _PIECE = 131_072
 _INLINE, _PREFIX, _WORD = 12, 4, 8
 #: Bytes of a value that gets a code at most: of one beyond 12, each eight bytes of each row are looked up.
 _LONGEST = 60
-_MOST_VALUES = 4_096
+_MOST_VALUES = 1_000
 _MOST_LEARNED = 8
 #: Rows of a run of strings that lie one after the other, at least in the mean.
 _SHORTEST_RUN = 32
@@ -305,19 +305,17 @@ class _Values:
 
     def _find_hash(self) -> bool:
         """Looks for a multiplier, of as few words as tell the values apart, and makes the table."""
-        size = len(self.values)
-        bits = max(size.bit_length() + 3, 6)
+        numbers = np.arange(len(self.values))
         chance = np.random.default_rng(0)
         for self._mix in (_first, _second, _either, _both):
-            if len(np.unique(self._mix(self._word0, self._word1))) < size:
-                continue
-            for attempt in range(30):
+            bits = max(2 * len(numbers).bit_length() - 2, 6)  # a collision or two are expected
+            for attempt in range(12):
                 self._multiplier = np.uint64(chance.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
-                self._shift = np.uint64(64 - min(bits + attempt // 5, 18))
+                self._shift = np.uint64(64 - bits - attempt // 3)
                 places = self._hash(self._word0, self._word1)
-                if len(np.unique(places)) == size:
-                    self._table = np.zeros(1 << (64 - int(self._shift)), np.int64)
-                    self._table[places] = np.arange(size)
+                self._table = np.zeros(1 << (bits + attempt // 3), np.int64)
+                self._table[places] = numbers
+                if np.array_equal(self._table[places], numbers):
                     return True
         return False
 
