@@ -37,15 +37,18 @@ def true_positions(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     size = mask.shape[0]
     if size < _MANY_ROWS or not mask.flags.c_contiguous:
         return mask.nonzero()[0]
-    # Eight rows at a time: first the words that have a true row, then the true rows among those words' rows.
-    end = size & ~7
-    words = mask[:end].view(np.int64)
-    filled = words != 0
-    count = np.count_nonzero(filled)
-    if count > _FILLED * filled.shape[0]:
+    return positions_by_words(mask, mask[: size & ~7].view(np.int64) != 0)
+
+
+def positions_by_words(mask: npt.NDArray[np.bool_], filled: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """As `true_positions`; `filled` ([n // 8]) tells of each eight rows, which are an int64, whether one of them is true."""
+    if np.count_nonzero(filled) > _FILLED * filled.shape[0]:
         return mask.nonzero()[0]
+    # Eight rows at a time: first the words that have a true row, then the true rows among those words' rows.
+    size = mask.shape[0]
+    end = size & ~7
     hits = true_positions(filled)
-    within = words.take(hits).view(np.bool_).nonzero()[0]
+    within = mask[:end].view(np.int64).take(hits).view(np.bool_).nonzero()[0]
     rows = hits.take(within >> 3)
     rows <<= 3
     within &= 7

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.data.string_buffers import gathered
-from tqp.data.strings import Strings
+from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import allocation
 from tqp.operators.rows import row_indices
 
@@ -37,7 +37,7 @@ def take(strings: Strings, rows: Tensor) -> Strings:
 
 def cut(strings: Strings, start: int, stop: int) -> Strings:
     """Rows start..stop of `strings` as views."""
-    return Strings(strings.starts[start:stop], strings.lengths[start:stop], strings.data)
+    return type(strings)(strings.starts[start:stop], strings.lengths[start:stop], strings.data)
 
 
 def rows_of_block(strings: Strings, num_bytes: int) -> int:
@@ -93,19 +93,25 @@ def row_ends(strings: Strings) -> npt.NDArray[np.int64]:
 
 def ordered(strings: Strings) -> Strings:
     """The same strings, copied unless they already lie in row order, disjoint, with only modest gaps between."""
-    if strings.num_rows < 2:
+    if is_ordered(strings):
         return strings
+    if strings.starts.device.type != "cpu":
+        return compact(strings)
+    short = total_length(strings) < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
+    return _copy_words(strings) if short else compact(strings)
+
+
+def is_ordered(strings: Strings) -> bool:
+    """Whether the strings lie in row order, disjoint, with only modest gaps between."""
+    if strings.num_rows < 2 or isinstance(strings, OrderedStrings):
+        return True
     if strings.starts.device.type != "cpu":
         ends = strings.starts + strings.lengths
         in_order = bool((ends[:-1] <= strings.starts[1:]).all())
-        dense = in_order and int(ends[-1] - strings.starts[0]) <= _SLACK * total_length(strings)
-        return strings if dense else compact(strings)
+        return in_order and int(ends[-1] - strings.starts[0]) <= _SLACK * total_length(strings)
     starts, stops = strings.starts.numpy(), row_ends(strings)
     total = int(strings.lengths.numpy().sum())
-    if stops[-1] - starts[0] <= _SLACK * total and (stops[:-1] <= starts[1:]).all():
-        return strings
-    short = total < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
-    return _copy_words(strings) if short else compact(strings)
+    return bool(stops[-1] - starts[0] <= _SLACK * total and (stops[:-1] <= starts[1:]).all())
 
 
 def _copy_words(strings: Strings) -> Strings:

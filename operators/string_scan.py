@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tqp.operators.rows import true_positions
+from tqp.operators.rows import positions_by_words
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Bytes compared in one step of a search: they stay in the cache while a word's chunks are looked for one after the other.
-BLOCK = 1 << 21
+#: Bytes searched at a time: they and their mask stay in the last cache until the places at which a word may stand are
+#: verified. Of these, bytes compared in one step: they stay in the nearer cache while one chunk after the other is looked for.
+BLOCK, _STEP = 1 << 22, 1 << 19
 #: Chunks in which words are looked for: of as many neighbouring ones as they have bytes, one lies on a multiple of that
 #: size wherever the word stands. Short ones take fewer passes, long ones leave fewer places to verify.
 _PAIR, _QUAD = 2, 4
@@ -30,7 +31,9 @@ _FEW = 1 / 300
 _FEW_BYTES = 3
 #: One place for so many rows is looked up by binary search.
 _FEW_PLACES = 64
-_SOME = 8
+_SOME = 16
+#: The most bytes that are compared at once.
+_WORD = 8
 #: Bytes looked at to learn how common something is.
 _SAMPLE = 4096
 
@@ -66,11 +69,21 @@ def search_for(word: bytes, span: Bytes) -> Search:
 def find_all(span: Bytes, search: Search) -> Positions:
     """Where the word stands in `span`, overlapping occurrences too: ascending."""
     word = search.word
-    if span.shape[0] < len(word):
-        return np.empty(0, np.int64)
+    found = [np.empty(0, np.int64)]
+    for start in range(0, span.shape[0] - len(word) + 1, BLOCK):
+        places = _find_in_block(span[start : start + BLOCK + len(word) - 1], search)
+        places += start
+        found.append(places)
+    return found[1] if len(found) == 2 else np.concatenate(found)
+
+
+def _find_in_block(span: Bytes, search: Search) -> Positions:
+    """As `find_all`, for bytes that stay in the cache with the masks made of them, and in which the word fits."""
+    word = search.word
     if search.chunks is not None:
         return _verified(span, word, _find_by_chunks(span, word, *search.chunks))
-    places = true_positions(_bytes_match(span, word, search.offsets))
+    wanted = [(offset, word[offset]) for offset in search.offsets]
+    places = positions_by_words(*_compare(span, span.shape[0] - len(word) + 1, wanted, np.logical_and))
     return places if len(search.offsets) == len(word) else _verified(span, word, places)
 
 
@@ -110,7 +123,8 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
         rows = slice(first, after)
         places, last = starts[rows] - low, ends[rows] - low
         found = np.zeros(last[-1] + 1, np.bool_)  # one more: an empty last row starts there
-        matches = _bytes_match(span[low : ends[after - 1]], word, range(len(word)))
+        count = max(int(last[-1]) - len(word) + 1, 0)
+        matches, _ = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
         found[: matches.shape[0]] = matches
         filled = last > places
         edges = (places, last) if filled.all() else (places[filled], last[filled])
@@ -129,7 +143,7 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
 def rows_of(starts: Positions, places: Positions) -> Positions:
     """The last row that starts at or before each place: int64 [m]. Both ascend, and no place is before the first start.
 
-    Where places are many, the rows that start in each small block of bytes are counted first, one in eight of them: that
+    Where places are many, the rows that start in each small block of bytes are counted first, one in sixteen of them: that
     leaves a few steps of binary search.
     """
     last = starts.shape[0] - 1
@@ -161,32 +175,13 @@ def _sample(span: Bytes) -> bytes:
     return b"".join(span[part * quarter : part * quarter + size].tobytes() for part in range(4))
 
 
-def _bytes_match(span: Bytes, word: bytes, offsets: range | list[int]) -> Mask:
-    """For each position at which `word` fits, whether its bytes at `offsets` stand there: bool [n]."""
-    result = np.empty(max(span.shape[0] - len(word) + 1, 0), np.bool_)
-    other = np.empty(min(result.shape[0], BLOCK), np.bool_)
-    for start in range(0, result.shape[0], BLOCK):
-        found = result[start : start + BLOCK]
-        stop = start + found.shape[0]
-        np.equal(span[start + offsets[0] : stop + offsets[0]], word[offsets[0]], out=found)
-        for offset in offsets[1:]:
-            found &= np.equal(span[start + offset : stop + offset], word[offset], out=other[: found.shape[0]])
-    return result
-
-
 def _find_by_chunks(span: Bytes, word: bytes, size: int, first: int) -> Positions:
     """Where `word` may stand: aligned chunks of the span equal one of `size` neighbouring ones of the word's."""
     wanted = [int.from_bytes(chunk, "little") for chunk in _chunks(word, size)[first : first + size]]
     skipped = -span.ctypes.data % size
     aligned = span[skipped : skipped + (span.shape[0] - skipped) // size * size].view(f"<u{size}")
-    mask, step = np.empty(aligned.shape[0], np.bool_), BLOCK // size
-    other = np.empty(min(aligned.shape[0], step), np.bool_)
-    for start in range(0, aligned.shape[0], step):
-        block, found = aligned[start : start + step], mask[start : start + step]
-        np.equal(block, wanted[0], out=found)
-        for value in wanted[1:]:
-            found |= np.equal(block, value, out=other[: block.shape[0]])
-    candidates = true_positions(mask)
+    found = _compare(aligned, aligned.shape[0], [(0, value) for value in wanted], np.logical_or)
+    candidates = positions_by_words(*found)
     values = aligned.take(candidates)
     which = (values == wanted[1]).view(np.int8)
     for number, value in enumerate(wanted[2:], 2):
@@ -197,6 +192,29 @@ def _find_by_chunks(span: Bytes, word: bytes, size: int, first: int) -> Position
     candidates += skipped - first
     inside = np.searchsorted(candidates, (0, span.shape[0] - len(word) + 1))
     return candidates[inside[0] : inside[1]]
+
+
+def _compare(
+    values: npt.NDArray[np.unsignedinteger[Any]], count: int, wanted: list[tuple[int, int]], combine: np.ufunc
+) -> tuple[Mask, Mask]:
+    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count].
+
+    And of each eight places whether there is one at which it is so: bool [count // 8].
+    """
+    result, filled = np.empty(count, np.bool_), np.empty(count >> 3, np.bool_)
+    step = _STEP // values.itemsize
+    other = np.empty(min(count, step) if len(wanted) > 1 else 0, np.bool_)
+    for start in range(0, count, step):
+        found = result[start : start + step]
+        size = found.shape[0]
+        for number, (offset, value) in enumerate(wanted):
+            first = start + offset
+            np.equal(values[first : first + size], value, out=other[:size] if number else found)
+            if number:
+                combine(found, other[:size], out=found)
+        words = found[: size & ~7].view(np.int64)
+        np.not_equal(words, 0, out=filled[start >> 3 : (start >> 3) + words.shape[0]])
+    return result, filled
 
 
 def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:
@@ -245,8 +263,18 @@ def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
 
     Read up to eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
     """
-    rows = np.arange(places.shape[0])
     size = _chunk_size(word)
+    if (
+        len(word) < _WORD
+        and size < len(word)
+        and places.shape[0]
+        and places.max() + 2 * size <= span.shape[0]
+    ):
+        # In one step, with what follows the word: a look at bytes that lie apart costs more than all else.
+        chunks = chunks_at(span, 2 * size, places)
+        chunks &= chunks.dtype.type((1 << (8 * len(word))) - 1)
+        return np.flatnonzero(chunks == int.from_bytes(word, "little"))
+    rows = np.arange(places.shape[0])
     remaining = len(word)
     while remaining > 0 and rows.shape[0]:
         offset = max(remaining - size, 0)  # the last step may look at some bytes again
@@ -260,15 +288,20 @@ def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
 
 def _chunk_size(word: bytes) -> int:
     """How many bytes of `word` are compared at once."""
-    return next(size for size in (8, 4, 2, 1) if size <= len(word))
+    return next(size for size in (_WORD, 4, 2, 1) if size <= len(word))
 
 
 def chunks_at(span: Bytes, size: int, places: Positions) -> npt.NDArray[np.unsignedinteger[Any]]:
     """The `size` (1, 2, 4 or 8) bytes from each place on, as little-endian integers; they lie within `span`."""
     if size == 1:
         return span.take(places)
+    return windows(span, size, places).view(f"<u{size}")
+
+
+def windows(span: Bytes, width: int, places: Positions) -> Bytes:
+    """The `width` bytes from each place on, one after the other; they lie within `span`."""
     # A view whose row i is the bytes from i on: index_select copies it, where NumPy's indexing of unaligned integers takes
     # twice as long.
-    windows = torch.from_numpy(span).as_strided((span.shape[0] - size + 1, size), (1, 1))
-    chunks = torch.index_select(windows, 0, torch.from_numpy(places)).numpy()
-    return chunks.view(f"<u{size}").reshape(-1)
+    rows = torch.from_numpy(span).as_strided((span.shape[0] - width + 1, width), (1, 1))
+    copied: Bytes = torch.index_select(rows, 0, torch.from_numpy(places)).view(-1).numpy()
+    return copied

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import re
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
-from tqp.data.strings import Strings
+from tqp.data.string_buffers import strings_of
+from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import string_compare, string_match, string_scan
-from tqp.operators.string_layout import from_list, ordered, to_list
+from tqp.operators.string_layout import cut, from_list, is_ordered, ordered, take, to_list
 from tqp.operators.string_like import like
 from tqp.operators.string_words import any_ends_in_nul, leading, leading_words, words
 
@@ -68,8 +71,10 @@ def test_equality_in_small_blocks(size: int, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("seed", range(12))
 def test_patterns_in_small_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(string_match, "_BLOCK", 400)
+    monkeypatch.setattr(string_match, "_LEAST_BYTES", 400)
+    monkeypatch.setattr(string_match, "_PLACES", 5)
     monkeypatch.setattr(string_scan, "BLOCK", 64)
+    monkeypatch.setattr(string_scan, "_STEP", 32)
     chance = random.Random(seed)
     pieces = [b"special", b"requests", b"ab", b"a", b" ", b"\xc3\xa9", b"request", b"aaaaaaaa"]
     content = b"".join(chance.choice(pieces) for _ in range(300))
@@ -109,3 +114,35 @@ def test_whether_any_row_ends_in_nul(longest: int) -> None:
             strings = from_list([*others, text, *others])
             found = any_ends_in_nul(leading_words(strings, longest), strings.lengths)
             assert found == text.endswith(b"\0"), (longest, text)
+
+
+def test_columns_lie_in_order_and_words_do_not_leave_their_rows() -> None:
+    chance = random.Random(6)
+    texts = [
+        chance.choice([None, "", "a", "special", "xspecialx", "x" * 300 + "special", "spe", "cial"])
+        for _ in range(900)
+    ]
+    array = pa.array(texts, pa.large_string())
+    hidden = pa.Array.from_buffers(  # NULLs with bytes under them
+        pa.large_string(),
+        900,
+        [
+            array.buffers()[0],
+            *pa.array(["special" if text is None else text for text in texts], pa.large_string()).buffers()[
+                1:
+            ],
+        ],
+    )
+    for chunks in ([array], [hidden], [hidden.slice(0, 100), array.slice(100)]):
+        validity = np.array([text is not None for text in texts])
+        strings = strings_of("texts", [chunk.cast(pa.large_binary()) for chunk in chunks], validity)
+        part = cut(strings, 7, 893)
+        assert isinstance(part, OrderedStrings) and is_ordered(Strings(*part))
+        shuffled = torch.randperm(886, generator=torch.Generator().manual_seed(1))
+        for pattern in ("%special%", "%spe%cial%", "%e%l%", "%x%l", "%special"):
+            expression = re.compile(pattern.replace("%", ".*"))
+            expected = [bool(expression.fullmatch(text or "")) for text in texts[7:893]]
+            assert like(part, pattern).tolist() == expected
+            assert like(take(part, shuffled), pattern).tolist() == [
+                expected[row] for row in shuffled.tolist()
+            ]

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from tqp.core.errors import BindError
 from tqp.data.column import Column
-from tqp.data.strings import Strings
 
 
 def parse_device(device: str | torch.device | None) -> torch.device:
@@ -34,7 +33,7 @@ def column_to(column: Column, device: torch.device) -> Column:
         column,
         values=None if column.values is None else column.values.to(device),
         validity=None if column.validity is None else column.validity.to(device),
-        pool=None if pool is None else Strings(*(tensor.to(device) for tensor in pool)),
+        pool=None if pool is None else type(pool)(*(tensor.to(device) for tensor in pool)),
     )
 
 

@@ -12,13 +12,13 @@ from tqp.core.datatypes import TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow, pack_bits
 from tqp.data.column import Column
-from tqp.data.strings import Strings
+from tqp.data.strings import OrderedStrings, Strings
 
 _MIN_SHARED_ROWS = 1_000
 _INT32_MAX = 2**31 - 1
 
 
-def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None) -> Strings:
+def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None) -> OrderedStrings:
     """All rows of large_binary arrays as Strings on the CPU; NULL rows get length 0.
 
     One chunk is shared, several are copied into one buffer. `name` is for the error message.
@@ -38,7 +38,7 @@ def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None
         starts, data = _shared(chunks[0], all_offsets[0])
     else:
         starts, data = _concatenated(chunks, all_offsets)
-    return Strings(starts, torch.from_numpy(lengths), data)
+    return OrderedStrings(starts, torch.from_numpy(lengths), data)
 
 
 def string_array(column: Column, validity: BoolArray | None) -> pa.Array:
