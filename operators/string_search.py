@@ -20,7 +20,7 @@ def starts_with_word(strings: Strings, word: bytes) -> Tensor:
 
 def ends_with_word(strings: Strings, word: bytes) -> Tensor:
     """Whether each row ends with `word`: bool [n]."""
-    places = strings.starts + (strings.lengths - len(word))
+    places = elementwise.add(strings.starts, strings.lengths).sub_(len(word))
     return stands_at(strings, places, word, elementwise.greater_equal(strings.lengths, len(word)))
 
 
