@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
-from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges, mark_rows
+from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, take, take_padded
 
@@ -24,13 +24,14 @@ _MOST_PADDING = 2
 class DirectoryBuild:
     """Build rows of key k are rows[offsets[s]:offsets[s + 1]], ascending, in slot s = k, or slots[k] if there are slots.
 
-    Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a slot.
+    Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a slot. Without
+    `rows` the build rows lie in order of their keys: each is its own place.
     """
 
-    offsets: Tensor  # int32 [number of slots + 1]
-    rows: Tensor  # int32 [number of build rows with a key]
+    offsets: Tensor  # int32 [number of slots + 1], int64 from 2^31 rows on
+    rows: Tensor | None  # int32 [number of build rows with a key]
     unique: bool
-    nulls: BuildNulls
+    nulls: BuildNulls = NO_NULLS
     present: Tensor | None = None  # bool [size]
     slots: Tensor | None = None  # int32 [size], unspecified for keys without rows
 
@@ -41,14 +42,14 @@ class DirectoryBuild:
             places = row_indices(counts > 0)
             if not self.unique and places.shape[0] * 2 > counts.shape[0]:
                 probe_rows, positions = expand_ranges(starts, counts)
-                return probe_rows, take(self.rows, positions)
+                return probe_rows, self._rows_at(positions)
             # expanding costs several times what leaving out the others does
             found, starts, counts = places, take(starts, places), take(counts, places)
         assert found is not None
         if self.unique:
-            return found, take(self.rows, starts)
+            return found, self._rows_at(starts)
         probe_rows, positions = expand_ranges(starts, counts)
-        return take(found, probe_rows), take(self.rows, positions)
+        return take(found, probe_rows), self._rows_at(positions)
 
     def matches_equal(
         self, keys: Tensor, validity: Tensor | None, probe_values: Tensor, build_values: Tensor
@@ -59,24 +60,24 @@ class DirectoryBuild:
             found = row_indices(counts > 0)
             starts, counts = take(starts, found), take(counts, found)
         if found.shape[0] == 0:
-            return found, take(self.rows, found)
+            return found, found
         wanted = take(probe_values, found)
         width = int(counts.max())
         if width * counts.shape[0] > _MOST_PADDING * int(counts.sum()):
             rows, places = expand_ranges(starts, counts)
-            build_rows = take(self.rows, places)
+            build_rows = self._rows_at(places)
             kept = row_indices(elementwise.equal(take(wanted, rows), take(build_values, build_rows)))
             return take(found, take(rows, kept)), take(build_rows, kept)
         # As many places for each probe row, its candidates first: no pairs have to be formed before they are compared.
         places = starts.unsqueeze(1) + torch.arange(width, dtype=starts.dtype, device=starts.device)
-        by_place = torch.nn.functional.pad(take(build_values, self.rows), (0, width))
+        by_place = torch.nn.functional.pad(self._ordered(build_values), (0, width))
         candidates = take(by_place, places.view(-1)).view(places.shape)
         equal = elementwise.equal(candidates, wanted.unsqueeze(1))
         if int(counts.min()) < width:
             equal &= elementwise.less(places, (starts + counts).unsqueeze(1))
         kept = row_indices(equal.view(-1))
         rows = elementwise.floor_divide(kept, width)
-        return take(found, rows), take(self.rows, take(places.view(-1), kept))
+        return take(found, rows), self._rows_at(take(places.view(-1), kept))
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
@@ -90,10 +91,16 @@ class DirectoryBuild:
         found, starts, counts = self._ranges(as_index(keys), validity)
         if found is not None:
             first = torch.full(keys.shape, -1, dtype=torch.int32, device=keys.device)
-            return first.scatter_(0, found, take(self.rows, starts))
+            return first.scatter_(0, found, self._rows_at(starts))
         has_rows = (counts > 0).to(torch.int32)
-        first = take_padded(self.rows, (starts + 1) * has_rows - 1)  # position -1 where nothing is found
-        return (first + 1).mul_(has_rows).sub_(1)
+        first = (starts + 1) * has_rows - 1  # position -1 where nothing is found
+        return first if self.rows is None else (take_padded(self.rows, first) + 1).mul_(has_rows).sub_(1)
+
+    def _rows_at(self, places: Tensor) -> Tensor:
+        return places if self.rows is None else take(self.rows, places)
+
+    def _ordered(self, values: Tensor) -> Tensor:
+        return values if self.rows is None else take(values, self.rows)
 
     def _ranges(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor | None, Tensor, Tensor]:
         """(probe rows with a match, or None for all rows, with one or not; the first position of each; how many)."""

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from tqp.operators import allocation, elementwise
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
-from tqp.operators.join_pairs import BuildNulls, build_nulls, mark_rows
+from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
 from tqp.operators.rows import row_indices, take
-
-_NO_NULLS = BuildNulls(is_empty=False, has_null=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +21,7 @@ class LookupBuild:
     """table[key] is the build row with that key, or -1. Probe keys must be in [0, size)."""
 
     table: Tensor  # int32 [size]
-    nulls: BuildNulls = _NO_NULLS
+    nulls: BuildNulls = NO_NULLS
 
     @property
     def unique(self) -> bool:
@@ -55,7 +53,7 @@ class MembershipBuild:
     """
 
     table: Tensor  # bool [size]
-    nulls: BuildNulls = _NO_NULLS
+    nulls: BuildNulls = NO_NULLS
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
@@ -83,6 +81,11 @@ def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> Loo
     if positions_are_unique(table, keys, 0, validity):
         return LookupBuild(table, build_nulls(keys, validity))
     return build_directory(keys, size, validity)
+
+
+def build_of_index(index: Tensor, size: int) -> LookupBuild | DirectoryBuild:
+    """The build side that a table with an index on its key is (see `tqp.data.key_index`), for keys in [0, size)."""
+    return LookupBuild(index) if index.shape[0] == size else DirectoryBuild(index, None, unique=False)
 
 
 def empty_positions(size: int, device: torch.device) -> Tensor:

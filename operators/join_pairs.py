@@ -41,6 +41,9 @@ class BuildNulls(NamedTuple):
     has_null: bool
 
 
+NO_NULLS = BuildNulls(is_empty=False, has_null=False)
+
+
 def build_nulls(keys: Tensor, validity: Tensor | None) -> BuildNulls:
     """The facts about the build keys [n]; reads one flag."""
     return BuildNulls(keys.shape[0] == 0, validity is not None and not bool(validity.all()))

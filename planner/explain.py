@@ -168,7 +168,11 @@ def _join_line(node: physical.Join, names: Names) -> str:
         for probe, build, null_equal in zip(node.probe_keys, node.build_keys, node.null_equal, strict=True)
     ]
     how = f"{node.algorithm.value}{_packed(node.packing)}"
-    how += ", values by key" * node.by_key + ", all match" * node.all_match
+    how += (
+        ", index of the table" * node.indexed
+        + ", values by key" * node.by_key
+        + ", all match" * node.all_match
+    )
     text = f"Join {node.identifier} {node.join_type.value} [{how}]"
     if keys:
         text += f" on {' AND '.join(keys)}"

@@ -149,6 +149,9 @@ class Join(PhysicalPlan):
     by_key: bool = (
         False  # of a look-up join: build columns stand in tables by key, not in rows that a position leads to
     )
+    indexed: bool = (
+        False  # the build side is a whole table, whose index on the key takes the place of a build
+    )
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

@@ -6,7 +6,7 @@ the way back up, when the fields of their inputs are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.schema import Field, Schema
@@ -25,11 +25,12 @@ from tqp.planner.field_facts import (
     values_field,
 )
 from tqp.planner.filter_order import order_conjuncts
+from tqp.planner.index_joins import IndexedTable, index_join
+from tqp.planner.join_choices import JoinChoices
 from tqp.planner.join_keys import JoinKeys
 from tqp.planner.join_planning import (
     FreshIds,
     choose_algorithm,
-    dense_span,
     every_row_matches,
     expand_full_join,
     flip,
@@ -37,11 +38,6 @@ from tqp.planner.join_planning import (
     match_plain_nulls,
     pack_join_keys,
     plain_join_type,
-    reduce_build_side,
-    reduce_keys,
-    should_swap,
-    side_cost,
-    single_key,
     stands_by_key,
 )
 from tqp.planner.logical_plan import (
@@ -70,7 +66,6 @@ from tqp.planner.runtime_filters import (
     place,
     reads_runs,
     request_filter,
-    saved_work,
     scores_rows,
     split,
     stops_above,
@@ -80,11 +75,10 @@ from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = tuple(
     """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
-    reduce_build_side lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
+    reduce_build_side index_join lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
     clustered_aggregate predict_distinct""".split()
 )
 
-_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
 _KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
@@ -116,6 +110,9 @@ class _Planner:
         self._root = root
         #: Entries of the dictionaries of table columns, by column id.
         self._dictionaries = _dictionary_sizes(root) if self.is_on("dictionary_join") else {}
+        self._choices = JoinChoices(
+            self.estimator, self._dictionaries, options.device_type, options.disabled_rules
+        )
         self._fresh: FreshIds | None = None
         self._shared: dict[int, PhysicalPlan] = {}
         self._next_join = 0
@@ -126,7 +123,7 @@ class _Planner:
     def plan(self, plan: LogicalPlan, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """The plan for `required` columns of the output, with each of the `requests` placed in it or dropped."""
         if requests and (stops_above(plan) or not isinstance(plan, _LET_FILTERS_PASS)):
-            if self._runs_are_known():
+            if self._choices.runs_are_known():
                 for request in requests:
                     request.by_runs = request.by_runs or reads_runs(plan, request, self.estimator)
             inside = tuple(request for request in requests if request.by_runs and isinstance(plan, Filter))
@@ -201,8 +198,7 @@ class _Planner:
             requests = pass_operator(requests)
         below = self.plan(plan.input, required | column_ids(plan.condition), requests)
         parts, fields = conjuncts(plan.condition), _by_id(below.fields)
-        if self.is_on("filter_order"):
-            parts = order_conjuncts(parts, fields, self.estimator)
+        parts = self._in_order(parts, fields)
         return physical.Filter(
             _kept(filter_fields(fields, parts).values(), required),
             self._rows(plan, (plan.input, below)),
@@ -210,6 +206,9 @@ class _Planner:
             below,
             parts,
         )
+
+    def _in_order(self, parts: Sequence[Expression], fields: Fields) -> tuple[Expression, ...]:
+        return order_conjuncts(parts, fields, self.estimator) if self.is_on("filter_order") else tuple(parts)
 
     def _project(self, plan: Project, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         inside, outside = split(requests, bare_columns(plan.fields, plan.outputs))
@@ -306,24 +305,27 @@ class _Planner:
         if plan.join_type is JoinType.FULL:
             expanded = expand_full_join(plan, self.fresh_ids())
             return place(self.plan(expanded, required | columns_of(requests), ()), requests)
-        reduced = self._with_reduced_build(plan, required | columns_of(requests))
+        reduced = self._choices.with_reduced_build(plan, required | columns_of(requests), self.fresh_ids)
         if reduced is not plan:
             return self._join(reduced, required, requests)
         identifier = self._next_join
         self._next_join += 1
         probe, build, keys = plan.left, plan.right, self.facts.join_keys(plan)
         probe_unique, build_unique = self.facts.left_key_is_unique(plan), self.facts.right_key_is_unique(plan)
-        if self._should_swap(plan, keys, probe_unique, build_unique):
+        if self._choices.should_swap(plan, keys, probe_unique, build_unique):
             probe, build, keys = build, probe, flip(keys)
             probe_unique, build_unique = build_unique, probe_unique
-        keys = self._useful_keys(plan.join_type, keys, probe, build)
+        keys = self._choices.useful_keys(plan.join_type, keys, probe, build)
+        index = self._choices.index(plan.join_type, keys, probe, build, build_unique)
+        if index is not None:
+            return self._index_join(plan, index, keys, probe, required, requests, identifier)
         probe_ids, build_ids = self.facts.fields(probe), self.facts.fields(build)
         into_probe, others = split(requests, probe_ids)
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
         needed = required | columns_of(here) | _columns(keys.residual)
         own = (
             request_filter(
-                identifier, plan.join_type, keys, probe, build, self.estimator, self._runs_are_known()
+                identifier, plan.join_type, keys, probe, build, self.estimator, self._choices.runs_are_known()
             )
             if self.is_on("runtime_filters")
             else None
@@ -402,55 +404,35 @@ class _Planner:
         )
         return place(joined, here)
 
-    def _with_reduced_build(self, plan: Join, required: frozenset[int]) -> Join:
-        """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
-        keys = self.facts.join_keys(plan)
-        if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
-            return plan
-        if not (self.is_on("reduce_build_side") and self._runs_are_known()):
-            return plan
-        if not all(isinstance(key, ColumnRef) for key in (*keys.left, *keys.right)):
-            return plan
-        request = request_filter(
-            -1, JoinType.SEMI, flip(keys), plan.right, plan.left, self.estimator, by_runs=True
+    def _index_join(
+        self,
+        plan: Join,
+        index: IndexedTable,
+        keys: JoinKeys,
+        probe: LogicalPlan,
+        required: frozenset[int],
+        requests: Requests,
+        identifier: int,
+    ) -> PhysicalPlan:
+        ids = self.facts.fields(probe).keys()
+        into_probe, here = split(requests, ids)
+        required |= columns_of(here)
+        needed = required | _columns((*keys.left, *keys.right, *keys.residual, *index.conditions))
+        probed = self.plan(probe, needed & ids, pass_operator(into_probe))
+        table = self._scan(index.scan, needed)
+        joined = index_join(
+            plan,
+            index,
+            keys,
+            probed,
+            table,
+            required,
+            identifier,
+            self._rows(plan, (probe, probed)),
+            self.facts.max_rows(plan),
+            self._in_order,
         )
-        if request is None or not reads_runs(plan.right, request, self.estimator):
-            return plan
-        needed = required | _columns((*keys.left, *keys.residual))
-        return reduce_build_side(plan, keys, needed, self.fresh_ids())
-
-    def _runs_are_known(self) -> bool:
-        return self.is_on("filter_by_runs") and self.options.device_type == "cpu"
-
-    def _should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
-        if plan.join_type is not JoinType.INNER or not keys.left or not self.is_on("swap_join_sides"):
-            return False
-        left, right, kind = plan.left, plan.right, plan.join_type
-        left_rows, right_rows = self.estimator.rows(left), self.estimator.rows(right)
-        fields = self.facts.fields(left), self.facts.fields(right)
-        span = dense_span(keys, *fields, self._dictionaries, left_rows + right_rows)
-        as_written = side_cost(left_rows, right_rows, right_is_unique, span)
-        swapped = side_cost(right_rows, left_rows, left_is_unique, span)
-        if self.is_on("runtime_filters"):
-            as_written -= saved_work(kind, keys, left, right, self.estimator)
-            swapped -= saved_work(kind, flip(keys), right, left, self.estimator)
-        return should_swap(as_written, swapped)
-
-    def _useful_keys(
-        self, join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan
-    ) -> JoinKeys:
-        """The keys, or one of them if a dense table over it beats hashing them all."""
-        if len(keys.left) < 2 or join_type in _THREE_VALUED or not self.is_on("reduce_keys"):
-            return keys
-        left, right = self.facts.fields(probe), self.facts.fields(build)
-        rows, build_rows = self.estimator.rows(probe) + self.estimator.rows(build), self.estimator.rows(build)
-        if dense_span(keys, left, right, self._dictionaries, rows) is not None:
-            return keys
-        singles = [single_key(keys, position) for position in range(len(keys.left))]
-        candidates = [build_rows / self.estimator.distinct(build, single.right) for single in singles]
-        spans = [dense_span(single, left, right, self._dictionaries, rows) for single in singles]
-        saved = [saved_work(join_type, single, probe, build, self.estimator) for single in singles]
-        return reduce_keys(keys, candidates, spans, saved)
+        return place(joined, here)
 
     def fresh_ids(self) -> FreshIds:
         if self._fresh is None:

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
+from tqp.data.key_index import KeyIndex
 from tqp.data.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
+from tqp.operators.join_lookup import build_of_index
 from tqp.operators.packed_strings import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, check_memory
 from tqp.runtime.frame import Frame, FrameColumn, object_bytes
@@ -94,6 +96,7 @@ class TensorProgram(nn.Module):
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
         self.pools, self.runs, self.packed = builder.pools, builder.runs, builder.packed
+        self.indexes = builder.indexes
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -138,6 +141,9 @@ class TensorProgram(nn.Module):
         pack = partial(pack_column, workers=self._executor.map)
         for slot, (table_slot, name) in self.packed.items():
             stored[slot] = self.tables[table_slot].source.derived(name, PackedStrings, pack)
+        for slot, (table_slot, name, minimum, size) in self.indexes.items():
+            index = self.tables[table_slot].source.derived(name, KeyIndex, KeyIndex)
+            stored[slot] = build_of_index(index.over(minimum, size), size)
         return stored
 
     def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:

@@ -25,7 +25,7 @@ from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.lowering.keys import hashed_key, is_exact, key_validity, lower_join_keys, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
-from tqp.runtime.lowering.stream import StoredColumn, Value
+from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
@@ -63,6 +63,8 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     same = same_as_probe(node)
     wanted = {f.id for f in node.fields}.union(*(column_ids(part) for part in node.residual))
     fields = [f for f in node.build.fields if f.id in wanted and f.id not in same]
+    if node.indexed:
+        return _index(plan, node, stream, fields), []
     residual = list(node.residual)
     hidden: list[tuple[int, Expression]] = []
     algorithm = node.algorithm
@@ -124,6 +126,18 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     breaker = BuildJoin(build_slot, payload, _build_function(node, existence_only), algorithm.value)
     program.close(stream, outputs, breaker, title)
     return slot, hidden
+
+
+def _index(plan: PlanLowering, node: physical.Join, stream: Stream, fields: list[Field]) -> JoinSlot:
+    """A table that stays where it is, as the build side of a join on a column that has an index."""
+    (key,), packing = node.build_keys, node.packing
+    assert isinstance(key, ColumnRef) and packing is not None
+    source = {field.id: (field, stream.stored_source(field.id)) for field in fields}
+    columns = {id: (field, stored) for id, (field, stored) in source.items() if stored is not None}
+    key_source = stream.stored_source(key.id)
+    assert key_source is not None and len(columns) == len(fields), "an indexed build side is a table"
+    build = plan.program.index_of(key_source, packing.parts[0].minimum, packing.size)
+    return JoinSlot(build, stream.source_slot, columns, packing, node.null_equal, node.residual)
 
 
 def same_as_probe(node: physical.Join) -> dict[int, int]:

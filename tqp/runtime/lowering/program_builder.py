@@ -74,6 +74,9 @@ class ProgramBuilder:
         self.packed: dict[
             str, tuple[str, str]
         ] = {}  # slot of a column's packed strings -> (table slot, column)
+        self.indexes: dict[
+            str, tuple[str, str, int, int]
+        ] = {}  # ... of an index -> (..., column, minimum, size)
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
@@ -118,6 +121,16 @@ class ProgramBuilder:
             return None
         slot = f"{place[0]}_{place[1]}_packed"
         self.packed[slot] = place
+        return slot
+
+    def index_of(self, stored: StoredColumn, minimum: int, size: int) -> str:
+        """The slot of the index on a sorted table column, a join build over its values from `minimum` on."""
+        name = self.tables[stored.slot].columns[stored.index]
+        index = (stored.slot, name, minimum, size)
+        slot = self._constant_slots.get(index)
+        if slot is None:
+            slot = self._constant_slots[index] = self.slot(f"{stored.slot}_{name}_index")
+            self.indexes[slot] = index
         return slot
 
     def column_layout(self, slot: str, name: str, column: Column) -> Layout:
