@@ -16,7 +16,7 @@ from tqp.planner.join_planning import every_row_matches, pack_join_keys
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
 from tqp.planner.physical_plan import Filter as PhysicalFilter
 from tqp.planner.physical_plan import Join as PhysicalJoin
-from tqp.planner.physical_plan import JoinAlgorithm, PhysicalPlan
+from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking, PhysicalPlan
 from tqp.planner.rules.columns import is_pass_through
 
 # Nanoseconds, in the measure of planner/join_planning.py.
@@ -78,9 +78,13 @@ def index_for(
     found = indexed_table(build, keys.right[0])
     if found is None:
         return None
-    packing = pack_join_keys(keys, probe_fields, {found.key.id: found.key}, {}, None)
-    most = min(_LARGEST_INDEX, max(_FREE_ENTRIES, _ENTRIES_PER_ROW * found.scan.table.num_rows))
-    return found if packing is not None and packing.size <= most else None
+    return found if _packing(found, keys, probe_fields) is not None else None
+
+
+def _packing(index: IndexedTable, keys: JoinKeys, probe_fields: Fields) -> KeyPacking | None:
+    packing = pack_join_keys(keys, probe_fields, {index.key.id: index.key}, {}, None)
+    most = min(_LARGEST_INDEX, max(_FREE_ENTRIES, _ENTRIES_PER_ROW * index.scan.table.num_rows))
+    return packing if packing is not None and packing.size <= most else None
 
 
 def index_join(
@@ -94,18 +98,19 @@ def index_join(
     rows: float,
     max_rows: int,
     in_order: Callable[[Sequence[Expression], Fields], Sequence[Expression]],
-) -> PhysicalPlan:
+) -> PhysicalPlan | None:
     """The join of planned probe rows with the scan of the table, and the table's conditions on what it finds.
 
-    `in_order` orders conjuncts for evaluation. The rows come out in the order of the probe side.
+    None if less is known of the planned rows' keys than `index_for` was told. `in_order` orders conjuncts for evaluation. The rows come out in the order of the probe side.
     """
     left, right = ({field.id: field for field in side.fields} for side in (probed, table))
     is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.statistics.is_unique
     if not is_inner:
         keys = replace(keys, residual=(*keys.residual, *index.conditions))
     after = index.conditions if is_inner else ()
-    packing = pack_join_keys(keys, left, right, {}, None)
-    assert packing is not None, "the key's range is known on both sides"
+    packing = _packing(index, keys, left)
+    if packing is None:
+        return None
     known = join_fields(
         left,
         right,

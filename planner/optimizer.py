@@ -44,6 +44,7 @@ class OptimizerContext:
     next_id: int = 0
     next_shared: int = 0
     disabled_rules: frozenset[str] = frozenset()
+    device_type: str = "cpu"  # as in torch
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
 
@@ -51,6 +52,11 @@ class OptimizerContext:
     def facts(self) -> Facts:
         """Sound facts about plan nodes; kept by node, so rules share them."""
         return self.estimator.facts
+
+    @property
+    def uses_indexes(self) -> bool:
+        """May the physical plan look rows up in the indexes of tables?"""
+        return self.device_type == "cpu" and "index_join" not in self.disabled_rules
 
     def new_id(self) -> int:
         """A column id that nothing in the query has."""

@@ -317,8 +317,6 @@ class _Planner:
             probe_unique, build_unique = build_unique, probe_unique
         keys = self._choices.useful_keys(plan.join_type, keys, probe, build)
         index = self._choices.index(plan.join_type, keys, probe, build, build_unique)
-        if index is not None:
-            return self._index_join(plan, index, keys, probe, required, requests, identifier)
         probe_ids, build_ids = self.facts.fields(probe), self.facts.fields(build)
         into_probe, others = split(requests, probe_ids)
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
@@ -327,11 +325,17 @@ class _Planner:
             request_filter(
                 identifier, plan.join_type, keys, probe, build, self.estimator, self._choices.runs_are_known()
             )
-            if self.is_on("runtime_filters")
+            if self.is_on("runtime_filters") and index is None
             else None
         )
         downward: Requests = pass_operator(into_probe) + ((own,) if own is not None else ())
         probed = self.plan(probe, (needed & probe_ids.keys()) | _columns(keys.left), downward)
+        if index is not None:
+            joined = self._index_join(
+                plan, index, keys, (probe, probed), required | columns_of(others), identifier
+            )
+            if joined is not None:
+                return place(joined, others)
         other = (
             filter_from_probe(plan.join_type, keys, probed, build, self.estimator)
             if self.is_on("runtime_filters")
@@ -409,30 +413,23 @@ class _Planner:
         plan: Join,
         index: IndexedTable,
         keys: JoinKeys,
-        probe: LogicalPlan,
+        probe: tuple[LogicalPlan, PhysicalPlan],
         required: frozenset[int],
-        requests: Requests,
         identifier: int,
-    ) -> PhysicalPlan:
-        ids = self.facts.fields(probe).keys()
-        into_probe, here = split(requests, ids)
-        required |= columns_of(here)
-        needed = required | _columns((*keys.left, *keys.right, *keys.residual, *index.conditions))
-        probed = self.plan(probe, needed & ids, pass_operator(into_probe))
-        table = self._scan(index.scan, needed)
-        joined = index_join(
+    ) -> PhysicalPlan | None:
+        table = self._scan(index.scan, required | _columns((*keys.right, *keys.residual, *index.conditions)))
+        return index_join(
             plan,
             index,
             keys,
-            probed,
+            probe[1],
             table,
             required,
             identifier,
-            self._rows(plan, (probe, probed)),
+            self._rows(plan, probe),
             self.facts.max_rows(plan),
             self._in_order,
         )
-        return place(joined, here)
 
     def fresh_ids(self) -> FreshIds:
         if self._fresh is None:

@@ -277,8 +277,11 @@ class Connection:
                 self._compiled.popitem(last=False)
         return program
 
+    def _context(self, rules: frozenset[str]) -> OptimizerContext:
+        return OptimizerContext(disabled_rules=rules, device_type=self._device.type)
+
     def _physical(self, statement: BoundStatement) -> PhysicalPlan:
-        plan = optimize(statement.plan, OptimizerContext(disabled_rules=self._disabled_rules))
+        plan = optimize(statement.plan, self._context(self._disabled_rules))
         return plan_physical(plan, PhysicalOptions(self._device.type, self._disabled_rules))
 
     def _lower(self, statement: BoundStatement, plan: PhysicalPlan) -> TensorProgram:
@@ -295,14 +298,14 @@ class Connection:
         if statement.explain is not None:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
-        plan = optimize(statement.plan, OptimizerContext(disabled_rules=rules))
+        plan = optimize(statement.plan, self._context(rules))
         builder = ProgramBuilder(self._device, reduces_rows=False)
         slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
         types = [field.data_type for field in statement.plan.schema]
         return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
 
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
-        context = OptimizerContext(disabled_rules=self._disabled_rules)
+        context = self._context(self._disabled_rules)
         logical = optimize(statement.plan, context)
         physical = plan_physical(logical, PhysicalOptions(self._device.type, self._disabled_rules))
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"

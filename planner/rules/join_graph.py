@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.cardinality import Estimator
 from tqp.planner.expressions import Call, Expression, conjunction
+from tqp.planner.index_joins import IndexedTable, indexed_table
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.rules.columns import output_ids, read_ids
 from tqp.planner.rules.join_region import column_equality, equivalence_classes
@@ -45,7 +46,11 @@ class JoinGraph:
     """What the search for an order asks: which sets are connected, and how large joins are."""
 
     def __init__(
-        self, relations: Sequence[LogicalPlan], parts: Sequence[Expression], estimator: Estimator
+        self,
+        relations: Sequence[LogicalPlan],
+        parts: Sequence[Expression],
+        estimator: Estimator,
+        uses_indexes: bool,
     ) -> None:
         self.relations = list(relations)
         self.rows = [max(1.0, estimator.rows(relation)) for relation in relations]
@@ -64,6 +69,27 @@ class JoinGraph:
         for equality in self._equalities:
             for relation in equality.members:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
+
+        #: Tables with an index on a member of an equality, by relation.
+        self._indexes: dict[int, list[tuple[_Equality, IndexedTable]]] = {}
+        if uses_indexes:
+            self._find_indexes()
+
+    def _find_indexes(self) -> None:
+        for equality in self._equalities:
+            for relation, members in equality.members.items():
+                found = indexed_table(self.relations[relation], members[0][0])
+                if found is not None:
+                    self._indexes.setdefault(relation, []).append((equality, found))
+
+    def index_cost(self, probe: JoinTree, table: JoinTree) -> float:
+        """The cost of looking rows up in the index of a table, in the measure of `IndexedTable.cost`; infinity without."""
+        known = self._indexes.get(table.mask.bit_length() - 1) if table.left is None else None
+        if known is None:
+            return inf
+        keys = [known for known in self._equalities if known.mask & probe.mask and known.mask & table.mask]
+        costs = (index.cost(probe.rows) for equality, index in known if keys == [equality])
+        return min(costs, default=inf)
 
     def _mask(self, expression: Expression) -> int:
         mask = 0

@@ -11,6 +11,7 @@ _MOST_FOR_DYNAMIC_PROGRAMMING = 9
 _PROBE = 1.0
 _BUILD = 3.0
 _OUTPUT = 1.0
+_INDEX = 1 / 3  # planner/join_planning.py takes three for a look-up
 
 
 def best_tree(graph: JoinGraph) -> JoinTree:
@@ -45,8 +46,14 @@ def _join(graph: JoinGraph, first: JoinTree, second: JoinTree) -> JoinTree:
     if (first.rows, second.mask) < (second.rows, first.mask):
         first, second = second, first
     rows = graph.join_rows(first, second)
-    own = _PROBE * first.rows + _BUILD * second.rows + _OUTPUT * rows
-    return JoinTree(first.mask | second.mask, rows, first.cost + second.cost + own, first, second)
+    cost = first.cost + second.cost + _join_cost(graph, first, second) + _OUTPUT * rows
+    return JoinTree(first.mask | second.mask, rows, cost, first, second)
+
+
+def _join_cost(graph: JoinGraph, high: JoinTree, low: JoinTree) -> float:
+    """Of finding the pairs, `low` having fewer rows: by a build on it, or by the index that one of the two has."""
+    by_index = min(graph.index_cost(low, high), graph.index_cost(high, low))
+    return min(_PROBE * high.rows + _BUILD * low.rows, by_index * _INDEX)
 
 
 def _dynamic(graph: JoinGraph, leaves: list[JoinTree], component: int) -> JoinTree:
@@ -88,7 +95,7 @@ def _best_split(graph: JoinGraph, best: dict[int, JoinTree], adjacent: dict[int,
             if rows < 0.0:
                 rows = graph.join_rows(first, second)
             low, high = (first, second) if first.rows < second.rows else (second, first)
-            cost = low.cost + high.cost + _PROBE * high.rows + _BUILD * low.rows + _OUTPUT * rows
+            cost = low.cost + high.cost + _join_cost(graph, high, low) + _OUTPUT * rows
             if chosen is None or cost < chosen.cost:
                 chosen = JoinTree(mask, rows, cost, high, low)
         part = (part - 1) & rest

@@ -65,14 +65,15 @@ def _reorder_region(
     relations = [reorder(relation) for relation in region.relations]
     constant = tuple(part for part in region.parts if not read_ids(part))
     parts = tuple(part for part in region.parts if read_ids(part))
-    graph = JoinGraph(relations, parts, context.estimator)
+    graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
     tree = best_tree(graph)
     above: list[Join] = []
     for join in reversed(reducing):  # innermost first
         placed = _pushed(join, relations, parts)
         if placed is not None:
             index, below = placed
-            other = JoinGraph([*relations[:index], below, *relations[index + 1 :]], parts, context.estimator)
+            changed = [*relations[:index], below, *relations[index + 1 :]]
+            other = JoinGraph(changed, parts, context.estimator, context.uses_indexes)
             pushed_tree = best_tree(other)
             if pushed_tree.cost + context.estimator.rows(relations[index]) < tree.cost + tree.rows:
                 relations[index], graph, tree = below, other, pushed_tree
