@@ -1,26 +1,22 @@
-"""Lowering of a physical plan: streams grow until a breaker ends them; joins and aggregates have files of their own."""
+"""Lowering of a physical plan: streams grow until a breaker ends them; joins, aggregates and sorts have files of their own."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators import batches
-from tqp.operators.packed_strings import packed_range
 from tqp.planner import physical_plan as physical
 from tqp.planner.cardinality import selectivity
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Expression, Literal, conjunction
 from tqp.planner.filter_order import worth_selecting
 from tqp.planner.null_facts import null_rejected_columns
-from tqp.runtime.breakers.collect import Collect, SortRows
+from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
@@ -29,9 +25,10 @@ from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
-from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
+from tqp.runtime.lowering.layouts import Layout, Pool
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
-from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
+from tqp.runtime.lowering.sorts import lower_sort
+from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ColumnSource
@@ -66,7 +63,7 @@ class PlanLowering:
             case physical.Aggregate():
                 stream = lower_aggregate(self, node)
             case physical.Sort():
-                stream = self._sort(node)
+                stream = lower_sort(self, node)
             case physical.Limit():
                 stream = self._limit(node)
             case physical.UnionAll():
@@ -258,57 +255,6 @@ class PlanLowering:
         stream.fields.update((f.id, f) for f in fields)
         return stream
 
-    def _sort(self, node: physical.Sort) -> Stream:
-        stream = self.lower(node.input)
-        lowering = self.enter(stream, node)
-        keys = []
-        for key in node.keys:
-            with stream.builder.fragment(f"ORDER BY {format_expression(key.expression)}"):
-                value = lowering.materialise(lowering.lower(key.expression))
-                if value.layout.data_type.kind is TypeKind.ARRAY:
-                    raise UnsupportedError(
-                        f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
-                    )
-                keys.append(value)
-        directions = [(key.descending, key.nulls_first) for key in node.keys]
-        packed = self._packed_strings(keys[0])
-        if packed is not None:
-            with stream.builder.fragment(f"ORDER BY {format_expression(node.keys[0].expression)}"):
-                keys.insert(0, _packed_key(lowering, keys[0], packed))
-            directions.insert(0, directions[0])
-        keys = [_own_strings(lowering, key) for key in keys]
-        # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
-        late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
-        taken = {field.id for _, fields in late for field in fields}
-        fields = [field for field in node.fields if field.id not in taken]
-        values = [lowering.materialise(stream.column(field.id)) for field in fields]
-        if node.limit is None and self.program.device.type == "cpu":
-            values = [_own_strings(lowering, value) for value in values]
-        row = Layout(BIGINT, Form.NUMBER, torch.int64, False)
-        outputs = [*values, *(Value(row, link.rows) for link, _ in late)]
-        slot = self.program.slot("sorted")
-        breaker = SortRows(slot, directions, node.limit, node.offset, packed)
-        self.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
-        stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
-        result = self.stream_of(slot, stored[: len(values)], fields)
-        links = []
-        for (link, fields), column in zip(late, stored[len(values) :], strict=True):
-            links.append(Link(Space(), result.source_values("row", column), link.padded))
-            for field in fields:
-                source = stream.columns[field.id].stored
-                assert source is not None
-                result.add_source_column(field.id, field.name, source, links[-1].space)
-        if links:
-            result.link(Link(result.root, None), *links)
-        return result
-
-    def _packed_strings(self, key: Value) -> str | None:
-        """The slot of packed strings by which rows are ordered first, if the key is a table's column in its own order."""
-        pool, node = key.layout.pool, key.node
-        if pool is None or node is None or node.target is not batches.row_numbers:
-            return None
-        return self.program.packed_strings_of(pool)
-
     def _limit(self, node: physical.Limit) -> Stream:
         stream = self.lower(node.input)
         self.enter(stream, node)
@@ -366,35 +312,3 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     return lowering.materialise(stream, plan.fields, "result", by_reference=True)
-
-
-def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
-    """What the packed strings in a slot say of a key that is a table's column in its own order."""
-    assert value.node is not None
-    first, count = value.node.arguments[:2]
-    stream = lowering.stream
-    codes = stream.builder.call(packed_range, stream.object(slot), first, count, name="packed")
-    return Value(Layout(BIGINT, Form.NUMBER, torch.int64, value.layout.nullable), codes, value.validity)
-
-
-def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:
-    """The same value, its strings without their pool: workers put the bytes in order, not whoever reads the result."""
-    if value.layout.form is not Form.CODES or _sorted_codes(value.layout.pool):
-        return value
-    layout = canonical_layout(value.layout.data_type, value.layout.nullable)
-    return replace(value, node=lowering.strings(value), layout=layout)
-
-
-def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
-    """Stored columns that no row of the stream has fetched yet, by the link to where they are stored."""
-    homes: dict[Space, list[Field]] = {}
-    for field in fields:
-        column = stream.columns[field.id]
-        if column.stored is not None and column.home is not None and stream.space not in column.available:
-            homes.setdefault(column.home, []).append(field)
-    found = [(home, stream.rows_of(home), columns) for home, columns in homes.items()]
-    return [(Link(home, *rows), columns) for home, rows, columns in found if rows is not None]
-
-
-def _sorted_codes(pool: Pool | None) -> bool:
-    return pool is not None and pool.is_dictionary

@@ -1,0 +1,124 @@
+"""Lowering of ORDER BY: what rows are ordered by, and which columns go with them or are read afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from tqp.core.datatypes import BIGINT, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
+from tqp.operators import batches
+from tqp.operators.packed_strings import packed_range
+from tqp.planner import physical_plan as physical
+from tqp.planner.explain import format_expression
+from tqp.planner.logical_plan import SortKey
+from tqp.runtime.breakers.collect import SortRows
+from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
+from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.plan import PlanLowering
+
+_ROW = Layout(BIGINT, Form.NUMBER, torch.int64, False)
+
+
+def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
+    """A stream of the rows in order, or of the first of them."""
+    stream = plan.lower(node.input)
+    lowering = plan.enter(stream, node)
+    keys = [_key(lowering, key) for key in node.keys]
+    directions = [(key.descending, key.nulls_first) for key in node.keys]
+    packed = _packed_strings(plan, keys[0])
+    if packed is not None:
+        with stream.builder.fragment(f"ORDER BY {format_expression(node.keys[0].expression)}"):
+            keys.insert(0, _packed_key(lowering, keys[0], packed))
+        directions.insert(0, directions[0])
+    keys = [_own_strings(lowering, key) for key in keys]
+    # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
+    late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
+    taken = {field.id for _, fields in late for field in fields}
+    fields = [field for field in node.fields if field.id not in taken]
+    values = [lowering.materialise(stream.column(field.id)) for field in fields]
+    if node.limit is None and plan.program.device.type == "cpu":
+        values = [_own_strings(lowering, value) for value in values]
+    outputs = [*values, *(Value(_ROW, link.rows) for link, _ in late)]
+    slot = plan.program.slot("sorted")
+    breaker = SortRows(slot, directions, node.limit, node.offset, packed)
+    plan.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
+    stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
+    result = plan.stream_of(slot, stored[: len(values)], fields)
+    _link_stored(stream, result, late, stored[len(values) :])
+    return result
+
+
+def _key(lowering: ExpressionLowering, key: SortKey) -> Value:
+    with lowering.stream.builder.fragment(f"ORDER BY {format_expression(key.expression)}"):
+        value = lowering.materialise(lowering.lower(key.expression))
+    if value.layout.data_type.kind is TypeKind.ARRAY:
+        raise UnsupportedError(
+            f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
+        )
+    return value
+
+
+def _packed_strings(plan: PlanLowering, key: Value) -> str | None:
+    """The slot of packed strings by which rows are ordered first, if the key is a table's column in its own order."""
+    pool, node = key.layout.pool, key.node
+    if pool is None or node is None or node.target is not batches.row_numbers:
+        return None
+    return plan.program.packed_strings_of(pool)
+
+
+def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
+    """What the packed strings in a slot say of a key that is a table's column in its own order."""
+    assert value.node is not None
+    first, count = value.node.arguments[:2]
+    stream = lowering.stream
+    codes = stream.builder.call(packed_range, stream.object(slot), first, count, name="packed")
+    return Value(Layout(BIGINT, Form.NUMBER, torch.int64, value.layout.nullable), codes, value.validity)
+
+
+def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:
+    """The same value, its strings without their pool: workers put the bytes in order, not whoever reads the result."""
+    if value.layout.form is not Form.CODES or _sorted_codes(value.layout.pool):
+        return value
+    layout = canonical_layout(value.layout.data_type, value.layout.nullable)
+    return replace(value, node=lowering.strings(value), layout=layout)
+
+
+def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
+    """Stored columns that no row of the stream has fetched yet, by the link to where they are stored."""
+    homes: dict[Space, list[Field]] = {}
+    for field in fields:
+        column = stream.columns[field.id]
+        if column.stored is not None and column.home is not None and stream.space not in column.available:
+            homes.setdefault(column.home, []).append(field)
+    found = [(home, stream.rows_of(home), columns) for home, columns in homes.items()]
+    return [(Link(home, *rows), columns) for home, rows, columns in found if rows is not None]
+
+
+def _link_stored(
+    stream: Stream,
+    result: Stream,
+    late: Sequence[tuple[Link, Sequence[Field]]],
+    rows: Sequence[StoredColumn],
+) -> None:
+    """Give `result` the columns that `stream` left where they are stored, by the columns of their row numbers."""
+    links = []
+    for (link, fields), column in zip(late, rows, strict=True):
+        links.append(Link(Space(), result.source_values("row", column), link.padded))
+        for field in fields:
+            source = stream.columns[field.id].stored
+            assert source is not None
+            result.add_source_column(field.id, field.name, source, links[-1].space)
+    if links:
+        result.link(Link(result.root, None), *links)
+
+
+def _sorted_codes(pool: Pool | None) -> bool:
+    return pool is not None and pool.is_dictionary
