@@ -11,7 +11,6 @@ _MOST_FOR_DYNAMIC_PROGRAMMING = 9
 _PROBE = 1.0
 _BUILD = 3.0
 _OUTPUT = 1.0
-_INDEX = 1 / 3  # planner/join_planning.py takes three for a look-up
 
 
 def best_tree(graph: JoinGraph) -> JoinTree:
@@ -53,7 +52,7 @@ def _join(graph: JoinGraph, first: JoinTree, second: JoinTree) -> JoinTree:
 def _join_cost(graph: JoinGraph, high: JoinTree, low: JoinTree) -> float:
     """Of finding the pairs, `low` having fewer rows: by a build on it, or by the index that one of the two has."""
     by_index = min(graph.index_cost(low, high), graph.index_cost(high, low))
-    return min(_PROBE * high.rows + _BUILD * low.rows, by_index * _INDEX)
+    return min(_PROBE * high.rows + _BUILD * low.rows, by_index)
 
 
 def _dynamic(graph: JoinGraph, leaves: list[JoinTree], component: int) -> JoinTree:
