@@ -28,11 +28,9 @@ Result = TypeVar("Result")
 #: Rows of a batch on the CPU at most. Every call of a batch is a meeting of the workers at the interpreter lock: the fewer
 #: and longer they are, the less they wait (see docs/performance.md).
 CPU_BATCH_ROWS = 3 << 20
-#: What the values of a batch may take while they are computed, in bytes: beyond, they come from memory, not from the last
-#: cache. Where that leaves fewer than `_MANY_ROWS`, calls of as many rows do not pay, and the second figure holds.
-_BATCH_BYTES, _SHORT_BATCH_BYTES = 16 << 20, 8 << 20
-_MANY_ROWS = 700_000
-#: Rows that no batch has fewer of on account of the caches: workers would meet at the interpreter lock too often.
+#: What the values of a batch may take while they are computed, in bytes: beyond, they come from memory, not from the caches ...
+_BATCH_BYTES = 8 << 20
+#: ... but no batch has fewer rows than these on that account: workers would meet at the interpreter lock too often.
 _SHORTEST_BATCH = 196_608
 #: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
@@ -142,10 +140,7 @@ class Executor:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""
         if self.device.type != "cpu" or self.batch_rows * row_bytes <= _BATCH_BYTES:
             return self.batch_rows
-        rows = _BATCH_BYTES // row_bytes
-        if rows < _MANY_ROWS:
-            rows = max(_SHORTEST_BATCH, _SHORT_BATCH_BYTES // row_bytes)
-        return min(self.batch_rows, rows)
+        return min(self.batch_rows, max(_SHORTEST_BATCH, _BATCH_BYTES // row_bytes))
 
     def _even_batch(self, num_rows: int, seconds: float | None, most: int) -> int:
         """Rows of each batch of a source: `most` at most, and every worker has as many batches as the others.
