@@ -1,4 +1,4 @@
-"""Bucket join: any 64-bit keys. Build rows are sorted by hash bucket; candidates are compared on the whole key."""
+"""Bucket join: any 64-bit keys. Build rows are sorted by hash; a table of the distinct keys tells where each one's rows are."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch import Tensor
 
 from tqp.operators import allocation, elementwise
 from tqp.operators.hash_groups import MULTIPLIERS, high_bits
-from tqp.operators.join_directory import counting_sort
-from tqp.operators.join_pairs import BuildNulls, any_by_row, build_nulls, expand_ranges, first_by_row
+from tqp.operators.join_directory import count_offsets, sort_by_key
+from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.rows import row_indices, take
 
+#: Bits of the hash by which build rows are sorted: so many that few keys share them.
+_CODE_BITS = 31
 _MAX_BUCKET_BITS = 30
 #: From so many build rows on, workers share ranges of the buckets.
 _SHARED_ROWS = 131_072
 _MAX_RANGE_BITS = 6
-# Duplicates are looked for at each distance within a bucket, one cheap pass each.
-_MAX_UNIQUE_BUCKET = 32
 
 
 class Workers(Protocol):
@@ -36,54 +36,53 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BucketBuild:
-    """Positions offsets[b] to offsets[b + 1] of `keys` and `rows` are the build rows of bucket b."""
+    """The distinct keys of bucket b are numbers offsets[b] to offsets[b + 1] of `keys`, which one more key follows.
+
+    Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending; if no two build rows have one key,
+    only rows[k].
+    """
 
     offsets: Tensor  # int32 [2 ** bucket_bits + 1]
-    keys: Tensor  # int64 [m], by bucket, then row
-    rows: Tensor  # int32 [m]
+    keys: Tensor  # int64 [number of distinct keys + 1], by bucket
+    rows: Tensor  # int32 [number of build rows with a key + 1]
+    run_starts: Tensor | None  # int32 [number of distinct keys + 2]
     bucket_bits: int
-    unique: bool
     nulls: BuildNulls
+
+    @property
+    def unique(self) -> bool:
+        """True if no two build rows have one key."""
+        return self.run_starts is None
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
-        keys = keys.to(torch.int64)
-        if self.unique:
-            positions, found = self._find_unique(keys, validity)
-            if _all_true(found):
-                return torch.arange(keys.shape[0], device=keys.device), take(self.rows, positions)
-            probe_rows = row_indices(found)
-            return probe_rows, take(self.rows, take(positions, probe_rows))
-        starts, counts = self._candidates(keys)
-        if validity is not None:
-            counts.mul_(validity)
-        probe_rows, positions = expand_ranges(starts, counts)
-        equal = row_indices(elementwise.equal(take(self.keys, positions), take(keys, probe_rows)))
-        return take(probe_rows, equal), take(self.rows, take(positions, equal))
+        numbers, found = self._find(keys.to(torch.int64), validity)
+        probe_rows = None if _all_true(found) else row_indices(found)
+        if probe_rows is not None:
+            numbers = take(numbers, probe_rows)
+        if self.run_starts is None:
+            if probe_rows is None:
+                probe_rows = torch.arange(keys.shape[0], device=keys.device)
+            return probe_rows, take(self.rows, numbers)
+        starts = take(self.run_starts, numbers)
+        counts = take(self.run_starts[1:], numbers).sub_(starts)
+        within, places = expand_ranges(starts, counts)
+        return within if probe_rows is None else take(probe_rows, within), take(self.rows, places)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
-        if self.unique:
-            return self._find_unique(keys.to(torch.int64), validity)[1]
-        return any_by_row(self.matches(keys, validity)[0], keys.shape[0])
+        return self._find(keys.to(torch.int64), validity)[1]
 
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """int32 [n]: the first build row that matches, or -1."""
-        if self.unique:
-            positions, found = self._find_unique(keys.to(torch.int64), validity)
-            return (take(self.rows, positions) + 1).mul_(found).sub_(1)
-        return first_by_row(*self.matches(keys, validity), keys.shape[0])
+        numbers, found = self._find(keys.to(torch.int64), validity)
+        places = numbers if self.run_starts is None else take(self.run_starts, numbers)
+        return (take(self.rows, places) + 1).mul_(found).sub_(1)
 
-    def _candidates(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """(first position, number) of the candidates of each probe row: int32 [n] each."""
-        buckets = _bucket(keys, self.bucket_bits)
-        starts = take(self.offsets, buckets)
-        return starts, take(self.offsets[1:], buckets).sub_(starts)
+    def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(its number among the distinct keys, whether it is one of them) of each of the keys, int64 [n].
 
-    def _find_unique(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(position with the probe key, whether there is one) of each of the keys, int64 [n], for unique build keys.
-
-        int32 and bool [n]; where there is none the position is any. Candidates are compared one by one, each time for the
+        int32 and bool [n]; where it is none the number is any. Candidates are compared one by one, each time for the
         rows that are left: most rows are done after the first, which needs no end of its bucket.
         """
         if self.keys.shape[0] == 1:  # all buckets are empty then
@@ -120,33 +119,33 @@ def build_buckets(
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
-    # two to four buckets a row: more would cost cache misses in the directory, fewer more candidates
-    bucket_bits = min(keys.shape[0].bit_length() + 1, _MAX_BUCKET_BITS)
     range_bits = 0  # workers share 2^this ranges of the buckets
     if workers is not None and keys.shape[0] >= _SHARED_ROWS and keys.is_cpu:
         range_bits = min(_MAX_RANGE_BITS, (workers.threads - 1).bit_length())
-    buckets = _bucket(keys, bucket_bits)
+    share = workers.map if workers is not None and range_bits else _one_by_one
+    codes = _bucket(keys, _CODE_BITS).to(torch.int32)
+    ranges = share(lambda number: _sorted_range(keys, codes, number, range_bits), range(1 << range_bits))
+    num_distinct = sum(part.keys.shape[0] for part in ranges)
+    # two to four buckets a key: more would cost cache misses in the directory, fewer more candidates
+    bucket_bits = max(range_bits, min(num_distinct.bit_length() + 1, _MAX_BUCKET_BITS))
+    size = 1 << (bucket_bits - range_bits)
 
-    def sort(number: int) -> _Range:
-        return _sorted_range(keys, buckets, number, bucket_bits - range_bits, range_bits > 0)
+    def offsets_of(part: _Range) -> Tensor:
+        return count_offsets((part.codes >> (_CODE_BITS - bucket_bits)).bitwise_and_(size - 1), size)[0]
 
-    ranges = workers.map(sort, range(1 << range_bits)) if workers is not None and range_bits else [sort(0)]
+    offsets = _from_start(share(offsets_of, ranges), [part.keys.shape[0] for part in ranges])
     order = allocation.concatenate([part.order for part in ranges])
-    starts = itertools.accumulate((part.order.shape[0] for part in ranges), initial=0)
-    offsets = [part.offsets.add_(start) for part, start in zip(ranges, starts, strict=False)]
-    ends = [part[:-1] for part in offsets[:-1]]
-    rows = order if rows is None else take(rows, order)
-    unique = all(part.unique for part in ranges)
-    columns = [part.keys for part in ranges]
-    if unique:  # one more, for empty buckets behind all rows: a key that belongs to the first bucket
-        columns.append(keys.new_zeros(1))
-        rows = torch.cat([rows, rows.new_zeros(1)])
+    ordered_rows = order if rows is None else take(rows, order).to(torch.int32)
+    run_starts = None
+    if num_distinct < keys.shape[0]:
+        run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
+        run_starts = torch.cat([run_starts, run_starts[-1:]])
     return BucketBuild(
-        allocation.concatenate([*ends, offsets[-1]]),
-        allocation.concatenate(columns),
-        rows.to(torch.int32),
+        offsets,
+        torch.cat([*(part.keys for part in ranges), keys.new_zeros(1)]),
+        torch.cat([ordered_rows, ordered_rows.new_zeros(1)]),
+        run_starts,
         bucket_bits,
-        unique,
         nulls,
     )
 
@@ -154,33 +153,61 @@ def build_buckets(
 class _Range(NamedTuple):
     """The build rows of consecutive buckets."""
 
-    offsets: Tensor  # int32 [buckets + 1]
-    order: Tensor  # int64 or int32 [m]: the rows, by bucket
-    keys: Tensor  # int64 [m], so too
-    unique: bool
+    order: Tensor  # int32 [m]: the rows by code, then key
+    codes: Tensor  # int32 [k]: the code of each distinct key, ascending
+    keys: Tensor  # int64 [k]: the distinct keys
+    run_starts: Tensor  # int32 [k + 1]: where in `order` the rows of each one begin
 
 
-def _sorted_range(keys: Tensor, buckets: Tensor, number: int, bits: int, chosen: bool) -> _Range:
-    """The rows of range `number` of 2^bits buckets; all rows unless `chosen`."""
+def _sorted_range(keys: Tensor, codes: Tensor, number: int, range_bits: int) -> _Range:
+    """The rows of range `number` of 2^range_bits."""
     rows = None
-    if chosen:
-        rows = row_indices(elementwise.equal(buckets >> bits, number))
-        buckets = take(buckets, rows).bitwise_and_((1 << bits) - 1)
-    offsets, order, largest = counting_sort(buckets.to(torch.int32), 1 << bits)
-    order = order if rows is None else take(rows, order)
+    if range_bits:
+        rows = row_indices(elementwise.equal(codes >> (_CODE_BITS - range_bits), number))
+        codes = take(codes, rows)
+    codes, order = sort_by_key(codes, 1 << _CODE_BITS)
+    order = (order if rows is None else take(rows, order)).to(torch.int32)
     keys = take(keys, order)
-    return _Range(offsets, order, keys, _is_unique(keys, largest))
+    differs = elementwise.not_equal(keys[1:], keys[:-1])
+    shared = row_indices(elementwise.equal(codes[1:], codes[:-1]).logical_and_(differs))
+    if shared.shape[0]:
+        _sort_within(torch.unique(take(codes, shared)), codes, keys, order)
+        differs = elementwise.not_equal(keys[1:], keys[:-1])
+    later = row_indices(differs) + 1
+    ends = later.new_tensor([0, keys.shape[0]] if keys.shape[0] else [0])
+    run_starts = torch.cat([ends[:1], later, ends[1:]]).to(torch.int32)
+    if run_starts.shape[0] <= keys.shape[0]:
+        codes, keys = take(codes, run_starts[:-1]), take(keys, run_starts[:-1])
+    return _Range(order, codes, keys, run_starts)
+
+
+def _sort_within(shared: Tensor, codes: Tensor, keys: Tensor, order: Tensor) -> None:
+    """Sorts, in place, the rows of each of the `shared` codes by key, those of one key as they are."""
+    starts = torch.searchsorted(codes, shared)
+    counts = torch.searchsorted(codes, shared, right=True).sub_(starts)
+    before = counts.cumsum(0).sub_(counts)
+    places = torch.repeat_interleave(starts - before, counts)
+    places.add_(torch.arange(places.shape[0], device=places.device))
+    by_key = torch.sort(take(keys, places), stable=True)[1]
+    by_code = torch.sort(take(codes, take(places, by_key)), stable=True)[1]
+    sources = take(places, take(by_key, by_code))
+    keys.scatter_(0, places, take(keys, sources))
+    order.scatter_(0, places, take(order, sources))
+
+
+def _from_start(parts: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
+    """Offsets of consecutive ranges, each from its own start and with its own end, as offsets from the first one's."""
+    starts = itertools.accumulate(lengths, initial=0)
+    offsets = [part.add_(start) for part, start in zip(parts, starts, strict=False)]
+    return allocation.concatenate([*(part[:-1] for part in offsets[:-1]), offsets[-1]])
+
+
+def _one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [function(item) for item in items]
 
 
 def _all_true(mask: Tensor) -> bool:
     return int(np.count_nonzero(mask.numpy())) == mask.shape[0] if mask.is_cpu else bool(mask.all())
-
-
-def _is_unique(keys: Tensor, largest_bucket: int) -> bool:
-    """True if no two keys, sorted by bucket, are equal: equal ones would be in one bucket."""
-    if largest_bucket > _MAX_UNIQUE_BUCKET:
-        return False
-    return not any(bool(elementwise.equal(keys[k:], keys[:-k]).any()) for k in range(1, largest_bucket))
 
 
 def _bucket(keys: Tensor, bits: int) -> Tensor:

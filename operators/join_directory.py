@@ -162,13 +162,19 @@ def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
     order[offsets[k]:offsets[k + 1]] are the rows with key k, ascending.
     """
     ordered, order = sort_by_key(keys, size)
-    offsets = allocation.empty((size + 1,), torch.int32, keys.device)
+    offsets, counts = count_offsets(ordered, size)
+    return offsets, order, int(counts.max()) if size > 0 else 0
+
+
+def count_offsets(ordered: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """(offsets int32 [size + 1], counts int32 [size]) of ascending integer keys [n] in [0, size): where each one's begin."""
+    offsets = allocation.empty((size + 1,), torch.int32, ordered.device)
     offsets[:1] = 0
-    counts = allocation.zeros(size, torch.int32, keys.device)
-    ones = torch.ones(ordered.shape[0], dtype=torch.int32, device=keys.device)
+    counts = allocation.zeros(size, torch.int32, ordered.device)
+    ones = torch.ones(ordered.shape[0], dtype=torch.int32, device=ordered.device)
     counts.scatter_add_(0, ordered.to(torch.int64), ones)  # of sorted keys: a tenth of the cache misses
     torch.cumsum(counts, 0, dtype=torch.int32, out=offsets[1:])
-    return offsets, order, int(counts.max()) if size > 0 else 0
+    return offsets, counts
 
 
 def as_index(keys: Tensor) -> Tensor:
