@@ -88,11 +88,11 @@ class BucketBuild:
         if self.keys.shape[0] == 1:  # all buckets are empty then
             return torch.zeros_like(keys, dtype=torch.int32), torch.zeros_like(keys, dtype=torch.bool)
         buckets = _bucket(keys, self.bucket_bits)
-        positions = take(self.offsets, buckets)
+        numbers = take(self.offsets, buckets)
         # The start of an empty bucket is another bucket's key, or the one behind all: it cannot compare equal there.
-        found = elementwise.equal(take(self.keys, positions), keys)
+        found = elementwise.equal(take(self.keys, numbers), keys)
         pending = row_indices(~found)
-        at = take(positions, pending)
+        at = take(numbers, pending)
         left = take(self.offsets[1:], take(buckets, pending)).sub_(at)
         waiting = take(keys, pending)
         while True:
@@ -104,16 +104,16 @@ class BucketBuild:
             equal = elementwise.equal(take(self.keys, at), waiting)
             hits = row_indices(equal)
             places = take(pending, hits)
-            positions.scatter_(0, places, take(at, hits))
+            numbers.scatter_(0, places, take(at, hits))
             found.scatter_(0, places, torch.ones(places.shape[0], dtype=torch.bool, device=keys.device))
             left.mul_(~equal)
-        return positions, found if validity is None else found.logical_and_(validity)
+        return numbers, found if validity is None else found.logical_and_(validity)
 
 
 def build_buckets(
     keys: Tensor, validity: Tensor | None = None, workers: Workers | None = None
 ) -> BucketBuild:
-    """Sorts the build rows by the bucket of their key (integers [n]); NULL rows are left out."""
+    """Sorts the build rows by the hash of their key (integers [n]) and numbers the distinct keys; NULL rows are left out."""
     keys = keys.to(torch.int64)
     nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
@@ -138,8 +138,10 @@ def build_buckets(
     ordered_rows = order if rows is None else take(rows, order).to(torch.int32)
     run_starts = None
     if num_distinct < keys.shape[0]:
-        run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
-        run_starts = torch.cat([run_starts, run_starts[-1:]])
+        run_starts = _from_start(
+            [part.run_starts for part in ranges], [part.order.shape[0] for part in ranges]
+        )
+        run_starts = torch.cat([run_starts, run_starts[-1:]])  # the key behind all has no rows
     return BucketBuild(
         offsets,
         torch.cat([*(part.keys for part in ranges), keys.new_zeros(1)]),
@@ -160,7 +162,7 @@ class _Range(NamedTuple):
 
 
 def _sorted_range(keys: Tensor, codes: Tensor, number: int, range_bits: int) -> _Range:
-    """The rows of range `number` of 2^range_bits."""
+    """The rows of range `number` of 2^range_bits, those of one key together."""
     rows = None
     if range_bits:
         rows = row_indices(elementwise.equal(codes >> (_CODE_BITS - range_bits), number))
@@ -170,13 +172,13 @@ def _sorted_range(keys: Tensor, codes: Tensor, number: int, range_bits: int) -> 
     keys = take(keys, order)
     differs = elementwise.not_equal(keys[1:], keys[:-1])
     shared = row_indices(elementwise.equal(codes[1:], codes[:-1]).logical_and_(differs))
-    if shared.shape[0]:
+    if shared.shape[0]:  # the rows of several keys may alternate there
         _sort_within(torch.unique(take(codes, shared)), codes, keys, order)
         differs = elementwise.not_equal(keys[1:], keys[:-1])
     later = row_indices(differs) + 1
     ends = later.new_tensor([0, keys.shape[0]] if keys.shape[0] else [0])
     run_starts = torch.cat([ends[:1], later, ends[1:]]).to(torch.int32)
-    if run_starts.shape[0] <= keys.shape[0]:
+    if run_starts.shape[0] <= keys.shape[0]:  # a key comes twice
         codes, keys = take(codes, run_starts[:-1]), take(keys, run_starts[:-1])
     return _Range(order, codes, keys, run_starts)
 

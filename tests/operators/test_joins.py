@@ -12,6 +12,7 @@ from torch import Tensor
 from tests import reference
 from tqp.core.errors import ExecutionError
 from tqp.operators import join_bucket
+from tqp.operators.hash_groups import MULTIPLIERS
 from tqp.operators.join_bucket import build_buckets
 from tqp.operators.join_directory import DirectoryBuild, build_directory
 from tqp.operators.join_lookup import (
@@ -134,10 +135,42 @@ def test_ranges_of_buckets_are_one_build(copies: int, monkeypatch: pytest.Monkey
     build = build_buckets(keys, valid, executor)
     executor.close()
     assert build.unique == expected.unique == (copies == 1)
-    for mine, theirs in zip(
-        (build.offsets, build.keys, build.rows), (expected.offsets, expected.keys, expected.rows), strict=True
-    ):
-        assert torch.equal(mine, theirs)
+    for name in ("offsets", "keys", "rows", "run_starts"):
+        mine, theirs = getattr(build, name), getattr(expected, name)
+        assert (mine is None and theirs is None) or torch.equal(mine, theirs), name
+
+
+def with_hashes(hashes: list[int]) -> list[int]:
+    """The keys, 64 bits, of which the hash is one of these."""
+    inverse = pow(MULTIPLIERS[0], -1, 2**64)
+    return [(value * inverse + 2**63) % 2**64 - 2**63 for value in hashes]
+
+
+@pytest.mark.parametrize("copies", [1, 4])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_keys_that_share_a_code(copies: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = random.Random(7)
+    near = [(generator.randrange(4) << 62) + generator.randrange(1 << 33) for _ in range(200)]
+    domain = with_hashes([*near, *(generator.randrange(1 << 64) for _ in range(50))])
+    build_keys = generator.sample(domain * copies, len(domain) * copies - 30)
+    probe_keys = generator.choices([*domain, 0, -1], k=300)
+    monkeypatch.setattr(join_bucket, "_SHARED_ROWS", 100)
+    executor = Executor(torch.device("cpu"), threads, None, None)
+    build = build_buckets(torch.tensor(build_keys), None, executor)
+    executor.close()
+    pairs = reference.join_pairs(probe_keys, build_keys)
+    assert build.unique == (copies == 1)
+    assert as_rows(*build.matches(torch.tensor(probe_keys))) == pairs
+    first = dict(reversed(pairs))
+    assert build.first_match(torch.tensor(probe_keys)).tolist() == [first.get(i, -1) for i in range(300)]
+    assert build.contains(torch.tensor(probe_keys)).tolist() == [i in first for i in range(300)]
+
+
+def test_one_key_of_many_rows_among_single_ones() -> None:
+    build_keys = [2**40] * 500 + [key * 2**50 for key in range(1, 200)] + [2**40]
+    probe_keys = [2**40, 3 * 2**50, 7, 2**40]
+    pairs = build_buckets(torch.tensor(build_keys)).matches(torch.tensor(probe_keys))
+    assert as_rows(*pairs) == reference.join_pairs(probe_keys, build_keys)
 
 
 def test_many_rows_in_batches_are_one_join() -> None:

@@ -138,7 +138,9 @@ def test_batches_of_wide_rows_are_shorter() -> None:
         assert connection.compile(f"SELECT {sums}").steps()[0].row_bytes <= 3 * 8
         most = connection._executor._most_rows
         assert most(wide.row_bytes) < most(narrow.row_bytes) <= most(0) == most(1) == executor.CPU_BATCH_ROWS
-        assert all(most(size) * size <= max(8 << 20, 196_608 * size) for size in (narrow.row_bytes, wide.row_bytes))
+        assert all(
+            most(size) * size <= max(8 << 20, 196_608 * size) for size in (narrow.row_bytes, wide.row_bytes)
+        )
         assert most(1 << 20) == 196_608  # calls of fewer rows cost more than the caches gain
 
 
