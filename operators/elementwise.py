@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 Operand = Tensor | int | float | bool
+Mask = TypeVar("Mask", Tensor, npt.NDArray[np.bool_])
 
 
 def equal(a: Tensor, b: Operand) -> Tensor:
@@ -122,16 +124,16 @@ def decimal_logarithm(values: Tensor) -> Tensor:
     return _of_floats(np.log10, torch.log10, values)
 
 
-def all_of(masks: Sequence[Tensor]) -> Tensor:
-    """bool [n]: the AND of two or more masks; two at a time would write a new one each time."""
+def all_of(masks: Sequence[Mask]) -> Mask:
+    """bool [n]: the AND of two or more masks, tensors or arrays; two at a time would write a new one each time."""
     result = masks[0] & masks[1]
     for mask in masks[2:]:
         result &= mask
     return result
 
 
-def any_of(masks: Sequence[Tensor]) -> Tensor:
-    """bool [n]: the OR of two or more masks."""
+def any_of(masks: Sequence[Mask]) -> Mask:
+    """bool [n]: the OR of two or more masks, tensors or arrays."""
     result = masks[0] | masks[1]
     for mask in masks[2:]:
         result |= mask
@@ -153,11 +155,18 @@ def put_where(others: Tensor | None, condition: Tensor, value: Operand, dtype: t
         device = condition.device
         others = torch.zeros((), dtype=dtype, device=device) if others is None else others
         return torch.where(condition, torch.as_tensor(value, dtype=dtype, device=device), others)
+    others_array = None if others is None else others.numpy()
+    given = value.numpy() if isinstance(value, Tensor) else value
+    return torch.from_numpy(put_where_array(others_array, condition.numpy(), given, dtype))
+
+
+def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype) -> Any:
+    """As `put_where`, of arrays."""
     chosen = _all_ones(condition, dtype)
     np.bitwise_and(chosen, _bits(value, dtype), out=chosen)
     if others is not None:
         np.bitwise_or(chosen, _bits(others, dtype), out=chosen)
-    return torch.from_numpy(chosen).view(dtype)
+    return chosen.view(_NUMPY_DTYPES.get(dtype, chosen.dtype))
 
 
 def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype) -> Tensor:
@@ -173,8 +182,10 @@ def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.d
         )  # fmt: skip
     # Selecting by the bits works for every dtype, whatever the bits mean, and numpy has vector loops for each step;
     # np.where, like torch.where, takes five times as long.
-    chosen, other = _bits(value, dtype), _bits(otherwise, dtype)
-    select = _all_ones(condition, dtype)
+    chosen, other = (
+        _bits(item.numpy() if isinstance(item, Tensor) else item, dtype) for item in (value, otherwise)
+    )
+    select = _all_ones(condition.numpy(), dtype)
     np.bitwise_and(select, chosen ^ other, out=select)
     np.bitwise_xor(select, other, out=select)
     return torch.from_numpy(select).view(dtype)
@@ -220,23 +231,28 @@ def _calculate(
     return torch.from_numpy(on_host(left, right, out=out))
 
 
-def _all_ones(condition: Tensor, dtype: torch.dtype) -> Any:
+def _all_ones(condition: Any, dtype: torch.dtype) -> Any:
     """Integers [n] as wide as `dtype`: all bits one where the condition is true, zero elsewhere."""
     # negated before they are widened: both numpy and torch run through bytes fastest, and torch widens them fastest
-    ones = torch.from_numpy(np.negative(condition.numpy().view(np.int8)))
+    ones = torch.from_numpy(np.negative(condition.view(np.int8)))
     return ones.to(_INTEGERS[dtype.itemsize]).numpy()
 
 
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-_NUMPY_DTYPES = {torch.float32: np.float32, torch.float64: np.float64, torch.bool: np.bool_}
+_NUMPY_DTYPES = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.bool: np.bool_,
+    torch.uint8: np.uint8,
+}
 
 
-def _bits(value: Operand, dtype: torch.dtype) -> Any:
-    """The value's bits as integers of the same width."""
+def _bits(value: Any, dtype: torch.dtype) -> Any:
+    """The bits of an array or a number as integers of the same width."""
     integer = _BITS[dtype.itemsize]
-    if isinstance(value, Tensor):
-        return value.numpy().view(integer)
+    if isinstance(value, np.ndarray):
+        return value.view(integer)
     return np.array([value], _NUMPY_DTYPES.get(dtype, integer)).view(integer)
 
 

@@ -18,11 +18,19 @@ def row_indices(mask: Tensor, validity: Tensor | None = None) -> Tensor:
     >>> row_indices(torch.tensor([True, False, True]))
     tensor([0, 2])
     """
+    if mask.is_cpu:  # 4 to 10 times as fast as nonzero
+        valid = None if validity is None else validity.numpy()
+        return torch.from_numpy(row_indices_of_array(mask.numpy(), valid))
     if validity is not None:
         mask = mask & validity
-    if mask.is_cpu:
-        return torch.from_numpy(true_positions(mask.numpy()))  # 4 to 10 times as fast as nonzero
     return torch.nonzero(mask).squeeze(1)
+
+
+def row_indices_of_array(
+    mask: npt.NDArray[np.bool_], validity: npt.NDArray[np.bool_] | None = None
+) -> npt.NDArray[np.int64]:
+    """As `row_indices`, of arrays."""
+    return true_positions(mask if validity is None else mask & validity)
 
 
 #: From this many rows on it pays to look at eight at a time.

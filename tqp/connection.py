@@ -299,7 +299,7 @@ class Connection:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
         plan = optimize(statement.plan, self._context(rules))
-        builder = ProgramBuilder(self._device, reduces_rows=False)
+        builder = ProgramBuilder(self._device, carries_gradients=True)
         slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
         types = [field.data_type for field in statement.plan.schema]
         return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)

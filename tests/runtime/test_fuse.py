@@ -19,7 +19,7 @@ from tests.settings import fuse_everything
 from tqp.operators import elementwise
 from tqp.runtime import fuse
 from tqp.runtime.fuse import Fuser, Region, fused_graph
-from tqp.runtime.graph import compile_graph
+from tqp.runtime.graph_function import compile_graph
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.tpch.compare import DuckDBRun
 from tqp.tpch.data import TABLES, table_path

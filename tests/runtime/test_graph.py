@@ -13,8 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from tqp.operators import elementwise
 from tqp.operators import rows as row_kernels
-from tqp.runtime.graph import Graph, GraphFunction, Node, compile_graph, function_name, interpret
+from tqp.runtime.graph import Graph, Node, function_name
+from tqp.runtime.graph_function import GraphFunction, compile_graph, interpret
 from tqp.runtime.lowering.graph_builder import GraphBuilder, NamedKernel
 
 
@@ -52,7 +54,8 @@ def test_function_text_and_fx_agree() -> None:
     ]
     assert graph.result() == "return (_class, None, scale_1, (to,))"
     x = torch.tensor([-5, 1, 4])
-    for outputs in (compile_graph(graph)(x), interpret(graph, (x,)), graph.module()(x)):
+    on_arrays = compile_graph(graph, on_arrays=True)
+    for outputs in (compile_graph(graph)(x), on_arrays(x), interpret(graph, (x,)), graph.module()(x)):
         rows, nothing, scaled, (narrow,) = outputs
         assert rows.tolist() == [1, 2] and nothing is None
         assert scaled.tolist() == [math.inf, math.inf]
@@ -76,7 +79,60 @@ def test_kernels_never_hide_behind_values_of_their_name() -> None:
     assert compile_graph(graph)(torch.tensor([1]))[0].tolist() == [6]
 
 
-@pytest.mark.parametrize("run", [interpret, lambda graph, arguments: compile_graph(graph)(*arguments)])
+def _array_graph() -> Graph:
+    """Calls with and without an array form, whose values go from each kind to the other."""
+    builder = GraphBuilder()
+    x, y, valid = (builder.input(name) for name in ("x", "y", "valid"))
+    low, high = builder.call(elementwise.less, x, 40), builder.call(elementwise.greater_equal, x, y)
+    known = builder.call(operator.and_, high, valid)  # an operator, of an array and a tensor
+    neither = builder.call(operator.invert, builder.call(elementwise.any_of, [low, known, high]))
+    even = builder.call(torch.eq, builder.call(torch.remainder, y, 2), 0)
+    both = builder.call(operator.gt, builder.call(elementwise.all_of, [low, valid]), even)
+    case = builder.call(elementwise.put_where, None, low, x, torch.int16)
+    case = builder.call(elementwise.put_where, case, builder.call(operator.gt, high, low), 7, torch.int16)
+    rows = builder.call(row_kernels.row_indices, known)
+    valid_rows = builder.call(row_kernels.row_indices, both, valid)
+    taken = builder.call(torch.index_select, x, 0, rows)
+    again = builder.call(elementwise.equal, taken, builder.call(torch.index_select, case, 0, rows))
+    bits = builder.call(operator.and_, y, 1)  # of no array: stays a tensor's
+    graph, _ = builder.graph((rows, valid_rows, neither, both, case, again, bits, valid))
+    return graph
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 1000, 40_000])
+def test_calls_on_arrays_are_those_on_tensors(num_rows: int) -> None:
+    generator = torch.Generator().manual_seed(num_rows)
+    x, y = (torch.randint(0, 100, (num_rows,), generator=generator, dtype=torch.int16) for _ in range(2))
+    values = {"x": x, "y": y, "valid": torch.rand(num_rows, generator=generator) < 0.7}
+    graph = _array_graph()
+    arguments = [values[name] for name in graph.parameters()]
+    expected = interpret(graph, arguments)
+    actual = compile_graph(graph, on_arrays=True)(*arguments)
+    for one, other in zip(actual, expected, strict=True):
+        assert isinstance(one, Tensor) and one.dtype is other.dtype and torch.equal(one, other)
+
+
+def test_on_arrays_nothing_becomes_a_tensor_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    from_numpy = torch.from_numpy
+    monkeypatch.setattr(torch, "from_numpy", lambda array: made.append(array) or from_numpy(array))
+    builder = GraphBuilder()
+    x = builder.input("x")
+    low, high = builder.call(elementwise.less, x, 2), builder.call(elementwise.greater, x, 7)
+    rows = builder.call(row_kernels.row_indices, builder.call(operator.or_, low, high))
+    graph, _ = builder.graph((rows,))
+    assert compile_graph(graph, on_arrays=True)(torch.arange(10))[0].tolist() == [0, 1, 8, 9]
+    assert len(made) == 1
+
+
+_RUNS = [
+    interpret,
+    lambda graph, arguments: compile_graph(graph)(*arguments),
+    lambda graph, arguments: compile_graph(graph, on_arrays=True)(*arguments),
+]
+
+
+@pytest.mark.parametrize("run", _RUNS)
 def test_values_are_let_go_of_after_their_last_use(run: Callable[[Graph, Any], Any]) -> None:
     seen: list[weakref.ref[Tensor]] = []
 

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from tqp.operators import elementwise
 from tqp.runtime.executor import one_torch_thread
-from tqp.runtime.graph import Graph, Node, compile_graph, function_name, nodes_in
+from tqp.runtime.graph import Graph, Node, function_name, nodes_in
+from tqp.runtime.graph_function import compile_graph
 from tqp.runtime.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)

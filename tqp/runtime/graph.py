@@ -1,7 +1,7 @@
 """The graph of one pipeline: calls on named values, recorded once, as Python to run or to read and as torch.fx.
 
-Recording a node here takes a fifth of the time that `torch.fx` takes. The same text is what the executor runs from a
-graph's second call on and what `program.code` shows; `Graph.module` gives the graph to whoever wants torch.fx: compilers,
+Recording a node here takes a fifth of the time that `torch.fx` takes. The text is what `program.code` shows, and
+`graph_function` makes of it what the executor runs; `Graph.module` gives the graph to whoever wants torch.fx: compilers,
 profilers, exporters.
 """
 
@@ -13,7 +13,7 @@ import math
 import operator
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ _INFIX: dict[Any, str] = {
 }
 _PREFIX: dict[Any, str] = {operator.invert: "~", operator.neg: "-"}
 #: What generated code may use without being told, besides what its calls refer to.
-_GLOBALS: dict[str, Any] = {"torch": torch, "inf": math.inf, "nan": math.nan}
+GLOBALS: dict[str, Any] = {"torch": torch, "inf": math.inf, "nan": math.nan}
 _naming = threading.Lock()
 
 
@@ -106,10 +106,10 @@ class Graph:
         with _naming:
             if self._named:
                 return
-            taken = set(_GLOBALS)
+            taken = set(GLOBALS)
             taken.update(function_name(node.target) for node in self.nodes if not _has_syntax(node.target))
             for node in (*self.inputs, *self.nodes):
-                node.name = _unique(identifier(node.name), taken)
+                node.name = unique_name(identifier(node.name), taken)
             self._named = True
 
     def parameters(self) -> list[str]:
@@ -121,11 +121,11 @@ class Graph:
         """Each node's assignment."""
         self._name()
         for node in self.nodes:
-            yield node, f"{node.name} = {_call_text(node, function_names)}"
+            yield node, f"{node.name} = {call_text(node, function_names)}"
 
     def result(self) -> str:
         self._name()
-        return f"return {_literal(self.outputs, function_name)}"
+        return f"return {_literal(self.outputs, function_name, {})}"
 
     def module(self) -> fx.GraphModule:
         """The same as torch.fx; `meta` has each node's `fragment`, `operator` and `node`, the one here."""
@@ -155,80 +155,6 @@ class Graph:
         return fx.GraphModule(torch.nn.Module(), graph)
 
 
-class GraphFunction:
-    """A graph as a function of its inputs; a value is let go of after its last use.
-
-    The first call goes through the graph node by node: most queries run once, most pipelines on one batch, and compiling
-    takes ten times as long as that. Later calls run compiled Python.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._called = False
-        self._compiled: Callable[..., Any] | None = None
-
-    def __call__(self, *arguments: Any) -> Any:
-        if self._compiled is not None:
-            return self._compiled(*arguments)
-        if not self._called:
-            self._called = True
-            return interpret(self._graph, arguments)
-        self._compiled = compile_graph(self._graph)  # by two workers at once: they make the same
-        return self._compiled(*arguments)
-
-
-def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
-    """The graph's outputs for these inputs."""
-    values = dict(zip(graph.inputs, arguments, strict=True))
-    last = _last_uses(graph)
-
-    def filled(item: Any) -> Any:
-        if isinstance(item, Node):
-            return values[item]
-        if isinstance(item, (tuple, list)):
-            return type(item)(map(filled, item))
-        return item
-
-    for node in graph.nodes:
-        function, given = node.target, [filled(item) for item in node.arguments]
-        assert function is not None
-        if isinstance(function, str):
-            function = getattr(given.pop(0), function)
-        values[node] = function(*given, **{name: filled(item) for name, item in node.keywords.items()})
-        del given, function  # the last references to what is let go of
-        for done in last.get(node, ()):
-            del values[done]
-    return filled(graph.outputs)
-
-
-def compile_graph(graph: Graph) -> Callable[..., Any]:
-    """The graph as a Python function, its inputs as parameters; a value is let go of after its last use."""
-    names = dict(_GLOBALS)
-    known: dict[int, str] = {}
-
-    def own_name(function: Any) -> str:
-        name = known.get(id(function))
-        if name is None:
-            name = function_name(function)
-            if "." not in name:
-                name = _unique(name, taken)
-                names[name] = function
-            known[id(function)] = name
-        return name
-
-    parameters = graph.parameters()
-    taken = {*parameters, *(node.name for node in graph.nodes), *_GLOBALS}
-    lines = [f"def pipeline({', '.join(parameters)}):"]
-    last = _last_uses(graph)
-    for node, line in graph.lines(own_name):
-        done = "".join(f"{used.name} = " for used in last.get(node, ()))
-        lines.append(f" {line}; {done}None" if done else f" {line}")
-    lines.append(f" {graph.result()}")
-    exec(compile("\n".join(lines), "<tensor program>", "exec"), names)  # noqa: S102 - names and literals of ours
-    function: Callable[..., Any] = names["pipeline"]
-    return function
-
-
 def nodes_in(items: Any) -> Iterator[Node]:
     """The nodes in nested tuples and lists."""
     for item in items:
@@ -250,7 +176,7 @@ def identifier(text: str) -> str:
 
 def live_bytes(graph: Graph) -> int:
     """The most that a row's values take at once, if each lives from its call to its last use, inputs and outputs throughout."""
-    last = _last_uses(graph)
+    last = last_uses(graph)
     live = most = sum(node.row_bytes for node in graph.inputs)
     for node in graph.nodes:
         live += node.row_bytes
@@ -259,7 +185,7 @@ def live_bytes(graph: Graph) -> int:
     return most
 
 
-def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
+def last_uses(graph: Graph) -> dict[Node, list[Node]]:
     """The values that nobody reads after a node."""
     seen = set(nodes_in(graph.outputs)).union(graph.inputs)
     last: dict[Node, list[Node]] = {}
@@ -271,7 +197,8 @@ def _last_uses(graph: Graph) -> dict[Node, list[Node]]:
     return last
 
 
-def _unique(name: str, taken: set[str]) -> str:
+def unique_name(name: str, taken: set[str]) -> str:
+    """`name`, with a number behind it if it is taken; it is then."""
     unique, number = name, 0
     while unique in taken:
         number += 1
@@ -299,31 +226,37 @@ def _has_syntax(target: Any) -> bool:
     return isinstance(target, str) or target in _INFIX or target in _PREFIX or target is operator.getitem
 
 
-def _call_text(node: Node, function_names: Callable[[Any], str]) -> str:
+def call_text(
+    node: Node, function_names: Callable[[Any], str], value_names: Mapping[Node, str] | None = None
+) -> str:
+    """The node's call as Python. `value_names`: of the values that stand under another name than their own."""
+
+    def text(item: Any) -> str:
+        return _literal(item, function_names, value_names or {})
+
     target, arguments = node.target, node.arguments
     if len(arguments) == 2 and target in _INFIX:
-        left, right = arguments
-        return f"{_literal(left, function_names)} {_INFIX[target]} {_literal(right, function_names)}"
+        return f"{text(arguments[0])} {_INFIX[target]} {text(arguments[1])}"
     if len(arguments) == 1 and target in _PREFIX:
-        return f"{_PREFIX[target]}{_literal(arguments[0], function_names)}"
+        return f"{_PREFIX[target]}{text(arguments[0])}"
     if target is operator.getitem:
-        return f"{arguments[0]}[{_literal(arguments[1], function_names)}]"
-    parts = [_literal(item, function_names) for item in arguments]
-    parts += [f"{name}={_literal(item, function_names)}" for name, item in node.keywords.items()]
+        return f"{text(arguments[0])}[{text(arguments[1])}]"
+    parts = [text(item) for item in arguments]
+    parts += [f"{name}={text(item)}" for name, item in node.keywords.items()]
     if isinstance(target, str):
         return f"{parts[0]}.{target}({', '.join(parts[1:])})"
     return f"{function_names(target)}({', '.join(parts)})"
 
 
-def _literal(item: Any, function_names: Callable[[Any], str]) -> str:
+def _literal(item: Any, function_names: Callable[[Any], str], value_names: Mapping[Node, str]) -> str:
     """An argument as Python."""
     if isinstance(item, Node):
-        return item.name
-    if isinstance(item, tuple):
-        inside = ", ".join(_literal(part, function_names) for part in item)
+        return value_names.get(item, item.name)
+    if isinstance(item, (tuple, list)):
+        inside = ", ".join(_literal(part, function_names, value_names) for part in item)
+        if isinstance(item, list):
+            return f"[{inside}]"
         return f"({inside},)" if len(item) == 1 else f"({inside})"
-    if isinstance(item, list):
-        return f"[{', '.join(_literal(part, function_names) for part in item)}]"
     if item is None or isinstance(item, (bool, int, float, str, bytes, torch.dtype)):
         return repr(item)
     return function_names(item)  # any other object, by a name of its own

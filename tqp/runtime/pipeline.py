@@ -12,7 +12,8 @@ from torch import fx
 
 from tqp.data.strings import Strings
 from tqp.operators import string_layout
-from tqp.runtime.graph import Graph, GraphFunction, Node
+from tqp.runtime.graph import Graph, Node
+from tqp.runtime.graph_function import GraphFunction
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
@@ -76,10 +77,11 @@ class Pipeline:
         operator: int | None = None,
         title: str = "",
         row_bytes: int = 0,
+        on_arrays: bool = False,
     ) -> None:
         self.record = record
         #: What the executor calls with the inputs.
-        self.function: Callable[..., Any] = GraphFunction(record)
+        self.function: Callable[..., Any] = GraphFunction(record, on_arrays=on_arrays)
         self.cost = Cost()
         self.inputs = tuple(inputs)
         self._readers = [_reader(item) for item in self.inputs]

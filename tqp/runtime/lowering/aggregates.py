@@ -87,7 +87,7 @@ class _AggregateLowering:
         slot = program.slot("groups")
         folds = self._folds(packing)
         breaker: FoldGroups | HashGroups | CollectGroups
-        if folds and node.algorithm is GroupAlgorithm.SINGLE and program.reduces_rows:
+        if folds and node.algorithm is GroupAlgorithm.SINGLE and not program.carries_gradients:
             self._reduce_rows()
         has_kept = self._add_kept()
         if folds and node.algorithm is GroupAlgorithm.HASH:

@@ -62,10 +62,10 @@ class TableInput:
 
 
 class ProgramBuilder:
-    def __init__(self, device: torch.device, *, reduces_rows: bool = True) -> None:
+    def __init__(self, device: torch.device, *, carries_gradients: bool = False) -> None:
         self.device = device
-        #: May graphs reduce all rows of a batch to one value? Gradients pass through breakers only.
-        self.reduces_rows = reduces_rows
+        #: Gradients pass through tensors and breakers only: not through arrays, nor where graphs reduce all rows to one value.
+        self.carries_gradients = carries_gradients
         self.pipelines: list[Pipeline] = []
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
@@ -314,6 +314,7 @@ class ProgramBuilder:
                 operator=self.operator,
                 title=title,
                 row_bytes=live_bytes(graph) if stream.has_all_rows() else 0,
+                on_arrays=self.device.type == "cpu" and not self.carries_gradients,
             )
         )
 
