@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 
 import numpy as np
@@ -107,3 +108,13 @@ def test_garbage_collection_is_left_as_it_was() -> None:
             with pytest.raises(tqp.Error):
                 connection.sql("SELECT nothing")
             assert gc.isenabled() == expected
+
+
+def test_tables_over_a_domain_are_as_narrow_as_their_values() -> None:
+    days = [datetime.date(2015 + i % 9, 1 + i % 12, 1) for i in range(5_000)]
+    with tqp.connect() as connection:
+        connection.register("t", pa.table({"d": days}))
+        query = "SELECT year(d) AS y, count(*) FROM t GROUP BY y ORDER BY y"
+        table = connection.compile(query).steps()[0]
+        assert any(torch.int16 in node.arguments for node in table.record.nodes)
+        assert connection.sql(query).fetchall()[0] == (2015, 556)

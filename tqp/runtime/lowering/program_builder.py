@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from tqp.core.schema import TableSource
+from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
 from tqp.data.source_base import Derived
 from tqp.operators import string_codes, string_layout, wide
@@ -266,6 +266,11 @@ class ProgramBuilder:
             assert column.value_range is not None
             layout = replace(column, dtype=narrowest((domain.low, domain.high)) or torch.int64)
         stream.add_source_column(domain.column, "domain_value", StoredColumn(layout, source, 0))
+        if domain.pool is None:  # narrow results have narrow tables
+            statistics = ColumnStatistics(domain.low, domain.high)
+            stream.fields[domain.column] = Field(
+                domain.column, "domain_value", column.data_type, False, statistics
+            )
         lowering: ExpressionLowering = ExpressionLowering(stream, self)
         with stream.builder.fragment(format_expression(expression)):
             value = lowering.materialise(lowering.lower_over_rows(expression))
