@@ -14,10 +14,10 @@ from typing import Literal as OneOf
 
 from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
 from tqp.core.errors import ParseError, UnsupportedError
+from tqp.planner.sqlglot_parser import DuckDBParser
 
 Span = tuple[int, int]
 ExplainMode = OneOf["plan", "analyze"] | None
