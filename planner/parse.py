@@ -201,7 +201,7 @@ def head_span(node: object) -> Span | None:
 
 
 def _token_error(text: str, error: errors.TokenError) -> ParseError:
-    where = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__cause__))
+    where = re.search(r"Missing (.+) from (\d+):(\d+)", str(error.__context__))  # compiled, it names no cause
     if where is None:
         return ParseError("the SQL ends inside a comment or a quoted text")
     start = 0
