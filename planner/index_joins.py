@@ -101,7 +101,8 @@ def index_join(
 ) -> PhysicalPlan | None:
     """The join of planned probe rows with the scan of the table, and the table's conditions on what it finds.
 
-    None if less is known of the planned rows' keys than `index_for` was told. `in_order` orders conjuncts for evaluation. The rows come out in the order of the probe side.
+    None if less is known of the planned rows' keys than `index_for` was told. `in_order` orders conjuncts for evaluation.
+    The rows come out in the order of the probe side.
     """
     left, right = ({field.id: field for field in side.fields} for side in (probed, table))
     is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.statistics.is_unique

@@ -71,12 +71,10 @@ class ProgramBuilder:
         self.constants: dict[str, Any] = {}
         self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
         self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
-        self.packed: dict[
-            str, tuple[str, str]
-        ] = {}  # slot of a column's packed strings -> (table slot, column)
-        self.indexes: dict[
-            str, tuple[str, str, int, int]
-        ] = {}  # ... of an index -> (..., column, minimum, size)
+        #: By slot, the (table slot, column) whose packed strings stand there.
+        self.packed: dict[str, tuple[str, str]] = {}
+        #: By slot, the (table slot, column, minimum, size) of an index.
+        self.indexes: dict[str, tuple[str, str, int, int]] = {}
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}

@@ -132,9 +132,8 @@ class Stream:
         self.selected_share = 1.0  # of rows that `select` is expected to keep
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         self.is_domain = False  # the rows are the values of a column's domain
-        self.marks: list[
-            tuple[int, Node | None]
-        ] = []  # after which physical node which rows are left, as indices or mask; None: all
+        #: After which physical node which rows are left, as indices or mask; None: all.
+        self.marks: list[tuple[int, Node | None]] = []
 
     # inputs
 
