@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -40,9 +41,8 @@ class Part(NamedTuple):
     signed: bool
 
 
-@lru_cache(maxsize=256)
 def arrange(ranges: tuple[Range, ...], capacity: int) -> tuple[tuple[Part, ...], ...]:
-    """Which columns share an accumulator, the part in the highest bits first.
+    """Which columns share an accumulator, the part in the highest bits first; accumulators in the order of their columns.
 
     `ranges`: of the summands, each column's sum over `capacity` rows fitting 64 bits by itself.
     """
@@ -60,7 +60,46 @@ def arrange(ranges: tuple[Range, ...], capacity: int) -> tuple[tuple[Part, ...],
                 break
         else:
             packs.append([part])
+    packs.sort(key=lambda pack: min(part.column for part in pack))
     return tuple(tuple(pack) for pack in packs)
+
+
+class _Layout:
+    """Where in the accumulators the sum of each column is: what takes all of them apart in a few steps, int64 [columns, 1] each."""
+
+    def __init__(self, packs: Sequence[Sequence[Part]], device: torch.device) -> None:
+        columns = sum(len(pack) for pack in packs)
+        which, shifts, masks, halves, biases = ([0] * columns for _ in range(5))
+        for number, pack in enumerate(packs):
+            bias = shift = 0
+            for part in reversed(pack):
+                column, highest = part.column, part is pack[0]
+                which[column], shifts[column] = number, shift
+                masks[column] = -1 if highest else (1 << part.bits) - 1
+                # with half of its range added, a sum below zero takes nothing from the part above
+                halves[column] = 0 if highest or not part.signed else 1 << (part.bits - 1)
+                bias += halves[column] << shift
+                shift += part.bits
+            for part in pack:
+                biases[part.column] = bias
+        self._which = torch.tensor(which, device=device)
+        self._shifts, self._masks, self._halves, self._biases = (
+            torch.tensor(values, device=device).unsqueeze(1) for values in (shifts, masks, halves, biases)
+        )
+        self.num_columns, self._signed, self._apart = columns, any(halves), columns == len(packs)
+
+    def sums(self, accumulators: Tensor) -> Tensor:
+        """int64 [columns, n]: the sums of each column in accumulators [packs, n]."""
+        if self._apart:
+            return accumulators
+        sums = torch.index_select(accumulators, 0, self._which)
+        if self._signed:
+            sums += self._biases
+        sums >>= self._shifts
+        sums &= self._masks
+        if self._signed:
+            sums -= self._halves
+        return sums
 
 
 class PackedSums:
@@ -71,7 +110,7 @@ class PackedSums:
     """
 
     __slots__ = (
-        "_accumulators", "_capacity", "_device", "_num_groups", "_packs", "_rows", "_stripes", "_totals",
+        "_accumulators", "_capacity", "_device", "_layout", "_num_groups", "_packs", "_rows", "_stripes", "_table", "_totals",
     )  # fmt: skip
 
     def __init__(self, ranges: Sequence[Range], num_groups: int, max_rows: int, device: torch.device) -> None:
@@ -79,50 +118,62 @@ class PackedSums:
         capacity = min(max_rows, _FEW_ROWS) if few else max_rows
         self._stripes = _stripes(num_groups, capacity) if few else 1
         rows = max(1, -(-capacity // self._stripes))  # that one stripe can take
-        self._packs = arrange(tuple(ranges), rows)
+        self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
         self._num_groups, self._device = num_groups, device
-        self._accumulators: list[
-            Tensor
-        ] = []  # [groups * stripes], one for each pack; none before rows are added
-        self._totals: list[Tensor] | None = None  # of each column, what has been taken apart
+        self._table: Tensor | None = None  # [packs, groups * stripes], as long as the accumulators hold rows
+        self._accumulators: Sequence[Tensor] = ()  # its rows
+        self._totals: Tensor | None = None  # [columns, groups]: what has been taken apart
         self._rows = 0  # that the accumulators hold
 
     def add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
         """Add a batch: integers or booleans [n] of each column, integers [n] as group ids."""
         num_rows = group_ids.shape[0]
+        if num_rows <= self._capacity:
+            self._add(columns, group_ids)
+            return
         for start in range(0, num_rows, self._capacity):
-            stop = min(num_rows, start + self._capacity)
-            rows = (
-                -(-(stop - start) // self._stripes) * self._stripes
-            )  # as many in each stripe as in the first
-            if self._rows + rows > self._capacity:
-                self._take_apart()
-            if not self._accumulators:
-                self._accumulators = [self._zeros(self._stripes) for _ in self._packs]
-            self._rows += rows
-            ids = group_ids[start:stop]
-            if len(columns) == 1 and columns[0] is None and self._num_groups <= stop - start and ids.is_cpu:
-                counts = torch.bincount(ids, minlength=self._num_groups)  # of any width
-                self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
-                continue
-            ids = self._places(ids)
-            for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
-                accumulator.scatter_add_(0, ids, _packed(pack, columns, start, stop, self._device))
+            rows = slice(start, start + self._capacity)
+            self._add([None if column is None else column[rows] for column in columns], group_ids[rows])
+
+    def _add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
+        """As `add`, for at most as many rows as the accumulators can take."""
+        num_rows = group_ids.shape[0]
+        rows = -(-num_rows // self._stripes) * self._stripes  # as many in each stripe as in the first
+        if self._rows + rows > self._capacity:
+            self._take_apart()
+        if self._table is None:
+            size = self._num_groups * self._stripes
+            table = allocation.zeros(len(self._packs) * size, torch.int64, self._device)
+            self._table = table.view(-1, size)
+            self._accumulators = self._table.unbind()
+        self._rows += rows
+        if (
+            len(columns) == 1 and columns[0] is None and self._num_groups <= num_rows and group_ids.is_cpu
+        ):  # of any width
+            counts = torch.bincount(group_ids, minlength=self._num_groups)
+            self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
+            return
+        places = self._places(group_ids)
+        for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
+            summands = _packed(pack, columns, num_rows, self._device)
+            torch.scatter_add(accumulator, 0, places, summands, out=accumulator)
 
     def _places(self, group_ids: Tensor) -> Tensor:
         """int64 [n]: the accumulators of consecutive rows."""
         if self._stripes == 1:
             return group_ids.to(torch.int64)
         turns = _turns(self._stripes, self._capacity)
-        places = (group_ids.to(turns.dtype) * self._stripes).add_(turns[: group_ids.shape[0]])
-        return places.to(torch.int64)
+        places = group_ids.numpy().astype(turns.dtype)
+        places *= self._stripes
+        places += turns[: places.shape[0]]
+        return torch.from_numpy(places).to(torch.int64)
 
     def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
         """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
-        self._totals = _sums(
-            self._totals, [self._zeros().scatter_add_(0, group_ids, column) for column in sums]
-        )
+        totals = self._all_totals()
+        for total, column in zip(totals.unbind(), sums, strict=True):
+            total.scatter_add_(0, group_ids, column)
 
     def merge(self, other: PackedSums) -> None:
         """Add what another one of the same columns and groups holds."""
@@ -130,44 +181,40 @@ class PackedSums:
             self._take_apart()
             other._take_apart()
         self._rows += other._rows
-        if self._accumulators and other._accumulators:
-            for mine, theirs in zip(self._accumulators, other._accumulators, strict=True):
-                _add(mine, theirs)
-        else:
-            self._accumulators = self._accumulators or other._accumulators
+        if self._table is None:
+            self._table, self._accumulators = other._table, other._accumulators
+        elif other._table is not None:
+            _add(self._table, other._table)
         if other._totals is not None:
-            self._totals = _sums(self._totals, other._totals)
+            self._add_totals(other._totals)
 
-    def totals(self) -> list[Tensor]:
+    def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
         self._take_apart()
+        return self._all_totals().unbind()
+
+    def _all_totals(self) -> Tensor:
         if self._totals is None:
-            self._totals = [self._zeros() for pack in self._packs for _ in pack]
+            columns = self._layout.num_columns
+            self._totals = allocation.zeros(columns * self._num_groups, torch.int64, self._device).view(
+                columns, -1
+            )
         return self._totals
 
     def _take_apart(self) -> None:
-        if not self._accumulators:
+        if self._table is None:
             return
-        columns: list[Tensor] = [torch.empty(0)] * sum(len(pack) for pack in self._packs)
-        for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
-            rest = accumulator
-            for part in reversed(pack[1:]):
-                value = rest & ((1 << part.bits) - 1)
-                if part.signed:
-                    value -= (value >> (part.bits - 1)) << part.bits
-                    rest = rest - value
-                columns[part.column] = self._of_groups(value)
-                rest = rest >> part.bits
-            columns[pack[0].column] = self._of_groups(rest)
-        self._totals = _sums(self._totals, columns)
-        self._accumulators, self._rows = [], 0
+        sums = self._layout.sums(self._table)
+        if self._stripes > 1:
+            sums = torch.sum(sums.view(sums.shape[0], -1, self._stripes), 2)
+        self._add_totals(sums)
+        self._table, self._accumulators, self._rows = None, (), 0
 
-    def _of_groups(self, sums: Tensor) -> Tensor:
-        """The sums of all stripes: int64 [groups]."""
-        return sums if self._stripes == 1 else sums.view(-1, self._stripes).sum(1)
-
-    def _zeros(self, stripes: int = 1) -> Tensor:
-        return allocation.zeros(self._num_groups * stripes, torch.int64, self._device)
+    def _add_totals(self, sums: Tensor) -> None:
+        if self._totals is None:
+            self._totals = sums
+        else:
+            _add(self._totals, sums)
 
 
 def _stripes(num_groups: int, num_rows: int) -> int:
@@ -182,48 +229,47 @@ def _stripes(num_groups: int, num_rows: int) -> int:
     return stripes
 
 
+@lru_cache(maxsize=256)
+def _arranged(
+    ranges: tuple[Range, ...], capacity: int, device: torch.device
+) -> tuple[tuple[tuple[Part, ...], ...], _Layout]:
+    packs = arrange(ranges, capacity)
+    return packs, _Layout(packs, device)
+
+
 @lru_cache(maxsize=16)
-def _turns(stripes: int, num_rows: int) -> Tensor:
+def _turns(stripes: int, num_rows: int) -> npt.NDArray[np.int16]:
     """[n]: the stripe of each row, in a dtype that holds the number of any accumulator."""
-    return torch.arange(num_rows).remainder_(stripes).to(torch.int16)
+    return (np.arange(num_rows) % stripes).astype(np.int16)
 
 
 def _packed(
-    pack: tuple[Part, ...], columns: Sequence[Tensor | None], start: int, stop: int, device: torch.device
+    pack: tuple[Part, ...], columns: Sequence[Tensor | None], num_rows: int, device: torch.device
 ) -> Tensor:
-    """int64 [stop - start]: the columns of a pack as one summand."""
+    """int64 [num_rows]: the columns of a pack as one summand."""
     first = columns[pack[0].column]
     if first is None:
-        result = torch.ones(stop - start, dtype=torch.int64, device=device)
+        result = torch.ones(num_rows, dtype=torch.int64, device=device)
     else:
-        result = first[start:stop].to(torch.int64)
+        result = first.to(torch.int64)
         if len(pack) > 1 and first.dtype is torch.int64:
             result = result.clone()  # the column itself stays as it is
+    if len(pack) > 1 and result.is_cpu:
+        array = result.numpy()  # its loops take a quarter of torch's time
+        for part in pack[1:]:
+            column = columns[part.column]
+            np.left_shift(array, part.bits, out=array)
+            np.add(array, 1 if column is None else column.to(torch.int64).numpy(), out=array)
+        return result
     for part in pack[1:]:
         column = columns[part.column]
-        _shift_and_add(result, part.bits, 1 if column is None else column[start:stop].to(torch.int64))
+        result.bitwise_left_shift_(part.bits).add_(1 if column is None else column)
     return result
 
 
-def _sums(before: list[Tensor] | None, columns: list[Tensor]) -> list[Tensor]:
-    if before is not None:
-        for total, column in zip(before, columns, strict=True):
-            _add(total, column)
-        return before
-    return columns
-
-
 def _add(out: Tensor, values: Tensor) -> None:
-    """out += values, both int64 and contiguous. numpy adds in a quarter of the time that torch takes."""
-    _shift_and_add(out, 0, values)
-
-
-def _shift_and_add(out: Tensor, bits: int, values: Tensor | int) -> None:
-    """out = (out << bits) + values, in place."""
-    if not out.is_cpu:
-        out.bitwise_left_shift_(bits).add_(values)
-        return
-    array = out.numpy()
-    if bits:
-        np.left_shift(array, bits, out=array)
-    np.add(array, values.numpy() if isinstance(values, Tensor) else values, out=array)
+    """out += values, both int64."""
+    if out.is_cpu:
+        np.add(out.numpy(), values.numpy(), out=out.numpy())
+    else:
+        out.add_(values)

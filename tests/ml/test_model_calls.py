@@ -236,3 +236,15 @@ def test_products_in_bfloat16_are_near_and_the_difference_is_told() -> None:
     assert found["float32"] <= 1e-5 < found["bf16"]
     with pytest.raises(tqp.BindError, match="ml_precision"):
         tqp.connect(ml_precision="float8")
+
+
+def test_a_model_may_derive_something_in_its_own_steps() -> None:
+    def slope(features: Tensor) -> Tensor:
+        with torch.enable_grad():
+            followed = features.detach().requires_grad_()
+            return torch.autograd.grad((followed**3).sum(), followed)[0][:, 0]
+
+    con = tqp.connect(threads=2)
+    con.register("t", {"a": torch.arange(4.0)})
+    con.register_model("slope", slope, inputs=["a"])
+    assert con.sql("SELECT slope(a) FROM t WHERE a > 0").fetchall() == [(3.0,), (12.0,), (27.0,)]

@@ -5,6 +5,7 @@ Results do not depend on the number of threads: states are merged in batch order
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import os
@@ -104,6 +105,10 @@ class Executor:
         """Run one pipeline on the calling worker, with help from idle ones; what it adds to the program's state."""
         if self.instrument is not None:
             pipeline = self.instrument(pipeline)
+        with _operations(pipeline):
+            return self._run(pipeline, state, cancelled)
+
+    def _run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> State:
         num_rows = state[pipeline.source_slot].num_rows
         breaker = pipeline.breaker
         state["workers"] = self
@@ -117,7 +122,7 @@ class Executor:
             if num_helpers <= 0:
                 states = job.work()
             else:
-                helpers = [self._pool.submit(job.work) for _ in range(num_helpers)]
+                helpers = [self._pool.submit(job.help) for _ in range(num_helpers)]
                 states = _gather(job.work, helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
             pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
@@ -162,7 +167,8 @@ class Executor:
         numbered = iter(enumerate(items))
 
         def work() -> list[tuple[int, Any]]:
-            return [(number, function(item)) for number, item in numbered]
+            with _without_autograd():
+                return [(number, function(item)) for number, item in numbered]
 
         helpers = [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
         results = _gather(work, helpers, numbered)
@@ -185,13 +191,25 @@ def one_torch_thread() -> None:
     torch.set_num_threads(1)
 
 
+#: torch's operations without what records them for derivatives. That copies handles of tensors, and each copy takes the
+#: interpreter lock: a subtraction takes it twice, not four times (torch 2.13).
+_without_autograd: Callable[[], contextlib.AbstractContextManager[Any]] = getattr(
+    torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext
+)
+
+
+def _operations(pipeline: Pipeline) -> contextlib.AbstractContextManager[Any]:
+    """How a pipeline's operations run. Modules that users wrote may derive something in their own steps."""
+    return contextlib.nullcontext() if pipeline.calls_modules else _without_autograd()
+
+
 class _Job:
     """One run of one pipeline: the batches that are left, and what a worker does with them."""
 
     def __init__(
         self, pipeline: Pipeline, state: State, cancelled: threading.Event, memory_limit: int | None
     ) -> None:
-        self._function, self._breaker = pipeline.function, pipeline.breaker
+        self._pipeline, self._function, self._breaker = pipeline, pipeline.function, pipeline.breaker
         self._arguments = pipeline.arguments(state)
         self._initial = self._breaker.initial(state)
         self._cancelled, self._memory_limit = cancelled, memory_limit
@@ -204,6 +222,11 @@ class _Job:
         """The batches for `work`. A source without rows is one batch without rows."""
         self._num_rows, self._step = num_rows, step
         self.batches = iter(range(0, max(1, num_rows), step))
+
+    def help(self) -> list[tuple[int, Any]]:
+        """`work`, on another worker than the one that runs the pipeline."""
+        with _operations(self._pipeline):
+            return self.work()
 
     def work(self) -> list[tuple[int, Any]]:
         """Take batches while there are any; the states that come of them, each with its first row."""

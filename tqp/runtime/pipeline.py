@@ -78,8 +78,10 @@ class Pipeline:
         title: str = "",
         row_bytes: int = 0,
         on_arrays: bool = False,
+        calls_modules: bool = False,
     ) -> None:
         self.record = record
+        self.calls_modules = calls_modules  # torch modules of models, which may be anybody's
         #: What the executor calls with the inputs.
         self.function: Callable[..., Any] = GraphFunction(record, on_arrays=on_arrays)
         self.cost = Cost()

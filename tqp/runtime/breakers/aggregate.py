@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, allocation, distinct_sets, rows, wide
+from tqp.operators import aggregates, allocation, distinct_sets, elementwise, rows, wide
 from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
@@ -157,7 +157,7 @@ class FoldGroups:
         assert isinstance(codes, Tensor)
         size = self.size + self.has_kept
         if kept is not None:  # the others fall into a group behind the last one
-            codes = ((codes - self.size) * kept).add_(self.size)
+            codes = elementwise.choose(kept, codes, self.size, codes.dtype)
         if state is None:
             ranges = [self.reductions[index].value_range for index in self._packed]
             sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None

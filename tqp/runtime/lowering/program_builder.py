@@ -305,11 +305,12 @@ class ProgramBuilder:
         outputs: list[Any] = [stream.num_rows()]
         for value in values:
             outputs += [value.node, value.validity]
-        graph, inputs = stream.builder.graph(tuple(outputs))
+        graph, names = stream.builder.graph(tuple(outputs))
+        inputs = [stream.inputs[name] for name in names]
         self.pipelines.append(
             Pipeline(
                 graph,
-                [stream.inputs[name] for name in inputs],
+                inputs,
                 stream.source_slot,
                 breaker,
                 row_limit=stream.row_limit,
@@ -318,6 +319,7 @@ class ProgramBuilder:
                 title=title,
                 row_bytes=live_bytes(graph) if stream.has_all_rows() else 0,
                 on_arrays=self.device.type == "cpu" and not self.carries_gradients,
+                calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )
         )
 
