@@ -137,7 +137,7 @@ def _format_predict(expression: Predict, names: Names) -> str:
         else argument
         for argument in expression.arguments
     )
-    text = f"{expression.model.name}({', '.join(format_operand(each, names, 0) for each in inputs)})"
+    text = f"{expression.model.title}({', '.join(format_operand(each, names, 0) for each in inputs)})"
     if expression.combinations:
         text += f" [of {expression.combinations} combinations]"
     return (

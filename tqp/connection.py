@@ -70,7 +70,7 @@ class Connection:
             raise BindError(f'fuse="{fuse}": choose one of {", ".join(MODES)}')
         if ml_precision not in _PRECISIONS:
             raise BindError(f'ml_precision="{ml_precision}": choose one of {", ".join(_PRECISIONS)}')
-        self._ml_precision = ml_precision
+        self._ml_precision, self._threads = ml_precision, threads
         self._disabled_rules = frozenset(disabled_rules)
         known = [name for name, _ in RULES] + list(PHYSICAL_RULES)
         for rule in self._disabled_rules:
@@ -104,6 +104,7 @@ class Connection:
         when a query first touches them. Raises BindError for anything else.
         """
         source = make_source(name, data, self._device)
+        source.threads = self._threads
         with self._lock:
             self._sources[name.lower()] = source
         return self

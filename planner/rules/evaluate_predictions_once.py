@@ -35,8 +35,8 @@ from tqp.planner.rules.predictions import (
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
 
-#: Plain calls that nodes above make, of columns that keep their ids down to here.
-Wanted = frozenset[Predict]
+#: Plain calls that nodes above make, of columns that keep their ids down to here; in order, as plans do not depend on hashes.
+Wanted = dict[Predict, None]
 #: The columns that hold the values of calls.
 Columns = dict[Predict, ColumnRef]
 
@@ -49,7 +49,7 @@ def evaluate_predictions_once(plan: LogicalPlan, context: OptimizerContext) -> L
     Calls that differ only in what they give (label, probability) share the scores, and so count as equal.
     """
     parts = (part for node in walk_plan(plan) for whole in node.expressions for part in conjuncts(whole))
-    return _Once(context, scored(parts)[0]).visit(plan, frozenset())[0]
+    return _Once(context, scored(parts)[0]).visit(plan, {})[0]
 
 
 class _Once:
@@ -73,11 +73,11 @@ class _Once:
             case Limit():
                 below, columns = self.visit(plan.input, wanted)
                 return plan if below is plan.input else replace(plan, input=below), columns
-        return self.context.rewrite_inputs(plan, lambda child: self.visit(child, frozenset())[0]), {}
+        return self.context.rewrite_inputs(plan, lambda child: self.visit(child, {})[0]), {}
 
     def filter(self, plan: Filter, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
         own = predictions_in((plan.condition,))
-        below, columns = self.visit(plan.input, wanted | frozenset(own))
+        below, columns = self.visit(plan.input, wanted | dict.fromkeys(own))
         if not own:
             return plan if below is plan.input else replace(plan, input=below), columns
         parts = [with_columns(part, columns) for part in conjuncts(plan.condition)]
@@ -120,14 +120,14 @@ class _Once:
         return Project(below, fields, outputs), offered
 
     def join(self, plan: Join, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
-        own = frozenset(predictions_in((plan.condition,)))
+        own = dict.fromkeys(predictions_in((plan.condition,)))
         keeps_left, keeps_right = plan.join_type in _KEEPS_LEFT, plan.join_type is JoinType.INNER
         sides: list[LogicalPlan] = []
         columns: Columns = {}
         offered: Columns = {}
         parts = conjuncts(plan.condition)
         for side, is_kept in ((plan.left, keeps_left), (plan.right, keeps_right)):
-            below, found = self.visit(side, (wanted if is_kept else frozenset()) | own)
+            below, found = self.visit(side, (wanted if is_kept else {}) | own)
             fields = self.context.facts.fields(below)
             for made in self._shared(parts, wanted, below, _repeated(parts)) if is_kept else ():
                 calls = [call for call in _of(made, (*own, *wanted)) if call not in found]
@@ -145,7 +145,7 @@ class _Once:
 
     def other(self, plan: Sort | Aggregate, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
         """An aggregate's columns are of other rows, so nothing of what is below it is offered above."""
-        above = wanted if isinstance(plan, Sort) else frozenset()
+        above = wanted if isinstance(plan, Sort) else {}
         below, columns, _ = self.inputs(plan.input, plan.expressions, above)
         if below is plan.input:
             return plan, columns if isinstance(plan, Sort) else {}
@@ -160,11 +160,12 @@ class _Once:
     ) -> tuple[LogicalPlan, Columns, tuple[Expression, ...]]:
         """What expressions are computed on: with columns for calls in them that are wanted above or stand in several."""
         own = predictions_in(expressions)
-        below, columns = self.visit(plan, wanted | frozenset(own))
+        below, columns = self.visit(plan, wanted | dict.fromkeys(own))
         if not own:
             return below, columns, expressions
         expressions = tuple(with_columns(expression, columns) for expression in expressions)
-        for made in self._shared(expressions, wanted.difference(made_here), below):
+        elsewhere = {call: None for call in wanted if call not in made_here}
+        for made in self._shared(expressions, elsewhere, below):
             calls = _of(made, (*predictions_in(expressions), *wanted))
             below, added = predicted(below, calls, self.context)
             columns |= added

@@ -74,7 +74,7 @@ def predicted(
 ) -> tuple[LogicalPlan, dict[Predict, ColumnRef]]:
     """The plan with a column more for each of the calls, and these columns."""
     made = {
-        call: context.new_field(f"{call.model.name}_{call.output.kind}", call.data_type) for call in calls
+        call: context.new_field(f"{call.model.title}_{call.output.kind}", call.data_type) for call in calls
     }
     schema = plan.schema
     names: dict[int, Expression] = {field.id: reference(field) for field in schema}

@@ -20,13 +20,7 @@ from tqp.planner.logical_plan import (
 )
 from tqp.planner.null_facts import nullable
 from tqp.planner.properties import Facts
-from tqp.planner.rules.columns import (
-    is_pass_through,
-    output_ids,
-    read_ids,
-    restore_schema,
-    with_mapped_inputs,
-)
+from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, with_mapped_inputs
 from tqp.planner.value_ranges import value_range
 
 if TYPE_CHECKING:
@@ -61,12 +55,7 @@ def _remove(plan: LogicalPlan, needed: set[int], context: OptimizerContext) -> L
         case Aggregate():
             below = _reads(plan.expressions)
         case Shared() | UnionAll() | Scan() | Values():
-            return context.rewrite_inputs(
-                plan,
-                lambda child: restore_schema(
-                    _remove(child, {field.id for field in child.schema}, context), child.schema
-                ),
-            )
+            return context.rewrite_inputs(plan, lambda child: remove_joins(child, context))
         case _:
             below = needed | _reads(plan.expressions)
     return with_mapped_inputs(plan, lambda child: _remove(child, below, context))

@@ -166,6 +166,33 @@ def test_workers_leave_the_callers_torch_threads_alone() -> None:
         torch.set_num_threads(before)
 
 
+def test_connections_made_at_once_leave_the_callers_torch_threads_alone() -> None:
+    before = torch.get_num_threads()
+
+    def connect(_: int) -> int:
+        with tqp.connect(threads=2):
+            return torch.get_num_threads()
+
+    try:
+        torch.set_num_threads(3)
+        with ThreadPoolExecutor(6) as pool:
+            assert set(pool.map(connect, range(60))) == {3}
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_no_batch_is_counted_twice() -> None:
+    """As a batch that two workers take would be, without an interpreter lock to make taking it one step."""
+    with tqp.connect(threads=8, batch_rows=10) as connection:
+        connection.register("t", {"x": np.arange(20_000)})
+        query = "SELECT count(*), sum(x) FROM t WHERE x >= 0"
+        for pipeline in connection.compile(query).steps():
+            pipeline.cost.row_seconds = 1.0  # worth all workers
+        for _ in range(10):
+            assert connection.sql(query).fetchall() == [(20_000, 10_000 * 19_999)]
+
+
 def test_a_connection_serves_several_threads_at_once() -> None:
     table = _numbers(20_000)
     with tqp.connect(threads=2, batch_rows=500) as connection:

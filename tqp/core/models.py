@@ -56,7 +56,14 @@ class ModelSignature(Protocol):
     """A registered model; implemented by `tqp.ml`, free of torch here. Two are equal only if they are the same object."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As in the SQL."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """In plans and programs: the name, with a mark where a smaller model stands in for it."""
+        ...
 
     @property
     def inputs(self) -> Sequence[ModelInput]: ...

@@ -1,13 +1,17 @@
-"""Work on columns shared among threads: whole columns, and the chunks of one column."""
+"""Work shared among threads: items that each of them pulls in turn, whole columns, and the pieces of one column."""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
 
 #: Rows of a column from which encoding it takes longer than waking a thread.
 WORTH_SHARING = 65_536
@@ -15,36 +19,102 @@ WORTH_SHARING = 65_536
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
+#: How many threads `share` uses; None: as many as there are processors.
+_threads: ContextVar[int | None] = ContextVar("threads", default=None)
+
+
+class Handout(Iterator[Item]):
+    """The items of an iterable for several threads that pull from it at once: each item is handed out once.
+
+    An iterator of Python's own is safe to pull from only as far as the interpreter lock makes a step of it one, and
+    free-threaded Python has none.
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items, self._lock = iter(items), threading.Lock()
+
+    def __next__(self) -> Item:
+        with self._lock:
+            return next(self._items)
+
+    def end(self) -> None:
+        """Hand out nothing more."""
+        with self._lock:
+            self._items = iter(())
+
+
+def work_together(
+    work: Callable[[], list[Outcome]], pool: ThreadPoolExecutor, num_helpers: int, left: Handout[Item]
+) -> list[Outcome]:
+    """What `work()` returns in the calling thread and in up to `num_helpers` of the pool's, which pull from `left`.
+
+    Helpers that have not started when the calling thread is done never do, so that work may itself be shared in the same
+    pool. Raises what a call raises, after all that have begun are done; the others begin nothing more.
+    """
+
+    def end_if_it_fails() -> list[Outcome]:
+        try:
+            return work()
+        except BaseException:
+            left.end()
+            raise
+
+    helpers = [pool.submit(end_if_it_fails) for _ in range(num_helpers)]
+    try:
+        outcomes = end_if_it_fails()
+    finally:
+        running = [helper for helper in helpers if not helper.cancel()]
+        wait(running)
+    return list(itertools.chain(outcomes, *(helper.result() for helper in running)))
+
+
+def map_in_pool(
+    function: Callable[[Item], Outcome], items: Sequence[Item], pool: ThreadPoolExecutor, threads: int
+) -> list[Outcome]:
+    """function(item) of each item, in order, computed by `threads` threads at most, the calling one among them."""
+    numbered = Handout(enumerate(items))
+
+    def work() -> list[tuple[int, Outcome]]:
+        return [(number, function(item)) for number, item in numbered]
+
+    outcomes = work_together(work, pool, min(threads, len(items)) - 1, numbered)
+    return [outcome for _, outcome in sorted(outcomes, key=operator.itemgetter(0))]
+
 
 def share(function: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
-    """function(item) of each item, in order, computed by the calling thread and by idle ones.
+    """function(item) of each item, in order, computed by the calling thread and by idle ones; see `sharing_threads`.
 
     The calling thread does what no other has begun, so that functions may share work themselves. Raises what a call raises,
     after all that have begun are done.
     """
-    numbered = iter(enumerate(items))
+    threads = _threads.get() or processors()
+    if threads == 1:
+        return list(map(function, items))
+    return map_in_pool(function, items, _pool(threads), threads)
 
-    def work() -> list[tuple[int, Any]]:
-        return [(number, function(item)) for number, item in numbered]
 
-    helpers: list[Future[list[tuple[int, Any]]]] = []
-    if len(items) > 1:
-        helpers = [_pool().submit(work) for _ in range(min(len(items), os.cpu_count() or 1) - 1)]
+@contextmanager
+def sharing_threads(threads: int | None) -> Iterator[None]:
+    """In the block, `share` uses so many threads, the calling one among them; None: as many as there are processors."""
+    token = _threads.set(threads)
     try:
-        results = work()
-    except BaseException:
-        for _ in numbered:  # leave nothing for the others to begin
-            pass
-        wait([helper for helper in helpers if not helper.cancel()])
-        raise
-    running = [helper for helper in helpers if not helper.cancel()]
-    wait(running)
-    for helper in running:
-        results += helper.result()
-    return [result for _, result in sorted(results, key=operator.itemgetter(0))]
+        yield
+    finally:
+        _threads.reset(token)
 
 
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads for as long as the process lives; none is started before there is work for it."""
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), "tqp-encode")
+@functools.cache  # of two pools that are made at once, one is forgotten, and its threads end
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Helpers for as long as the process lives; none is started before there is work for it.
+
+    One pool for each number of threads: work that is shared within shared work is done by no more than that.
+    """
+    return ThreadPoolExecutor(threads - 1, "tqp-encode", initializer=_threads.set, initargs=(threads,))
+
+
+def processors() -> int:
+    """How many this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every platform
+        return os.cpu_count() or 1

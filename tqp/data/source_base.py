@@ -16,7 +16,7 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
-from tqp.data.sharing import share
+from tqp.data.sharing import Handout, share, sharing_threads
 
 #: Rows from which encoding a column takes longer than waking a thread.
 _WORTH_WORKERS = 16_384
@@ -30,7 +30,8 @@ class _Sized(Protocol):
 #: What is found of a column and kept beside it; `nbytes`: what it takes.
 Derived = TypeVar("Derived", bound=_Sized)
 
-_versions = itertools.count(1)
+#: Two tables must never have the same: compiled queries are known by the versions of their tables.
+_versions = Handout(itertools.count(1))
 
 
 class EncodedColumns:
@@ -85,6 +86,8 @@ class Source(ABC):
     ) -> None:
         self.name = name
         self.device = device
+        #: That encode a column, the one that asks for it among them; None: as many as there are processors.
+        self.threads: int | None = None
         self.column_names: Sequence[str] = unique_names(names)
         self._positions = {column: position for position, column in enumerate(self.column_names)}
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
@@ -119,7 +122,7 @@ class Source(ABC):
     def column(self, name: str) -> Column:
         """The encoded column on the source's device."""
         position = self._position(name)
-        return self._encoded.get(position, lambda: self._encode(position))
+        return self._encoded.get(position, lambda: self._encode_shared(position))
 
     def with_gradient(self, name: str) -> Tensor | None:
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
@@ -134,10 +137,15 @@ class Source(ABC):
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
         if self.num_rows >= _WORTH_WORKERS:
-            share(self.column, missing)
+            with sharing_threads(self.threads):
+                share(self.column, missing)
         else:
             for name in missing:
                 self.column(name)
+
+    def _encode_shared(self, position: int) -> Column:
+        with sharing_threads(self.threads):
+            return self._encode(position)
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)

@@ -96,11 +96,16 @@ class Model:
     default_output: ModelOutput
     source: str  # what was registered, for people
     proof: Proof | None = None
+    is_restricted: bool = False
 
     def __post_init__(self) -> None:
         self._heads: dict[ModelOutput, Head] = {}
         self._restricted: dict[tuple[tuple[int, InputRange], ...], Model] = {}
         self._thresholds: dict[tuple[ModelOutput, str, float], tuple[ModelOutput, str, float] | None] = {}
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}_pruned" if self.is_restricted else self.name
 
     @property
     def cost(self) -> float:
@@ -113,8 +118,9 @@ class Model:
         """The module from raw scores to what a call with this output gives; the same one every time."""
         head = self._heads.get(output)
         if head is None:
-            head = self._heads[output] = make_head(self.converted, output)
-            head.to(next(iter(self.scorer.buffers()), torch.empty(0)).device)
+            made = make_head(self.converted, output)
+            made.to(next(iter(self.scorer.buffers()), torch.empty(0)).device)
+            head = self._heads.setdefault(output, made)  # the first, if several threads make one
         return head
 
     def threshold(
@@ -133,7 +139,7 @@ class Model:
         asked = tuple(sorted(ranges.items(), key=operator.itemgetter(0)))
         known = self._restricted.get(asked)
         if known is None:
-            known = self._restricted[asked] = self._smaller(ranges)
+            known = self._restricted.setdefault(asked, self._smaller(ranges))
         return known
 
     def _smaller(self, ranges: Mapping[int, InputRange]) -> Model:
@@ -171,8 +177,7 @@ class Model:
         )
         scorer = Scorer(body, self.scorer.sizes, self.scorer.dtype, self.scorer.scores, bf16=self.scorer.bf16)
         converted = replace(self.converted, body=body, cost=cost, inputs=inputs)
-        name = f"{self.name}_pruned"
-        return replace(self, name=name, inputs=inputs, scorer=scorer, converted=converted)
+        return replace(self, inputs=inputs, scorer=scorer, converted=converted, is_restricted=True)
 
     def __repr__(self) -> str:
         call = f"{self.name}({', '.join(item.name for item in self.inputs)})"

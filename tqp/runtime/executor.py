@@ -6,18 +6,18 @@ Results do not depend on the number of threads: states are merged in batch order
 from __future__ import annotations
 
 import contextlib
-import itertools
 import operator
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import torch
 
 from tqp.core.errors import ExecutionError, ResourceError
+from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
 from tqp.runtime.frame import object_bytes
@@ -51,6 +51,8 @@ _TOO_MANY_MATCHES = (
     "a single row of a table has more join partners than fit into memory at once; "
     "add a join condition, or aggregate one side before joining"
 )
+#: Held while workers start: a thread that first asks torch for its number of threads meanwhile would be told theirs.
+_starting = threading.Lock()
 
 
 class Cancelled(Exception):
@@ -68,19 +70,20 @@ class Executor:
             threads = 1  # one thread drives the stream
         else:
             keep_freed_memory()
-        self.threads = threads or default_threads()
+        self.threads = threads or processors()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
         self.memory_limit = memory_limit or default_memory_limit(device)
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None
-        caller_threads = torch.get_num_threads()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_set_up_worker)
-        # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
-        barrier = threading.Barrier(self.threads + 1)
-        for _ in range(self.threads):
-            self._pool.submit(barrier.wait)
-        barrier.wait()
-        torch.set_num_threads(caller_threads)
+        with _starting:
+            caller_threads = torch.get_num_threads()
+            # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
+            barrier = threading.Barrier(self.threads + 1)
+            for _ in range(self.threads):
+                self._pool.submit(barrier.wait)
+            barrier.wait()
+            torch.set_num_threads(caller_threads)
 
     def call(self, function: Callable[[threading.Event], Result]) -> Result:
         """Run `function(cancelled)` on a worker and wait; an interrupt sets `cancelled` and is passed on."""
@@ -119,12 +122,8 @@ class Executor:
             step = self._step(pipeline, num_rows)
             job.cut(num_rows, step)
             num_helpers = min(self.threads, -(-num_rows // step)) - 1
-            if num_helpers <= 0:
-                states = job.work()
-            else:
-                helpers = [self._pool.submit(job.help) for _ in range(num_helpers)]
-                states = _gather(job.work, helpers, job.batches)
-                states.sort(key=operator.itemgetter(0))
+            states = work_together(job.help, self._pool, num_helpers, job.batches)
+            states.sort(key=operator.itemgetter(0))
             pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
         partials = [partial for _, partial in states]
         if len(partials) == 1:
@@ -164,15 +163,12 @@ class Executor:
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """function(item) of each item, in order, computed by the calling worker and idle ones; for breakers."""
-        numbered = iter(enumerate(items))
 
-        def work() -> list[tuple[int, Any]]:
+        def call(item: Item) -> Result:
             with _without_autograd():
-                return [(number, function(item)) for number, item in numbered]
+                return function(item)
 
-        helpers = [self._pool.submit(work) for _ in range(min(self.threads, len(items)) - 1)]
-        results = _gather(work, helpers, numbered)
-        return [result for _, result in sorted(results, key=operator.itemgetter(0))]
+        return map_in_pool(call, items, self._pool, self.threads)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -214,17 +210,17 @@ class _Job:
         self._initial = self._breaker.initial(state)
         self._cancelled, self._memory_limit = cancelled, memory_limit
         self._left_behind, self._lock = 0, threading.Lock()
-        self.batches: Iterator[int] = iter(())
+        self.batches: Handout[int] = Handout(())
         self.seconds: list[float] = []  # of processor time, of each worker
         self._num_rows = self._step = 0
 
     def cut(self, num_rows: int, step: int) -> None:
         """The batches for `work`. A source without rows is one batch without rows."""
         self._num_rows, self._step = num_rows, step
-        self.batches = iter(range(0, max(1, num_rows), step))
+        self.batches = Handout(range(0, max(1, num_rows), step))
 
     def help(self) -> list[tuple[int, Any]]:
-        """`work`, on another worker than the one that runs the pipeline."""
+        """`work`, on whatever worker: how operations run is said for each thread by itself."""
         with _operations(self._pipeline):
             return self.work()
 
@@ -234,7 +230,7 @@ class _Job:
         initial, partial, ordered = self._initial, self._breaker.partial, self._breaker.ordered
         folded: Any = None if ordered else initial
         begin = time.thread_time()
-        for start in self.batches:  # a range iterator is one step under the GIL: no batch is given out twice
+        for start in self.batches:
             for row, outputs in self._run(start, min(start + self._step, self._num_rows)):
                 if ordered:
                     states.append((row, partial(outputs, initial)))
@@ -284,26 +280,6 @@ class _Job:
             check_memory(used, self._memory_limit)
 
 
-def _gather(
-    work: Callable[[], list[tuple[int, Any]]],
-    helpers: list[Future[list[tuple[int, Any]]]],
-    left: Iterator[Any],
-) -> list[tuple[int, Any]]:
-    """The states of this worker and of its helpers. Helpers that have not started when the batches run out never do."""
-    try:
-        states = work()
-    except BaseException:
-        for _ in left:  # leave nothing for the others to start on
-            pass
-        for helper in helpers:
-            helper.cancel()
-        wait([helper for helper in helpers if not helper.cancelled()])
-        raise
-    running = [helper for helper in helpers if not helper.cancel()]
-    wait(running)
-    return list(itertools.chain(states, *(helper.result() for helper in running)))
-
-
 def check_memory(used: int, limit: int | None) -> None:
     """Raises ResourceError if `used` bytes are over the limit."""
     if limit is not None and used > limit:
@@ -321,11 +297,3 @@ def default_memory_limit(device: torch.device) -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
     except (AttributeError, ValueError, OSError):  # not on every platform
         return None
-
-
-def default_threads() -> int:
-    """The processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every platform
-        return os.cpu_count() or 1

@@ -59,7 +59,7 @@ def lower_over_combinations(lowering: ExpressionLowering, call: Predict) -> Valu
         key_kernels.pack, [(value.node, value.validity) for value in values], parts, name="place"
     )
     clamped = any(value.layout.nullable for value in values)
-    node = build.call(look_up, stream.whole(slot, 0, "table"), place, 0, clamped, name=call.model.name)
+    node = build.call(look_up, stream.whole(slot, 0, "table"), place, 0, clamped, name=call.model.title)
     return Value(layout, node)
 
 

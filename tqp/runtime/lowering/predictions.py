@@ -48,17 +48,17 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
             validity = None
         columns.append((lowering.tensor(value), validity))
     build = stream.builder
-    scorer = stream.object(program.module(model.scorer, model.name))
-    score = NamedKernel(_score, model.name, call.span)
+    scorer = stream.object(program.module(model.scorer, model.title))
+    score = NamedKernel(_score, model.title, call.span)
     arguments = (scorer, tuple(columns), stream.num_rows())
     if lowering.guard is None or build.known(score, *arguments) is not None:
-        raw = build.call(score, *arguments, name=f"{model.name}_scores")
+        raw = build.call(score, *arguments, name=f"{model.title}_scores")
     else:
-        some = NamedKernel(_score_some, model.name, call.span)
+        some = NamedKernel(_score_some, model.title, call.span)
         most = _worth_selecting(model)
-        raw = build.call(some, *arguments, lowering.guard(), most, name=f"{model.name}_scores")
-    head = stream.object(program.module(model.head(call.output), f"{model.name}_{call.output.kind}"))
-    values = build.call(NamedKernel(_apply, call.output.kind, call.span), head, raw, name=model.name)
+        raw = build.call(some, *arguments, lowering.guard(), most, name=f"{model.title}_scores")
+    head = stream.object(program.module(model.head(call.output), f"{model.title}_{call.output.kind}"))
+    values = build.call(NamedKernel(_apply, call.output.kind, call.span), head, raw, name=model.title)
     return Value(_layout(lowering, call), values)
 
 
