@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import sqlglot.parser
 import sqlglot.parsers.duckdb
 
+from tqp.core.errors import Error
+
 __all__ = ["DuckDBParser", "interpreted_duckdb_parser", "is_compiled"]
 
 
@@ -30,7 +32,7 @@ def is_compiled(module: ModuleType) -> bool:
 def interpreted_duckdb_parser() -> Any:
     """A private copy of `sqlglot.parsers.duckdb.DuckDBParser`, and of what it inherits, made from the sources.
 
-    Raises FileNotFoundError where sqlglot was installed without its sources.
+    Raises Error where sqlglot was installed without them.
     """
     base = _run_source("parser", {})
 
@@ -59,6 +61,11 @@ def _run_source(path: str, global_names: dict[str, object]) -> ModuleType:
     """A module of sqlglot's run from its source, not entered among the imported modules."""
     name = f"{__name__}.{path.replace('/', '_')}"
     source = str(Path(sqlglot.__path__[0], f"{path}.py"))
+    if not Path(source).exists():
+        raise Error(
+            f"{source} is missing: where sqlglot is compiled, tqp runs its parser from the Python sources that come with it; "
+            "install them again with pip install --force-reinstall --no-deps sqlglot"
+        )
     loader = SourceFileLoader(name, source)
     spec = spec_from_file_location(name, source, loader=loader)
     assert spec is not None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,31 @@ def test_answers(setting: str, tpch_data: Path, tpch_answers: DuckDBRun) -> None
             if problem is not None:
                 problems[number] = problem
     assert not problems
+
+
+_PROGRAMS = """
+import sys
+from pathlib import Path
+import tqp
+from tqp.tpch import data, query
+with tqp.connect(threads=1) as connection:
+    for table in data.TABLES:
+        connection.register(table, str(data.table_path(Path(sys.argv[1]), table)))
+    for number in query.QUERY_NUMBERS:
+        text = query.load_query(number, float(sys.argv[2])).text
+        print(number, connection.explain(text), connection.compile(text).code)
+"""
+
+
+def test_plans_and_programs_do_not_depend_on_hashes(tpch_data: Path) -> None:
+    """Of strings they differ from process to process, of other objects with where in memory these are."""
+    command = [sys.executable, "-c", _PROGRAMS, str(tpch_data), str(TPCH_SCALE_FACTOR)]
+    processes = [
+        subprocess.Popen(command, env={**os.environ, "PYTHONHASHSEED": seed}, stdout=subprocess.PIPE)
+        for seed in ("1", "2")
+    ]
+    first, second = (process.communicate()[0] for process in processes)
+    assert first == second and [process.returncode for process in processes] == [0, 0]
 
 
 def test_answers_are_bit_identical_for_any_number_of_threads(tpch_data: Path) -> None:

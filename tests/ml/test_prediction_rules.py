@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import tqp
@@ -305,3 +306,17 @@ def test_remove_joins(query: str, is_removed: bool | None) -> None:
             if is_removed is not None:
                 assert ("Join" not in con.explain(query)) == (is_removed and not disabled)
     assert answers[0] == answers[1]
+
+
+def test_plans_do_not_depend_on_hashes() -> None:
+    """Those of models are different for every one that is registered."""
+    random = np.random.default_rng(0)
+    model = LogisticRegression().fit(random.normal(size=(50, 2)), np.arange(50) % 2)
+    query = "SELECT ml_predict('s', a, b), ml_predict_proba('s', a, b) FROM t WHERE s(a, b) > 0.1"
+    plans, kept = set(), []
+    with tqp.connect(threads=1) as con:
+        con.register("t", tables()["t"])
+        for _ in range(8):
+            kept += con.register_model("s", model, inputs=["a", "b"], output="score").models()
+            plans.add(con.explain(query) + con.compile(query).code)
+    assert len(plans) == 1

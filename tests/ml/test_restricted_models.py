@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tqp
+from tqp.core.models import InputRange
 from tqp.planner.rules import restrict_models
 
 ROWS = 3_000
@@ -147,3 +149,26 @@ def test_a_category_that_the_model_refuses_is_an_error_only_of_rows_that_are_sco
         assert con.sql("SELECT m(7, a) FROM t WHERE a > 100").fetchall() == []
         with pytest.raises(tqp.ExecutionError, match='the input "size" has a category'):
             con.sql("SELECT m(7, a) FROM t").fetchall()
+
+
+@pytest.mark.parametrize("disabled", [(), ("restrict_models",)])
+def test_errors_name_the_model_as_the_query_does(disabled: tuple[str, ...]) -> None:
+    random = np.random.default_rng(3)
+    rows = pd.DataFrame({"a": random.normal(size=ROWS), "b": random.normal(size=ROWS)})
+    model = LogisticRegression().fit(rows, rows.a > rows.b)
+    rows.loc[7, "b"] = None
+    with tqp.connect(threads=1, disabled_rules=disabled) as con:
+        con.register("t", rows).register_model("m", model)
+        with pytest.raises(tqp.BindError, match=r'm\(\): the input "b" may be NULL'):
+            con.sql("SELECT m(0.5, b) FROM t")
+
+
+def test_threads_that_ask_at_once_get_the_same_smaller_model() -> None:
+    random = np.random.default_rng(3)
+    model = LogisticRegression().fit(random.normal(size=(100, 3)), np.arange(100) % 2)
+    with tqp.connect(threads=1) as con, ThreadPoolExecutor(8) as pool:
+        [m] = con.register_model("m", model, inputs=["a", "b", "c"]).models()
+        for low in range(20):
+            ranges = {0: InputRange(low, low, False)}
+            assert len(set(pool.map(lambda _, ranges=ranges: m.restricted(ranges), range(8)))) == 1
+        assert len(set(pool.map(lambda _: m.head(m.default_output), range(8)))) == 1

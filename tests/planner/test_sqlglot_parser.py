@@ -11,6 +11,7 @@ import sqlglot.parsers.duckdb
 from sqlglot import errors
 from sqlglot.dialects.duckdb import DuckDB
 
+import tqp
 from tqp.planner.sqlglot_parser import DuckDBParser, interpreted_duckdb_parser, is_compiled
 
 COPY = interpreted_duckdb_parser()
@@ -62,3 +63,11 @@ def test_copy_is_private_and_wholly_interpreted() -> None:
 
 def test_copy_is_made_only_where_sqlglot_is_compiled() -> None:
     assert (DuckDBParser is sqlglot.parsers.duckdb.DuckDBParser) is not is_compiled(sqlglot.parser)
+
+
+def test_missing_sources_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlglot, "__path__", [str(tmp_path)])
+    with pytest.raises(
+        tqp.Error, match=r"parser\.py is missing: .*pip install --force-reinstall --no-deps sqlglot"
+    ):
+        interpreted_duckdb_parser()
