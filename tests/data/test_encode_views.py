@@ -110,6 +110,22 @@ def test_views_of_unlike_strings(kind: str, num_buffers: int, in_order: bool) ->
         assert column.validity.tolist() == [value is not None for value in expected]
 
 
+@pytest.mark.parametrize("num_buffers", [1, 7])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_codes_of_strings_anywhere_in_buffers(num_buffers: int, in_order: bool) -> None:
+    chance = random.Random(1)
+    values: list[str | None] = [chance.choice([*LONG, *SHORT, None]) for _ in range(150_000)]
+    array = as_views(values, num_buffers)
+    if not in_order:
+        array = shuffled(array)
+    column = encode_column("s", pa.chunked_array([array.slice(0, 70_001), array.slice(70_001)]), CPU)
+    expected = array.cast(pa.string()).to_pylist()
+    assert column.validity is not None
+    assert column.validity.tolist() == [value is not None for value in expected]
+    pairs = zip(decoded(column), expected, strict=True)
+    assert all(value is None or found == value.encode() for found, value in pairs)
+
+
 def test_no_value_is_mistaken_for_another() -> None:
     """Strings in the sample, and others that differ from those in a byte that no hash looks at."""
     base = "twenty-nine bytes of this one"

@@ -300,3 +300,41 @@ def test_the_best_model_of_a_search(whole: tqp.Connection) -> None:
     whole.register("t", TEST)
     whole.register_model("m", model)
     compare(whole, ["a", "b"], model.predict(TEST[["a", "b"]]))
+
+
+def scored(model: object, rows: pd.DataFrame, **options: object) -> np.ndarray:
+    with tqp.connect(threads=1) as con:
+        con.register("t", rows).register_model("m", model, inputs=list(rows), **options)  # type: ignore[arg-type]
+        return np.array([row[0] for row in con.sql(f"SELECT m({', '.join(rows)}) FROM t").fetchall()])
+
+
+def test_large_inputs_of_linear_models_may_cancel() -> None:
+    random = np.random.default_rng(0)
+    begin = 1.7e9 + random.uniform(0, 1e6, 500)
+    rows = pd.DataFrame({"a": begin, "b": begin + random.uniform(0, 1e3, 500), "c": random.normal(size=500)})
+    target = (rows.b - rows.a) / 100 + rows.c
+    for model in (linear_model.LinearRegression(), linear_model.Ridge(1e-9)):
+        model.fit(rows, target)
+        np.testing.assert_allclose(scored(model, rows), model.predict(rows), rtol=1e-5, atol=1e-5)
+    classifier = linear_model.LogisticRegression(max_iter=1).fit(rows, target > 5)
+    classifier.coef_, classifier.intercept_ = np.array([[-0.01, 0.01, 1.0]]), np.array([-5.0])
+    wanted = classifier.predict_proba(rows)[:, 1]
+    np.testing.assert_allclose(scored(classifier, rows, output="proba"), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+def test_rows_are_divided_by_their_norm_however_large_they_are(norm: str) -> None:
+    random = np.random.default_rng(0)
+    model = pipeline.make_pipeline(preprocessing.Normalizer(norm), linear_model.LinearRegression())
+    model.fit(random.normal(size=(50, 2)), random.normal(size=50))
+    rows = pd.DataFrame(
+        {"a": [1e-25, 1e25, 1e-15, -3e-14, 0.0, 5.0], "b": [2e-25, -4e25, 0.0, 2e-14, 0.0, 12.0]}
+    )
+    np.testing.assert_allclose(scored(model, rows), model.predict(rows.to_numpy()), rtol=1e-5)
+
+
+def test_a_score_of_zero_is_the_second_class_of_a_support_vector_machine() -> None:
+    model = svm.SVC(kernel="linear", C=1e3).fit([[0.0], [1.0]], [3, 7])
+    rows = pd.DataFrame({"a": [0.0, 0.5, 1.0]})
+    assert model.decision_function([[0.5]]) == 0
+    assert scored(model, rows).tolist() == model.predict(rows.to_numpy()).tolist() == [3, 7, 7]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -277,6 +278,10 @@ def test_settings_that_make_no_sense(arguments: dict[str, object]) -> None:
         tqp.connect(**arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(),
+    reason="without an interpreter lock, what a worker has made and another thread drops waits for that worker",
+)
 @pytest.mark.parametrize("query", _QUERIES)
 def test_a_query_leaves_nothing_for_the_garbage_collector(query: str) -> None:
     """Reference cycles would keep a query's intermediate results long after it, and the next would need fresh memory."""

@@ -50,38 +50,34 @@ class _Piece(NamedTuple):
             lengths *= self.validity
         return lengths
 
-    def long_strings(self, word1: AnyArray) -> tuple[_Text, AnyArray]:
-        """Bytes with those of long strings in them, and where each begins; int64 [k]. `word1`: second words of their views."""
-        numbers = word1 & 0xFFFFFFFF
-        low, high = int(numbers.min()), int(numbers.max())
-        parts = [np.frombuffer(buffer, np.uint8) for buffer in self.buffers[low : high + 1]]
-        starts = word1 >> 32
-        if low < high:
-            numbers -= low
-            starts += np.cumsum([0, *map(len, parts)]).take(numbers)
-        return _Text(parts), starts
+
+class _LongStrings:
+    """Strings of more than 12 bytes, which lie in buffers, read eight bytes at a time."""
+
+    def __init__(self, buffers: Sequence[pa.Buffer], word1: AnyArray) -> None:
+        """`word1`: the second words of their views; not none."""
+        self._numbers, self._starts = word1 & 0xFFFFFFFF, word1 >> 32
+        low = int(self._numbers.min())
+        used = np.flatnonzero(np.bincount(self._numbers - low)) + low
+        self._words = {number: _words_at_any_byte(buffers[number]) for number in used.tolist()}
+
+    def words(self, which: AnyArray | slice, at: AnyArray | int) -> AnyArray:
+        """The eight bytes of some of the strings from byte `at` on, little-endian: int64 [k]."""
+        places = self._starts[which] + at
+        if len(self._words) == 1:
+            [words] = self._words.values()
+            only: AnyArray = words[places]
+            return only
+        numbers, found = self._numbers[which], np.empty(len(places), np.int64)
+        for number, words in self._words.items():
+            rows = np.flatnonzero(numbers == number)
+            found[rows] = words[places[rows]]
+        return found
 
 
-class _Text:
-    """Bytes that are read eight at a time."""
-
-    def __init__(self, parts: Sequence[AnyArray]) -> None:
-        size = sum(map(len, parts))
-        padded = np.empty((size // _WORD + 2) * _WORD, np.uint8)
-        np.concatenate(parts, out=padded[:size])
-        self._words = padded.view("<u8")
-
-    def words(self, places: AnyArray) -> AnyArray:
-        """The eight bytes from each place on, little-endian: int64 [k]."""
-        aligned, shift = places >> 3, ((places & 7) << 3).view(np.uint64)
-        words = self._words.take(aligned)
-        words >>= shift
-        aligned += 1
-        after = self._words.take(aligned)
-        after <<= np.uint64(1)  # in two steps, as a shift by 64 is not defined
-        after <<= np.uint64(63) - shift
-        words |= after
-        return words.view(np.int64)
+def _words_at_any_byte(buffer: pa.Buffer) -> AnyArray:
+    """The eight bytes from each byte of a buffer on, a view: a piece may read any part of buffers much larger than it."""
+    return np.ndarray((buffer.size - _WORD + 1,), "<i8", buffer=buffer, strides=(1,))
 
 
 def _pieces(chunks: Sequence[pa.Array]) -> list[_Piece]:
@@ -292,15 +288,15 @@ class _Values:
             return word0, word1, rows, iter([(slice(None), rows)] * len(self._middle))
         lengths = lengths.take(rows)
         word1 = word1.copy()
-        text, starts = piece.long_strings(word1.take(rows))
+        strings = _LongStrings(piece.buffers, word1.take(rows))
 
         def between() -> Iterator[tuple[AnyArray | slice, AnyArray]]:
             for number in range(len(self._middle)):
                 at = _PREFIX + _WORD * number
                 which = slice(None) if number == 0 else np.flatnonzero(lengths > at + _WORD)
-                yield which, text.words(starts[which] + at)
+                yield which, strings.words(which, at)
 
-        word1[rows] = text.words(starts + (lengths - _WORD))
+        word1[rows] = strings.words(slice(None), lengths - _WORD)
         return word0, word1, rows, between()
 
     def _find_hash(self) -> bool:

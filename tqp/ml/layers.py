@@ -202,15 +202,19 @@ class ShareOfSum(nn.Module):
 
 
 class Largest(nn.Module):
-    """The position of the largest score, the first of equals: [n, k] to int64 [n]. Of one score: whether it is positive."""
+    """The position of the largest score, the first of equals: [n, k] to int64 [n].
 
-    def __init__(self, threshold: float = 0.0) -> None:
+    Of one score: whether it is above the threshold or, if that is `reached` by it, at least as large.
+    """
+
+    def __init__(self, threshold: float = 0.0, *, reached: bool = False) -> None:
         super().__init__()
-        self.threshold = threshold
+        self.threshold, self.reached = threshold, reached
 
     def forward(self, scores: Tensor) -> Tensor:
         if scores.shape[1] == 1:
-            return (scores[:, 0] > self.threshold).to(torch.int64)
+            score = scores[:, 0]
+            return (score >= self.threshold if self.reached else score > self.threshold).to(torch.int64)
         return first_largest(scores)
 
 

@@ -19,7 +19,7 @@ from tqp.ml.lookup import Category, Codes, Intervals, Lookup, OneHot, by_positio
 
 Transformed = tuple[nn.Module, list[Feature]]
 
-#: Whole numbers beyond it are not all float32 numbers.
+#: From here on, numbers that are not whole numbers of float32 may be rounded to one.
 _LARGEST_EXACT = 1 << 24
 
 
@@ -126,7 +126,7 @@ def known_categories(feature: Feature, categories: Any, inputs: Inputs) -> Known
         return Known(Codes(0, max(codes) + 1, False), max(codes) + 1, codes, present, missing)
     if feature.raw in inputs.words or not all(isinstance(value, int | float) for value in kept):
         raise UnsupportedError(f"categories that are neither strings nor numbers throughout, as {kept[:5]}")
-    if any(not float(value).is_integer() or abs(value) > _LARGEST_EXACT for value in kept):
+    if any(not float(value).is_integer() or abs(value) >= _LARGEST_EXACT for value in kept):
         inputs.compare_exactly()
     inputs.try_values(feature, kept)
     finder, rows, count = finder_of_numbers([float(value) for value in kept])

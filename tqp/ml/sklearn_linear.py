@@ -27,6 +27,7 @@ def affine(estimator: Any) -> Affine:
 def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD and whatever else is linear in the inputs."""
     inputs.refuse_null(features)
+    _compare_unscaled_exactly(features, inputs)
     body = affine(estimator)
     return Predictor(body, {"value": nn.Identity()}, {"value": body.bias.shape[0]}, cost=_cost(body))
 
@@ -44,6 +45,7 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
     """Logistic regression and linear discriminant analysis: two classes by a sigmoid, several by a softmax, or by one
     against the rest."""
     inputs.refuse_null(features)
+    _compare_unscaled_exactly(features, inputs)
     body = affine(estimator)
     classes = list(estimator.classes_)
     scores = body.bias.shape[0]
@@ -63,6 +65,7 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
 def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
     inputs.refuse_null(features)
+    _compare_unscaled_exactly(features, inputs)
     _refuse_several_labels(estimator)
     body = affine(estimator)
     classes = list(estimator.classes_)
@@ -110,6 +113,16 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     classes = list(estimator.classes_)
     proba = BothClasses() if last == "logistic" else Activation(last)
     return Predictor(body, {"label": Largest(), "proba": proba}, {"proba": len(classes)}, classes, cost)
+
+
+def _compare_unscaled_exactly(features: list[Feature], inputs: Inputs) -> None:
+    """Sums of inputs that no step has scaled are made of doubles.
+
+    Nothing tells how large such inputs are, so the proof cannot try it. Of large ones that nearly cancel, as two times of the
+    same day or a year and the bias, float32 leaves the rounding.
+    """
+    if any(feature.raw is not None for feature in features):
+        inputs.compare_exactly()
 
 
 def _refuse_several_labels(estimator: Any) -> None:

@@ -59,8 +59,12 @@ def max_abs_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     return module, _same_missing(features)
 
 
+#: What scikit-learn takes a norm for zero below, of doubles.
+_NEARLY_ZERO = 10 * float(np.finfo(np.float64).eps)
+
+
 class Normalize(nn.Module):
-    """Rows divided by their norm: "l1", "l2" or "max"; rows of zeros stay."""
+    """Rows divided by their norm: "l1", "l2" or "max"; rows with a norm of nearly zero stay."""
 
     def __init__(self, norm: str) -> None:
         super().__init__()
@@ -71,11 +75,15 @@ class Normalize(nn.Module):
         match self.norm:
             case "l1":
                 norms = sizes.sum(1)
+            case "l2" if features.dtype is torch.float32:
+                # The original squares doubles: in float32, squares of much less are too large.
+                largest = sizes.amax(1).clamp_(min=_NEARLY_ZERO)
+                norms = largest * (sizes / largest[:, None]).square_().sum(1).sqrt()
             case "l2":
                 norms = features.square().sum(1).sqrt()
             case _:
                 norms = sizes.amax(1)
-        return features / torch.where(norms == 0, 1.0, norms)[:, None]
+        return features / torch.where(norms < _NEARLY_ZERO, 1.0, norms)[:, None]
 
 
 def normalizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:

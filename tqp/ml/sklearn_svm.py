@@ -64,7 +64,7 @@ def support_vector_classifier(estimator: Any, features: list[Feature], inputs: I
     if len(classes) == 2:
         weights = doubles(dense(estimator.dual_coef_)).T
         body = composed([kernel, Affine(weights, doubles(estimator.intercept_))])
-        outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
+        outputs: dict[str, nn.Module] = {"label": Largest(reached=True), "score": nn.Identity()}
         return Predictor(body, outputs, {"score": 1}, classes, _cost(estimator))
     body = composed([kernel, Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))])
     rest = estimator.decision_function_shape == "ovr"

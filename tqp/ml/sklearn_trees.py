@@ -65,7 +65,7 @@ def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -
     if outputs == 1:
         factor = 2.0 if estimator.loss == "exponential" else 1.0
         proba: nn.Module = nn.Sequential(Link("sigmoid", factor), BothOf())
-        label = Largest(-1e-300)  # zero is the second class here
+        label = Largest(reached=True)
     else:
         proba, label = Link("softmax"), Largest()
     heads = {"label": label, "proba": proba, "score": nn.Identity()}
