@@ -11,11 +11,32 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
-from tqp.operators import elementwise
-from tqp.operators.rows import row_indices, row_indices_of_array
+from tqp.operators import batches, domain_tables, elementwise, join_pairs, keys, rows, run_rows
+from tqp.operators.arrays import Array, converted
 
-#: By kernel the function that takes arrays where the kernel takes tensors, and gives an array.
+
+def _index_select(values: Array, dimension: int, indices: Array) -> Array:
+    assert dimension == 0
+    return rows.take_of_array(values, indices)
+
+
+def _calculation(function: Callable[..., Any]) -> Callable[..., Any]:
+    def calculate(a: Any, b: Any) -> Any:
+        return elementwise.calculate_arrays(function, a, b)
+
+    return calculate
+
+
+def _question(method: str) -> Callable[..., Any]:
+    def ask(build: Any, *arguments: Any) -> Any:
+        return join_pairs.ask_with_arrays(build, method, *arguments)
+
+    return ask
+
+
+#: By kernel, or name of a method, the function that takes arrays where the kernel takes tensors, and gives arrays.
 ARRAY_FORMS: Mapping[Any, Callable[..., Any]] = {
     elementwise.equal: np.equal,
     elementwise.not_equal: np.not_equal,
@@ -23,10 +44,39 @@ ARRAY_FORMS: Mapping[Any, Callable[..., Any]] = {
     elementwise.less_equal: np.less_equal,
     elementwise.greater: np.greater,
     elementwise.greater_equal: np.greater_equal,
+    elementwise.add: _calculation(np.add),
+    elementwise.subtract: _calculation(np.subtract),
+    elementwise.multiply: _calculation(np.multiply),
     elementwise.all_of: elementwise.all_of,
     elementwise.any_of: elementwise.any_of,
     elementwise.put_where: elementwise.put_where_array,
-    row_indices: row_indices_of_array,
+    elementwise.keep_where: elementwise.keep_where_array,
+    elementwise.choose: elementwise.choose_array,
+    rows.row_indices: rows.row_indices_of_array,
+    rows.select_most: rows.select_most,
+    rows.take_selected: rows.take_selected,
+    rows.take_padded: rows.take_padded,
+    rows.compose_padded: rows.compose_padded,
+    rows.padding_validity: rows.padding_validity,
+    torch.index_select: _index_select,
+    keys.pack: keys.pack,
+    keys.pack_narrow: keys.pack_narrow,
+    keys.unpack: keys.unpack,
+    domain_tables.look_up: domain_tables.look_up,
+    run_rows.rows_in_build: run_rows.rows_in_build_array,
+    "to": converted,
+    **{method: _question(method) for method in ("contains", "matches", "first_match")},
 }
-#: Operators that mean the same for arrays and tensors, of masks and of integers of any width.
-OPERATORS = frozenset({operator.and_, operator.or_, operator.xor, operator.invert, operator.gt, operator.ge})
+#: Functions that mean the same for arrays and tensors, of masks and of integers of any width.
+EITHER_FORM = frozenset(
+    {
+        operator.and_,
+        operator.or_,
+        operator.xor,
+        operator.invert,
+        operator.gt,
+        operator.ge,
+        operator.getitem,
+        batches.count,
+    }
+)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.operators.arrays import Array, Values
+from tqp.operators.rows import take, take_padded
 
-def look_up(table: Tensor, codes: Tensor, low: int = 0, nullable: bool = False) -> Tensor:
+
+def look_up(table: Values, codes: Values, low: int = 0, nullable: bool = False) -> Values:
     """`table[codes - low]` for integer codes [n] of any width; `table` is [domain] or [domain, k].
 
     `nullable`: some codes stand under NULL and may be anything. An empty table gives zeros: all its codes are such.
     """
+    if isinstance(codes, np.ndarray):
+        assert isinstance(table, np.ndarray)
+        return _look_up_array(table, codes, low, nullable)
+    if codes.is_cpu:
+        return torch.from_numpy(_look_up_array(table.numpy(), codes.numpy(), low, nullable))
     if low:
         codes = codes.to(torch.int64 if codes.dtype == torch.int64 else torch.int32) - low
     elif codes.dtype not in (torch.int32, torch.int64):
@@ -20,6 +29,15 @@ def look_up(table: Tensor, codes: Tensor, low: int = 0, nullable: bool = False) 
     if nullable:
         codes = codes.clamp(0, table.shape[0] - 1)
     return torch.index_select(table, 0, codes)
+
+
+def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Array:
+    if table.shape[0] == 0:
+        return np.zeros((codes.shape[0], *table.shape[1:]), table.dtype)
+    if low:
+        codes = codes.astype(np.int64)
+        codes -= low
+    return take_padded(table, codes) if nullable else take(table, codes)
 
 
 def domain_values(low: int, high: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -17,36 +17,39 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Operand = Tensor | int | float | bool
+from tqp.operators.arrays import NUMPY_DTYPES, Array, Values, as_array
+
+Number = int | float | bool
+Operand = Tensor | Number
 Mask = TypeVar("Mask", Tensor, npt.NDArray[np.bool_])
 
 
-def equal(a: Tensor, b: Operand) -> Tensor:
-    """bool [n]: a = b. These six take bools, integers and floats with IEEE's NaN; dtypes may differ in width."""
+def equal(a: Values, b: Values | Number) -> Values:
+    """bool [n]: a = b. These six take bools, integers and floats with IEEE's NaN; dtypes may differ in width; tensors or arrays."""
     return _compare(np.equal, torch.eq, a, b)
 
 
-def not_equal(a: Tensor, b: Operand) -> Tensor:
+def not_equal(a: Values, b: Values | Number) -> Values:
     """bool [n]: a <> b."""
     return _compare(np.not_equal, torch.ne, a, b)
 
 
-def less(a: Tensor, b: Operand) -> Tensor:
+def less(a: Values, b: Values | Number) -> Values:
     """bool [n]: a < b; of bools, b AND NOT a."""
     return _compare(np.less, torch.lt, a, b)
 
 
-def less_equal(a: Tensor, b: Operand) -> Tensor:
+def less_equal(a: Values, b: Values | Number) -> Values:
     """bool [n]: a <= b; of bools, b OR NOT a."""
     return _compare(np.less_equal, torch.le, a, b)
 
 
-def greater(a: Tensor, b: Operand) -> Tensor:
+def greater(a: Values, b: Values | Number) -> Values:
     """bool [n]: a > b; of bools, a AND NOT b."""
     return _compare(np.greater, torch.gt, a, b)
 
 
-def greater_equal(a: Tensor, b: Operand) -> Tensor:
+def greater_equal(a: Values, b: Values | Number) -> Values:
     """bool [n]: a >= b; of bools, a OR NOT b."""
     return _compare(np.greater_equal, torch.ge, a, b)
 
@@ -145,6 +148,13 @@ def keep_where(values: Tensor, condition: Tensor) -> Tensor:
     return put_where(None, condition, values, values.dtype)
 
 
+def keep_where_array(values: Any, condition: Any) -> Any:
+    """As `keep_where`, of arrays."""
+    ones = np.negative(condition.view(np.int8)).astype(_BITS[values.itemsize], copy=False)
+    np.bitwise_and(ones, values.view(ones.dtype), out=ones)
+    return ones.view(values.dtype)
+
+
 def put_where(others: Tensor | None, condition: Tensor, value: Operand, dtype: torch.dtype) -> Tensor:
     """`value` where the condition (bool [n], no NULLs) is true, elsewhere `others`; the result has `dtype`.
 
@@ -155,9 +165,8 @@ def put_where(others: Tensor | None, condition: Tensor, value: Operand, dtype: t
         device = condition.device
         others = torch.zeros((), dtype=dtype, device=device) if others is None else others
         return torch.where(condition, torch.as_tensor(value, dtype=dtype, device=device), others)
-    others_array = None if others is None else others.numpy()
-    given = value.numpy() if isinstance(value, Tensor) else value
-    return torch.from_numpy(put_where_array(others_array, condition.numpy(), given, dtype))
+    arrays = as_array(others), as_array(condition), as_array(value)
+    return torch.from_numpy(put_where_array(*arrays, dtype))
 
 
 def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype) -> Any:
@@ -166,7 +175,7 @@ def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype)
     np.bitwise_and(chosen, _bits(value, dtype), out=chosen)
     if others is not None:
         np.bitwise_or(chosen, _bits(others, dtype), out=chosen)
-    return chosen.view(_NUMPY_DTYPES.get(dtype, chosen.dtype))
+    return chosen.view(NUMPY_DTYPES[dtype])
 
 
 def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype) -> Tensor:
@@ -180,15 +189,19 @@ def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.d
             condition, torch.as_tensor(value, dtype=dtype, device=device),
             torch.as_tensor(otherwise, dtype=dtype, device=device),
         )  # fmt: skip
+    arrays = as_array(condition), as_array(value), as_array(otherwise)
+    return torch.from_numpy(choose_array(*arrays, dtype))
+
+
+def choose_array(condition: Any, value: Any, otherwise: Any, dtype: torch.dtype) -> Any:
+    """As `choose`, of arrays."""
     # Selecting by the bits works for every dtype, whatever the bits mean, and numpy has vector loops for each step;
     # np.where, like torch.where, takes five times as long.
-    chosen, other = (
-        _bits(item.numpy() if isinstance(item, Tensor) else item, dtype) for item in (value, otherwise)
-    )
-    select = _all_ones(condition.numpy(), dtype)
+    chosen, other = _bits(value, dtype), _bits(otherwise, dtype)
+    select = _all_ones(condition, dtype)
     np.bitwise_and(select, chosen ^ other, out=select)
     np.bitwise_xor(select, other, out=select)
-    return torch.from_numpy(select).view(dtype)
+    return select.view(NUMPY_DTYPES[dtype])
 
 
 def _remainder(values: Tensor, quotient: Tensor, divisor: int) -> Tensor:
@@ -204,48 +217,45 @@ def _holding(values: Tensor, number: int) -> Tensor:
     return values if number <= torch.iinfo(values.dtype).max else values.to(torch.int64)
 
 
-def _compare(on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], a: Tensor, b: Operand) -> Tensor:
+def _compare(
+    on_host: Callable[..., Array], elsewhere: Callable[..., Tensor], a: Values, b: Values | Number
+) -> Values:
+    if isinstance(a, np.ndarray):
+        return on_host(a, b)
     if _on_host(a):
-        return torch.from_numpy(on_host(a.numpy(), b.numpy() if isinstance(b, Tensor) else b))
+        return torch.from_numpy(on_host(a.numpy(), as_array(b)))
     return elsewhere(a, b)
 
 
 def _calculate(
     on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], a: Operand, b: Operand
 ) -> Tensor:
-    if not isinstance(a, Tensor):
-        assert isinstance(b, Tensor)
-        return torch.from_numpy(on_host(a, b.numpy())) if _on_host(b) else elsewhere(torch.tensor(a), b)
-    if not _on_host(a):
-        return elsewhere(a, b)
-    if not isinstance(b, Tensor):
-        return torch.from_numpy(on_host(a.numpy(), b))
-    left, right = a.numpy(), b.numpy()
-    out = None
-    if left.itemsize < right.itemsize:  # a cast of its own is faster than numpy's in pieces
-        left = out = left.astype(right.dtype)
-    elif right.itemsize < left.itemsize:
-        right = out = right.astype(left.dtype)
-    if left.shape != right.shape:
-        out = None
-    return torch.from_numpy(on_host(left, right, out=out))
+    model = a if isinstance(a, Tensor) else b
+    assert isinstance(model, Tensor)
+    if _on_host(model):
+        return torch.from_numpy(calculate_arrays(on_host, as_array(a), as_array(b)))
+    return elsewhere(a if isinstance(a, Tensor) else torch.tensor(a), b)
+
+
+def calculate_arrays(function: Callable[..., Any], a: Any, b: Any) -> Any:
+    """A function of two integers, by array or one number, in the wider of two arrays' dtypes."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype == b.dtype:
+        return function(a, b)
+    out = None  # a cast of its own is faster than numpy's in pieces
+    if a.itemsize < b.itemsize:
+        a = out = a.astype(b.dtype)
+    else:
+        b = out = b.astype(a.dtype)
+    return function(a, b, out=out if a.shape == b.shape else None)
 
 
 def _all_ones(condition: Any, dtype: torch.dtype) -> Any:
     """Integers [n] as wide as `dtype`: all bits one where the condition is true, zero elsewhere."""
-    # negated before they are widened: both numpy and torch run through bytes fastest, and torch widens them fastest
-    ones = torch.from_numpy(np.negative(condition.view(np.int8)))
-    return ones.to(_INTEGERS[dtype.itemsize]).numpy()
+    # negated before they are widened, as bytes are the fastest to run through
+    return np.negative(condition.view(np.int8)).astype(_BITS[dtype.itemsize], copy=False)
 
 
-_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-_NUMPY_DTYPES = {
-    torch.float32: np.float32,
-    torch.float64: np.float64,
-    torch.bool: np.bool_,
-    torch.uint8: np.uint8,
-}
 
 
 def _bits(value: Any, dtype: torch.dtype) -> Any:
@@ -253,7 +263,7 @@ def _bits(value: Any, dtype: torch.dtype) -> Any:
     integer = _BITS[dtype.itemsize]
     if isinstance(value, np.ndarray):
         return value.view(integer)
-    return np.array([value], _NUMPY_DTYPES.get(dtype, integer)).view(integer)
+    return np.array([value], NUMPY_DTYPES[dtype]).view(integer)
 
 
 def _of_floats(on_host: np.ufunc, elsewhere: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:

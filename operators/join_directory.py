@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
+from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
-from tqp.operators.rows import row_indices, take, take_padded
+from tqp.operators.rows import row_indices, scattered, take, take_padded
 
 # Below this share of keys that build rows have, probe rows are first asked whether they have a partner at all ...
 _SPARSE = 0.5
@@ -34,12 +36,13 @@ class DirectoryBuild:
     nulls: BuildNulls = NO_NULLS
     present: Tensor | None = None  # bool [size]
     slots: Tensor | None = None  # int32 [size], unspecified for keys without rows
+    takes_arrays: ClassVar[bool] = True
 
-    def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
         found, starts, counts = self._ranges(as_index(keys), validity)
         if self.present is None:
-            places = row_indices(counts > 0)
+            places = row_indices(elementwise.greater(counts, 0))
             if not self.unique and places.shape[0] * 2 > counts.shape[0]:
                 probe_rows, positions = expand_ranges(starts, counts)
                 return probe_rows, self._rows_at(positions)
@@ -79,40 +82,51 @@ class DirectoryBuild:
         rows = elementwise.floor_divide(kept, width)
         return take(found, rows), self._rows_at(take(places.view(-1), kept))
 
-    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
         if self.present is None:
-            return self._ranges(as_index(keys), validity)[2] > 0
-        found = take(self.present, as_index(keys))
-        return found if validity is None else found.logical_and_(validity)
+            return elementwise.greater(self._ranges(as_index(keys), validity)[2], 0)
+        found = take(in_form_of(keys, self.present), as_index(keys))
+        if validity is not None:
+            found &= validity
+        return found
 
-    def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def first_match(self, keys: Values, validity: Values | None = None) -> Values:
         """int32 [n]: the first build row that matches, or -1."""
         found, starts, counts = self._ranges(as_index(keys), validity)
         if found is not None:
-            first = torch.full(keys.shape, -1, dtype=torch.int32, device=keys.device)
-            return first.scatter_(0, found, self._rows_at(starts))
-        has_rows = (counts > 0).to(torch.int32)
-        first = (starts + 1) * has_rows - 1  # position -1 where nothing is found
-        return first if self.rows is None else (take_padded(self.rows, first) + 1).mul_(has_rows).sub_(1)
+            return scattered(self._rows_at(starts), found, keys.shape[0], -1)
+        first = starts + 1  # position -1 where nothing is found
+        first *= elementwise.greater(counts, 0)
+        first -= 1
+        if self.rows is None:
+            return first
+        rows = take_padded(in_form_of(keys, self.rows), first) + 1
+        rows *= elementwise.greater(counts, 0)
+        rows -= 1
+        return rows
 
-    def _rows_at(self, places: Tensor) -> Tensor:
-        return places if self.rows is None else take(self.rows, places)
+    def _rows_at(self, places: Values) -> Values:
+        return places if self.rows is None else take(in_form_of(places, self.rows), places)
 
     def _ordered(self, values: Tensor) -> Tensor:
         return values if self.rows is None else take(values, self.rows)
 
-    def _ranges(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor | None, Tensor, Tensor]:
+    def _ranges(self, keys: Values, validity: Values | None) -> tuple[Values | None, Values, Values]:
         """(probe rows with a match, or None for all rows, with one or not; the first position of each; how many)."""
         found = None
         if self.present is not None:
-            found = row_indices(take(self.present, keys), validity)
+            found = row_indices(take(in_form_of(keys, self.present), keys), validity)
             keys = take(keys, found)
             if self.slots is not None:
-                keys = take(self.slots, keys)
-        starts = take(self.offsets, keys)
-        counts = take(self.offsets[1:], keys).sub_(starts)
-        return found, starts, counts if validity is None or found is not None else counts.mul_(validity)
+                keys = take(in_form_of(keys, self.slots), keys)
+        offsets = in_form_of(keys, self.offsets)
+        starts = take(offsets, keys)
+        counts = take(offsets[1:], keys)
+        counts -= starts
+        if validity is not None and found is None:
+            counts *= validity
+        return found, starts, counts
 
 
 def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> DirectoryBuild:
@@ -177,6 +191,6 @@ def count_offsets(ordered: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return offsets, counts
 
 
-def as_index(keys: Tensor) -> Tensor:
-    """The keys in a dtype that `index_select` takes."""
-    return keys if keys.dtype in (torch.int32, torch.int64) else keys.to(torch.int32)
+def as_index(keys: Values) -> Values:
+    """The keys in a dtype by which `take` takes and that has room for one more value."""
+    return keys if keys.dtype.itemsize >= 4 else converted(keys, torch.int32)

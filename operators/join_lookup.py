@@ -1,16 +1,19 @@
 """Look-up join: unique keys over a dense range, as a table of positions; and the bare set of keys.
 
-Both tables are filled by scatters that worker threads may run at the same time on disjoint batches.
+Both tables are filled by scatters that worker threads may run at the same time on disjoint batches. Keys to be looked up
+are tensors, or arrays (see `arrays`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
+from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
 from tqp.operators.rows import row_indices, take
@@ -22,27 +25,32 @@ class LookupBuild:
 
     table: Tensor  # int32 [size]
     nulls: BuildNulls = NO_NULLS
+    takes_arrays: ClassVar[bool] = True
 
     @property
     def unique(self) -> bool:
         return True
 
-    def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row."""
-        build_rows = take(self.table, as_index(keys))
+        build_rows = take(in_form_of(keys, self.table), as_index(keys))
         probe_rows = row_indices(elementwise.greater_equal(build_rows, 0), validity)
         return probe_rows, take(build_rows, probe_rows)
 
-    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
-        found = elementwise.greater_equal(take(self.table, as_index(keys)), 0)
-        return found if validity is None else found.logical_and_(validity)
+        found = elementwise.greater_equal(take(in_form_of(keys, self.table), as_index(keys)), 0)
+        if validity is not None:
+            found &= validity
+        return found
 
-    def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def first_match(self, keys: Values, validity: Values | None = None) -> Values:
         """int32 [n]: the build row that matches, or -1."""
-        build_rows = take(self.table, as_index(keys))
-        # x | 0 = x for valid rows, x | -1 = -1 for the others: a tenth of the cost of torch.where
-        return build_rows if validity is None else build_rows.bitwise_or_(validity.to(torch.int32).sub_(1))
+        build_rows = take(in_form_of(keys, self.table), as_index(keys))
+        if validity is not None:
+            # x | 0 = x for valid rows, x | -1 = -1 for the others: a tenth of the cost of torch.where
+            build_rows |= converted(validity, torch.int32) - 1
+        return build_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +62,26 @@ class MembershipBuild:
 
     table: Tensor  # bool [size]
     nulls: BuildNulls = NO_NULLS
+    takes_arrays: ClassVar[bool] = True
 
-    def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
-        found = take(self.table, as_index(keys))
-        return found if validity is None else found.logical_and_(validity)
+        found = take(in_form_of(keys, self.table), as_index(keys))
+        if validity is not None:
+            found &= validity
+        return found
 
-    def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
         """The probe rows that have a match, and their keys as the places of the build rows' values."""
         probe_rows = row_indices(self.contains(keys, validity))
         return probe_rows, take(as_index(keys), probe_rows)
 
-    def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
+    def first_match(self, keys: Values, validity: Values | None = None) -> Values:
         """int32 or int64 [n]: the key where a build row has it, as the place of that row's values, else -1."""
-        keys = as_index(keys)
-        return (keys + 1).mul_(self.contains(keys, validity)).sub_(1)
+        found = as_index(keys) + 1
+        found *= self.contains(keys, validity)
+        found -= 1
+        return found
 
 
 def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> LookupBuild | DirectoryBuild:

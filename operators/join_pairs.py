@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.operators.arrays import Array, Values, as_array, as_tensor, converted, running_sums
 from tqp.operators.rows import row_indices, take
 
 #: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
 MAX_PAIRS = {"cpu": 1 << 23}
 _MAX_PAIRS_ELSEWHERE = 1 << 28
+_CPU = torch.device("cpu")
 
 
 class TooManyPairs(Exception):
@@ -74,12 +77,25 @@ class JoinBuild(Membership, Protocol):
         """int32 [n]: the first build row that matches, or -1."""
 
 
-def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+def ask_with_arrays(build: Any, method: str, *arguments: Any) -> Any:
+    """What a method of a build says of keys and validity as arrays, as arrays, whether or not it takes such itself."""
+    ask = getattr(build, method)
+    if getattr(build, "takes_arrays", False):
+        return ask(*arguments)
+    return as_array(ask(*as_tensor(arguments)))
+
+
+def expand_ranges(starts: Values, counts: Values) -> tuple[Values, Values]:
     """(rows, positions): row i is repeated counts[i] times with positions starts[i], starts[i] + 1, ...
 
     `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`
     (int64 from 2^31 on).
     """
+    if isinstance(starts, np.ndarray):
+        return _expand_arrays(starts, counts)
+    if starts.is_cpu:
+        expanded = _expand_arrays(starts.numpy(), counts.numpy())
+        return torch.from_numpy(expanded[0]), torch.from_numpy(expanded[1])
     num_rows = counts.shape[0]
     if num_rows == 0:
         return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
@@ -94,6 +110,34 @@ def expand_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     shifts = (starts.to(dtype) - ends.to(dtype)).add_(counts)  # from output place to position
     places = torch.arange(total, dtype=dtype, device=starts.device)
     return rows, take(shifts, rows).add_(places)
+
+
+def _expand_arrays(starts: Array, counts: Array) -> tuple[Array, Array]:
+    """As `expand_ranges`: both results are running sums of the steps from one place to the next."""
+    num_rows = counts.shape[0]
+    if num_rows and counts.min() <= 0:  # a row without a place would begin where the next one does
+        filled = row_indices(counts > 0)
+        rows, positions = _expand_arrays(take(starts, filled), take(counts, filled))
+        return converted(take(filled, rows), torch.int32), positions
+    ends = running_sums(counts, np.int64)
+    total = int(ends[-1]) if num_rows else 0
+    check_pairs(num_rows, total, _CPU)
+    rows = np.zeros(total, np.int32)
+    rows[ends[:-1]] = 1
+    return running_sums(rows, rows.dtype), positions_in_ranges(starts, counts, ends)
+
+
+def positions_in_ranges(starts: Array, counts: Array, ends: Array) -> Array:
+    """starts[0], starts[0] + 1, ..., then starts[1], ...: counts[i] > 0 positions each, `ends` being their running sum.
+
+    In the dtype of `starts`, integers; int64 from 2^31 positions on.
+    """
+    total = int(ends[-1]) if ends.shape[0] else 0
+    positions = np.ones(total, starts.dtype if total < 2**31 else np.int64)
+    if total:
+        positions[0] = starts[0]
+        positions[ends[:-1]] = starts[1:] - starts[:-1] - counts[:-1] + 1
+    return running_sums(positions, positions.dtype)
 
 
 def cross_pairs(

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from tqp.operators.arrays import Array, as_array, as_tensor, converted
 
 #: (minimum, span, nullable) of one key column: code = value - minimum (+ 1 if nullable, NULL being 0), 0 <= code < span.
 Part = tuple[int, int, bool]
@@ -43,29 +46,32 @@ def from_ordered_bits(bits: Tensor, dtype: torch.dtype) -> Tensor:
     return (bits ^ ((bits >> (31 if integer is torch.int32 else 63)) & torch.iinfo(integer).max)).view(dtype)
 
 
-def pack(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part]) -> Tensor:
+def pack(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
     """One code per row of several bounded integer columns: ((code0 * span1) + code1) * span2 + ...
 
-    `columns`: (integer or bool values [n], validity or None). Rows where a column is NULL have code 0 for it, whether
-    its part is nullable or not. Returns int32 if the product of the spans fits, else int64; a single column that needs
-    no change comes back as it is, int64 too.
+    `columns`: (integer or bool values [n], validity or None), tensors or arrays. Rows where a column is NULL have code 0
+    for it, whether its part is nullable or not. Returns int32 if the product of the spans fits, else int64; a single
+    column that needs no change comes back as it is, int64 too.
     """
     dtype = torch.int32 if math.prod(span for _, span, _ in parts) <= _INT32_MAX else torch.int64
     if len(parts) == 1 and parts[0][0] == 0 and not parts[0][2] and columns[0][1] is None:
         values = columns[0][0]
-        return values if values.dtype is torch.int64 else values.to(dtype)
+        return values if values.dtype.itemsize == 8 else converted(values, dtype)
     return _packed(columns, parts, dtype)
 
 
-def pack_narrow(columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part]) -> Tensor:
+def pack_narrow(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
     """As `pack`, in the narrowest dtype that also holds the number of codes: for arithmetic, not for index_select."""
     size = math.prod(span for _, span, _ in parts)
     return _packed(columns, parts, next(d for d in _DTYPES if size <= torch.iinfo(d).max))
 
 
-def _packed(
-    columns: Sequence[tuple[Tensor, Tensor | None]], parts: Sequence[Part], dtype: torch.dtype
-) -> Tensor:
+def _packed(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part], dtype: torch.dtype) -> Any:
+    values = columns[0][0]
+    if isinstance(values, np.ndarray):
+        return _packed_arrays(columns, parts, dtype)
+    if values.is_cpu:
+        return as_tensor(_packed_arrays(as_array(columns), parts, dtype))
     codes = _code(*columns[0], parts[0], dtype)
     for column, part in zip(columns[1:], parts[1:], strict=True):
         codes = (codes * part[1]).add_(_code(*column, part, dtype))
@@ -73,17 +79,48 @@ def _packed(
 
 
 def _code(values: Tensor, validity: Tensor | None, part: Part, dtype: torch.dtype) -> Tensor:
-    offset = int(part[2]) - part[0]
-    width = values.dtype if values.dtype.itemsize > dtype.itemsize else dtype
-    if not torch.iinfo(width).min <= offset <= torch.iinfo(width).max:
-        width = torch.int64
-    codes = values.to(width)
-    codes = (codes if offset == 0 else codes + offset).to(dtype)
+    codes = values.to(dtype)
+    offset = _wrapped(int(part[2]) - part[0], dtype)
+    codes = codes if offset == 0 else codes + offset
     return codes if validity is None else codes * validity
 
 
-def unpack(codes: Tensor, parts: Sequence[Part]) -> list[tuple[Tensor, Tensor | None]]:
+def _packed_arrays(
+    columns: Sequence[tuple[Array, Array | None]], parts: Sequence[Part], dtype: torch.dtype
+) -> Array:
+    """Computed modulo two to the bits of `dtype`, which holds the codes: what columns are off by is added once, at the end."""
+    codes: Array | None = None
+    offset, ours = 0, False  # may `codes` be written to?
+    for (values, validity), (minimum, span, nullable) in zip(columns, parts, strict=True):
+        code = converted(values, dtype)
+        shift = int(nullable) - minimum
+        if validity is not None:
+            code = (code + _wrapped(shift, dtype)) * validity
+            shift = 0
+        if codes is None:
+            codes, ours = code, code is not values
+        else:
+            codes = np.multiply(codes, span, out=codes if ours else None)
+            codes += code
+            ours = True
+        offset = offset * span + shift
+    assert codes is not None
+    offset = _wrapped(offset, dtype)
+    return codes if offset == 0 else np.asarray(np.add(codes, offset, out=codes if ours else None))
+
+
+def _wrapped(number: int, dtype: torch.dtype) -> int:
+    """The number modulo two to the bits of an integer dtype, as one that it holds."""
+    half = 1 << (dtype.itemsize * 8 - 1)
+    return (number + half) % (2 * half) - half
+
+
+def unpack(codes: Any, parts: Sequence[Part]) -> list[tuple[Any, Any]]:
     """The columns (values int64 [n], validity or None) that `pack` made `codes` of; the minimum stands under NULL."""
+    if isinstance(codes, np.ndarray):
+        return _unpack_array(codes, parts)
+    if codes.is_cpu:
+        return [as_tensor(column) for column in _unpack_array(codes.numpy(), parts)]
     codes = codes.to(torch.int64)
     columns: list[tuple[Tensor, Tensor | None]] = []
     for minimum, span, nullable in reversed(parts):
@@ -95,6 +132,24 @@ def unpack(codes: Tensor, parts: Sequence[Part]) -> list[tuple[Tensor, Tensor | 
         validity = code > 0 if nullable else None
         code = (code - 1).clamp_(min=0) if nullable else code
         columns.append((code + minimum if minimum else code, validity))
+    return columns[::-1]
+
+
+def _unpack_array(codes: Array, parts: Sequence[Part]) -> list[tuple[Array, Array | None]]:
+    codes = codes.astype(np.int64)
+    columns: list[tuple[Array, Array | None]] = []
+    for minimum, span, nullable in reversed(parts):
+        code = codes
+        if len(columns) < len(parts) - 1:
+            codes = np.floor_divide(code, span)
+            code -= codes * span
+        validity = code > 0 if nullable else None
+        if nullable:
+            code -= 1
+            np.maximum(code, 0, out=code)
+        if minimum:
+            code += minimum
+        columns.append((code, validity))
     return columns[::-1]
 
 

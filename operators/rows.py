@@ -1,7 +1,7 @@
 """Row selection: masks to row indices, gathers, and chains of row indices.
 
 Row indices are int32 or int64 (all that `torch.index_select` takes). In an outer join's result -1 stands for "no
-row": the `padded` functions turn it into a NULL.
+row": the `padded` functions turn it into a NULL. The functions take tensors, or arrays (see `arrays`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.operators.arrays import Array, Values
 
-def row_indices(mask: Tensor, validity: Tensor | None = None) -> Tensor:
+#: From so many indices on, torch's gather by int32 is quicker than numpy's, which makes int64 of all of them first.
+_MANY_INDICES = 131_072
+
+
+def row_indices(mask: Values, validity: Values | None = None) -> Values:
     """Ascending indices (int64 [m]) of the rows of `mask` (bool [n]) that are true and valid.
 
     >>> row_indices(torch.tensor([True, False, True]))
     tensor([0, 2])
     """
+    if isinstance(mask, np.ndarray):
+        return row_indices_of_array(mask, validity)
     if mask.is_cpu:  # 4 to 10 times as fast as nonzero
         valid = None if validity is None else validity.numpy()
         return torch.from_numpy(row_indices_of_array(mask.numpy(), valid))
@@ -68,13 +75,13 @@ def positions_by_words(mask: npt.NDArray[np.bool_], filled: npt.NDArray[np.bool_
 _MOST = 0.7
 
 
-def select_most(mask: Tensor, num_rows: int, most: float = _MOST) -> tuple[Tensor | None, Tensor | None, int]:
+def select_most(mask: Values, num_rows: int, most: float = _MOST) -> tuple[Values | None, Values | None, int]:
     """How to go on with the true rows of `mask` (bool [n]), where going on with all of them is an option.
 
     (row indices, None, how many) where few rows are true: they are to be gathered. (None, mask, n) where most are: all
     rows are to be computed, and the mask tells which count. (None, None, n) where all are.
     """
-    count = int(np.count_nonzero(mask.numpy())) if mask.is_cpu else int(mask.sum())
+    count = count_true(mask)
     if count == num_rows:
         return None, None, num_rows
     if count < most * num_rows:
@@ -82,14 +89,42 @@ def select_most(mask: Tensor, num_rows: int, most: float = _MOST) -> tuple[Tenso
     return None, mask, num_rows
 
 
-def take_selected(values: Tensor, rows: Tensor | None) -> Tensor:
+def count_true(mask: Tensor | Array) -> int:
+    """How many of bool [n] are true."""
+    if isinstance(mask, np.ndarray):
+        return int(np.count_nonzero(mask))
+    return int(np.count_nonzero(mask.numpy())) if mask.is_cpu else int(mask.sum())
+
+
+def take_selected(values: Values, rows: Values | None) -> Values:
     """The given rows of `values` [n, ...], or all of them."""
-    return values if rows is None else torch.index_select(values, 0, rows)
+    return values if rows is None else take(values, rows)
 
 
-def take(values: Tensor, rows: Tensor) -> Tensor:
+def take(values: Values, rows: Values) -> Values:
     """The given rows of `values` [n, ...]."""
+    if isinstance(rows, np.ndarray):
+        assert isinstance(values, np.ndarray)
+        return take_of_array(values, rows)
     return torch.index_select(values, 0, rows)
+
+
+def take_of_array(values: Array, rows: Array) -> Array:
+    """As `take`; rows may be of any integer width. A row that is not there gives another one."""
+    if rows.dtype == np.int32 and rows.shape[0] >= _MANY_INDICES:
+        selected = torch.index_select(torch.from_numpy(values), 0, torch.from_numpy(rows))
+        return np.asarray(selected.numpy())
+    return np.asarray(values.take(rows, 0, mode="clip"))  # every other mode looks at all rows first
+
+
+def scattered(values: Values, places: Values, size: int, otherwise: int) -> Values:
+    """[size]: the values [m], integers, at different places (int64 [m]), and `otherwise` where there is none."""
+    if isinstance(values, np.ndarray):
+        array = np.full(size, otherwise, values.dtype)
+        array[places] = values
+        return array
+    tensor = torch.full((size,), otherwise, dtype=values.dtype, device=values.device)
+    return tensor.scatter_(0, places, values)
 
 
 def take_optional(validity: Tensor | None, rows: Tensor) -> Tensor | None:
@@ -102,24 +137,32 @@ def compose(rows_outer: Tensor, rows_inner: Tensor) -> Tensor:
     return torch.index_select(rows_outer, 0, rows_inner)
 
 
-def compose_padded(rows_outer: Tensor, rows_inner: Tensor) -> Tensor:
+def compose_padded(rows_outer: Values, rows_inner: Values) -> Values:
     """As `compose` where rows_inner may be -1, which stays -1; rows_outer may hold -1 too."""
     rows = take_padded(rows_outer, rows_inner)
     # (index >> 31 or 63) has all bits set exactly where index is -1, and so has x | -1
+    if isinstance(rows, np.ndarray) and isinstance(rows_inner, np.ndarray):
+        return np.asarray(rows | (rows_inner >> (rows_inner.itemsize * 8 - 1)).astype(rows.dtype))
     return rows | (rows_inner >> (rows_inner.element_size() * 8 - 1)).to(rows.dtype)
 
 
-def take_padded(values: Tensor, rows: Tensor) -> Tensor:
+def take_padded(values: Values, rows: Values) -> Values:
     """The given rows of `values` [n, ...]; where a row is -1 any value (zeros if n is 0).
 
     Use `padding_validity` to know which ones count.
     """
+    if isinstance(values, np.ndarray):
+        if values.shape[0] == 0:
+            return np.zeros((rows.shape[0], *values.shape[1:]), values.dtype)
+        return np.asarray(values.take(rows, 0, mode="clip"))
     if values.shape[0] == 0:
         return values.new_zeros((rows.shape[0], *values.shape[1:]))
     return torch.index_select(values, 0, rows.clamp(min=0))
 
 
-def padding_validity(rows: Tensor, validity: Tensor | None) -> Tensor:
+def padding_validity(rows: Values, validity: Values | None) -> Values:
     """Validity (bool [len(rows)]) of a column taken by `take_padded`: False where the row is -1 or was NULL."""
     present = rows >= 0
-    return present if validity is None else present.logical_and_(take_padded(validity, rows))
+    if validity is not None:
+        present &= take_padded(validity, rows)
+    return present

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from tqp.data.sorted_runs import SortedRuns
+from tqp.operators.arrays import Array, running_sums
 from tqp.operators.join_bucket import BucketBuild
 from tqp.operators.join_directory import DirectoryBuild
 from tqp.operators.join_lookup import LookupBuild, MembershipBuild
+from tqp.operators.join_pairs import ask_with_arrays, positions_in_ranges
 from tqp.operators.keys import Part, pack
-from tqp.operators.rows import row_indices, take
+from tqp.operators.rows import row_indices_of_array, take
 
 JoinBuild = MembershipBuild | LookupBuild | DirectoryBuild | BucketBuild
 
@@ -21,24 +23,23 @@ def rows_in_build(runs: SortedRuns, part: Part, build: JoinBuild, first_row: int
 
     The batch is rows `first_row` to `first_row + num_rows` of the column in main memory; `part` packs its values.
     """
+    return torch.from_numpy(rows_in_build_array(runs, part, build, first_row, num_rows))
+
+
+def rows_in_build_array(
+    runs: SortedRuns, part: Part, build: JoinBuild, first_row: int, num_rows: int
+) -> Array:
+    """As `rows_in_build`, as an array."""
     starts = runs.starts.numpy()
     # A Python number would have numpy convert the whole array first.
     first, end = starts.dtype.type(first_row), starts.dtype.type(first_row + num_rows)
     low, high = int(starts.searchsorted(first, "right")) - 1, int(starts.searchsorted(end, "left"))
-    found = row_indices(build.contains(pack([(runs.values[low:high], None)], [part])))
-    bounds = runs.starts[low : high + 1]
-    firsts = take(bounds, found).clamp_(min=first_row).sub_(first_row)
-    ends = take(bounds[1:], found).clamp_(max=first_row + num_rows).sub_(first_row)
-    return _row_numbers(firsts, ends)
-
-
-def _row_numbers(firsts: Tensor, ends: Tensor) -> Tensor:
-    """The numbers in [firsts[0], ends[0]), [firsts[1], ends[1]), ...: ranges that ascend and are not empty."""
-    if firsts.shape[0] == 0:
-        return firsts
-    starts, stops = firsts.numpy(), ends.numpy()
-    after = np.cumsum(stops - starts, dtype=starts.dtype)
-    steps = np.ones(int(after[-1]), starts.dtype)
-    steps[0] = starts[0]
-    steps[after[:-1]] = starts[1:] - stops[:-1] + 1
-    return torch.from_numpy(np.cumsum(steps, dtype=starts.dtype, out=steps))
+    keys = pack([(runs.values.numpy()[low:high], None)], [part])
+    found = row_indices_of_array(ask_with_arrays(build, "contains", keys))
+    bounds = starts[low : high + 1]
+    firsts, ends = take(bounds, found), take(bounds[1:], found)
+    if found.shape[0]:  # runs may begin before the batch, and end after it
+        firsts[0], ends[-1] = max(firsts[0], first), min(ends[-1], end)
+    counts = ends - firsts
+    firsts -= first
+    return positions_in_ranges(firsts, counts, running_sums(counts, np.int64))

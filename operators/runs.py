@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.operators.arrays import running_sums
 from tqp.operators.elementwise import subtract
 from tqp.operators.rows import row_indices, take
 
@@ -70,7 +71,7 @@ def _running_sums(values: Tensor, dtype: torch.dtype) -> Tensor:
     sums[0] = 0
     if values.is_cpu:
         result = sums.numpy()
-        np.cumsum(values.numpy(), dtype=result.dtype, out=result[1:])
+        running_sums(values.numpy(), result.dtype, out=result[1:])
     else:
         torch.cumsum(values, 0, dtype=dtype, out=sums[1:])
     return sums

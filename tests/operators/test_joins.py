@@ -12,6 +12,7 @@ from torch import Tensor
 from tests import reference
 from tqp.core.errors import ExecutionError
 from tqp.operators import join_bucket
+from tqp.operators.arrays import as_array, as_tensor
 from tqp.operators.hash_groups import MULTIPLIERS
 from tqp.operators.join_bucket import build_buckets
 from tqp.operators.join_directory import DirectoryBuild, build_directory
@@ -28,6 +29,7 @@ from tqp.operators.join_pairs import (
     Membership,
     all_pairs,
     any_by_row,
+    ask_with_arrays,
     check_single,
     cross_pairs,
     expand_ranges,
@@ -109,6 +111,14 @@ def test_joins_agree_with_the_reference(
     first = dict(reversed(pairs))
     got = build.first_match(keys, validity)
     assert got.dtype is torch.int32 and got.tolist() == [first.get(i, -1) for i in range(num_probe)]
+    arrays = as_array((keys, validity))
+    for method in ("matches", "contains", "first_match"):
+        of_arrays = as_tensor(ask_with_arrays(build, method, *arrays))
+        of_tensors = getattr(build, method)(keys, validity)
+        for one, other in zip(
+            *(x if isinstance(x, tuple) else (x,) for x in (of_arrays, of_tensors)), strict=True
+        ):
+            assert torch.equal(one, other)
     if build.unique:
         assert len({key for key in build_keys if key is not None}) == len(
             [k for k in build_keys if k is not None]
@@ -233,6 +243,7 @@ def test_expand_ranges(counts: list[int], dtype: torch.dtype) -> None:
     rows, positions = expand_ranges(torch.tensor(starts, dtype=dtype), torch.tensor(counts, dtype=dtype))
     assert rows.tolist() == [i for i, count in enumerate(counts) for _ in range(count)]
     assert positions.tolist() == [starts[i] + k for i, count in enumerate(counts) for k in range(count)]
+    assert rows.dtype is torch.int32 and positions.dtype is dtype
 
 
 @pytest.mark.parametrize(("num_probe", "num_build"), [(0, 3), (3, 0), (1, 4), (4, 1), (3, 5)])

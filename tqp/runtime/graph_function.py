@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
-from tqp.operators.array_forms import ARRAY_FORMS, OPERATORS
+from tqp.operators import arrays
+from tqp.operators.array_forms import ARRAY_FORMS, EITHER_FORM
 from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
+
+#: The attribute of a compiled function that says which inputs may be arrays.
+ARRAY_INPUTS = "array_inputs"
 
 
 class GraphFunction:
@@ -22,6 +24,11 @@ class GraphFunction:
         self._graph, self._on_arrays = graph, on_arrays
         self._called = False
         self._compiled: Callable[..., Any] | None = None
+
+    @property
+    def array_inputs(self) -> Sequence[int]:
+        """Which inputs may as well be arrays, and better are."""
+        return () if self._compiled is None else getattr(self._compiled, ARRAY_INPUTS)
 
     def __call__(self, *arguments: Any) -> Any:
         if self._compiled is not None:
@@ -63,12 +70,13 @@ def compile_graph(graph: Graph, *, on_arrays: bool = False) -> Callable[..., Any
     """The graph as a Python function, its inputs as parameters; a value is let go of after its last use.
 
     `on_arrays`: tensors are on the CPU and none has a gradient; calls that have an array form (`operators/array_forms.py`)
-    pass numpy arrays on to each other, as every tensor made in between takes time and the interpreter lock twice.
+    pass numpy arrays on to each other, as every tensor made in between takes time and the interpreter lock four times.
+    Tensors that are read by such calls only may be given as arrays; the function's attribute `array_inputs` tells which.
     """
-    writer = _Writer(graph)
+    writer = _Writer(graph, on_arrays)
     last = last_uses(graph)
     for node in graph.nodes:
-        writer.call(node, writer.array_form(node) if on_arrays else None)
+        writer.call(node)
         writer.let_go(last.get(node, ()))
     return writer.function(graph)
 
@@ -76,30 +84,29 @@ def compile_graph(graph: Graph, *, on_arrays: bool = False) -> Callable[..., Any
 class _Writer:
     """The lines of a function. Each value stands under its own name as a tensor, under another one as an array, or both."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, on_arrays: bool) -> None:
+        self._on_arrays = on_arrays
         self._parameters = graph.parameters()
         self._names = dict(GLOBALS)
         self._functions: dict[int, str] = {}
         self._taken = {*self._parameters, *(node.name for node in graph.nodes), *GLOBALS}
         self._tensors = set(graph.inputs)
         self._arrays: dict[Node, str] = {}
-        self._made_as_arrays: set[Node] = set()
+        self._prefers_array = set(graph.inputs)  # and what is made as an array
+        self._read_as_tensors: set[Node] = set()
         self._lines = [f"def pipeline({', '.join(self._parameters)}):"]
 
-    def array_form(self, node: Node) -> Callable[..., Any] | None:
+    def _array_form(self, node: Node) -> Callable[..., Any] | None:
         """What computes the node from arrays and gives one, if it pays."""
-        form = ARRAY_FORMS.get(node.target) if not isinstance(node.target, str) else None
-        if (
-            form is None
-            and node.target in OPERATORS
-            and all(isinstance(item, Node) for item in node.arguments)
-        ):
-            # an operator is the same for both: it goes by what is there
-            return node.target if any(used in self._made_as_arrays for used in node.uses()) else None
-        return form
+        if not self._on_arrays:
+            return None
+        if node.target in EITHER_FORM and not isinstance(node.target, str):
+            return node.target if any(used in self._prefers_array for used in node.uses()) else None
+        return ARRAY_FORMS.get(node.target)
 
-    def call(self, node: Node, array_form: Callable[..., Any] | None) -> None:
+    def call(self, node: Node) -> None:
         """Compute the node, from arrays by its array form if there is one."""
+        array_form = self._array_form(node)
         for used in node.uses():
             self._have(used, as_array=array_form is not None)
         if array_form is None:
@@ -107,7 +114,7 @@ class _Writer:
             self._lines.append(f" {node.name} = {call_text(node, self._function_name)}")
             return
         name = self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
-        self._made_as_arrays.add(node)
+        self._prefers_array.add(node)
         on_arrays = Node(array_form, node.arguments, node.keywords, name)
         self._lines.append(f" {name} = {call_text(on_arrays, self._function_name, self._arrays)}")
 
@@ -123,17 +130,25 @@ class _Writer:
         lines = [*self._lines, f" {graph.result()}"]
         exec(compile("\n".join(lines), "<tensor program>", "exec"), self._names)  # noqa: S102 - names and literals of ours
         function: Callable[..., Any] = self._names["pipeline"]
+        array_inputs = [
+            position for position, node in enumerate(graph.inputs) if node not in self._read_as_tensors
+        ]
+        setattr(function, ARRAY_INPUTS, tuple(array_inputs))
         return function
 
     def _have(self, node: Node, *, as_array: bool) -> None:
         """Make the other form of a value, once, if it is not there."""
+        if not as_array:
+            self._read_as_tensors.add(node)
         if as_array and node not in self._arrays:
             self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
-            self._lines.append(f" {self._arrays[node]} = {node.name}.numpy()")
+            self._convert(arrays.as_array, node.name, self._arrays[node])
         elif not as_array and node not in self._tensors:
             self._tensors.add(node)
-            made = self._function_name(torch.from_numpy)
-            self._lines.append(f" {node.name} = {made}({self._arrays[node]})")
+            self._convert(arrays.as_tensor, self._arrays[node], node.name)
+
+    def _convert(self, function: Callable[[Any], Any], value: str, name: str) -> None:
+        self._lines.append(f" {name} = {self._function_name(function)}({value})")
 
     def _function_name(self, function: Any) -> str:
         name = self._functions.get(id(function))

@@ -12,8 +12,9 @@ from torch import fx
 
 from tqp.data.strings import Strings
 from tqp.operators import string_layout
+from tqp.operators.arrays import as_array
 from tqp.runtime.graph import Graph, Node
-from tqp.runtime.graph_function import GraphFunction
+from tqp.runtime.graph_function import ARRAY_INPUTS, GraphFunction
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
@@ -109,6 +110,10 @@ class Pipeline:
         """A function that gives the graph's arguments for rows [start, stop) of the source."""
         num_rows = state[self.source_slot].num_rows
         values = [None if read is None else read(state) for read in self._readers]
+        for position in getattr(
+            self.function, ARRAY_INPUTS, ()
+        ):  # of arrays, batches are made without the lock
+            values[position] = as_array(values[position])
 
         def for_batch(start: int, stop: int) -> list[Any]:
             arguments = values.copy()

@@ -1,0 +1,68 @@
+"""Tensors on the CPU as numpy arrays over the same memory, and back.
+
+Kernels that say so take and give either. A tensor takes a microsecond to make and to drop, and the interpreter lock is
+given away and taken again four times with it; views of arrays leave the lock alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+Array = npt.NDArray[Any]
+#: Tensors or arrays, the same for all arguments and the result.
+Values = TypeVar("Values", Tensor, Array)
+
+NUMPY_DTYPES: dict[torch.dtype, type[np.generic]] = {
+    torch.bool: np.bool_,
+    torch.uint8: np.uint8,
+    torch.int8: np.int8,
+    torch.int16: np.int16,
+    torch.int32: np.int32,
+    torch.int64: np.int64,
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+}
+
+
+def as_array(item: Any) -> Any:
+    """A tensor, or each one in a tuple or list, as an array; anything else as it is."""
+    if isinstance(item, Tensor):
+        return item.numpy()
+    return type(item)(map(as_array, item)) if type(item) in (tuple, list) else item
+
+
+def as_tensor(item: Any) -> Any:
+    """The inverse of `as_array`."""
+    if isinstance(item, np.ndarray):
+        return torch.from_numpy(item)
+    if isinstance(item, np.generic):  # what numpy makes of arrays without a dimension
+        return torch.from_numpy(np.asarray(item))
+    return type(item)(map(as_tensor, item)) if type(item) in (tuple, list) else item
+
+
+def in_form_of(model: Values, tensor: Tensor) -> Values:
+    """A tensor that is kept, as an array where `model` is one."""
+    return tensor.numpy() if isinstance(model, np.ndarray) else tensor
+
+
+def converted(values: Values, dtype: torch.dtype) -> Values:
+    """As `Tensor.to`, of a tensor or an array: the same one where it has the dtype."""
+    if isinstance(values, Tensor):
+        return values.to(dtype)
+    wanted = NUMPY_DTYPES[dtype]
+    if values.dtype == wanted:
+        return values
+    if values.dtype.kind == "f":  # of floats that no integer holds, each library makes its own
+        result: Array = torch.from_numpy(values).to(dtype).numpy()
+        return result
+    return values.astype(wanted)
+
+
+def running_sums(values: Array, dtype: npt.DTypeLike, out: Array | None = None) -> Array:
+    """np.cumsum without the interpreter lock, which it keeps where it converts, or where `out` is among the values."""
+    return np.cumsum(values.astype(dtype, copy=False), dtype=dtype, out=out)
