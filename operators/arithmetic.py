@@ -147,6 +147,10 @@ def scaled_to_float(values: Tensor, scale: int, dtype: torch.dtype = torch.float
     """
     if scale == 0:
         return wide.to_float(values, dtype) if wide.is_wide(values) else values.to(dtype)
+    if wide.are_few(values):
+        ints = wide.to_ints(values) if wide.is_wide(values) else values.reshape(-1).tolist()
+        quotients = torch.tensor([number / 10**scale for number in ints], dtype=torch.float64)
+        return quotients.reshape(values.shape[:1]).to(dtype)
     result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(
         10**scale
     )
@@ -185,6 +189,9 @@ def value_range(values: Operand) -> Bounds:
             values.dtype
         )  # a bound good enough for most checks, without waiting for the device
         return limits.min, limits.max
+    if values.is_cpu:
+        array = values.numpy()
+        return int(array.min()), int(array.max())
     low, high = torch.aminmax(values)
     return int(low), int(high)
 

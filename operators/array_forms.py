@@ -65,7 +65,7 @@ ARRAY_FORMS: Mapping[Any, Callable[..., Any]] = {
     domain_tables.look_up: domain_tables.look_up,
     run_rows.rows_in_build: run_rows.rows_in_build_array,
     "to": converted,
-    **{method: _question(method) for method in ("contains", "matches", "first_match")},
+    **{method: _question(method) for method in ("contains", "matches", "matches_equal", "first_match")},
 }
 #: Functions that mean the same for arrays and tensors, of masks and of integers of any width.
 EITHER_FORM = frozenset(

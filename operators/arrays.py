@@ -17,15 +17,15 @@ Array = npt.NDArray[Any]
 #: Tensors or arrays, the same for all arguments and the result.
 Values = TypeVar("Values", Tensor, Array)
 
-NUMPY_DTYPES: dict[torch.dtype, type[np.generic]] = {
-    torch.bool: np.bool_,
-    torch.uint8: np.uint8,
-    torch.int8: np.int8,
-    torch.int16: np.int16,
-    torch.int32: np.int32,
-    torch.int64: np.int64,
-    torch.float32: np.float32,
-    torch.float64: np.float64,
+NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.bool: np.dtype(np.bool_),
+    torch.uint8: np.dtype(np.uint8),
+    torch.int8: np.dtype(np.int8),
+    torch.int16: np.dtype(np.int16),
+    torch.int32: np.dtype(np.int32),
+    torch.int64: np.dtype(np.int64),
+    torch.float32: np.dtype(np.float32),
+    torch.float64: np.dtype(np.float64),
 }
 
 
@@ -52,7 +52,7 @@ def in_form_of(model: Values, tensor: Tensor) -> Values:
 
 def converted(values: Values, dtype: torch.dtype) -> Values:
     """As `Tensor.to`, of a tensor or an array: the same one where it has the dtype."""
-    if isinstance(values, Tensor):
+    if not isinstance(values, np.ndarray):
         return values.to(dtype)
     wanted = NUMPY_DTYPES[dtype]
     if values.dtype == wanted:

@@ -7,15 +7,20 @@ any integer width and returns int64; `by_day` makes a function of a day cost one
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.operators.arrays import Values, as_tensor
 from tqp.operators.elementwise import floor_divide, floor_remainder, subtract
 from tqp.operators.logic import any_true
+
+DayFunction = TypeVar("DayFunction", bound=Callable[..., Any])
 
 SECONDS_PER_DAY = 86_400
 MICROSECONDS_PER_SECOND = 1_000_000
@@ -45,7 +50,8 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     rows = days.numel()
     if rows < _MINIMUM_ROWS_FOR_TABLE or days.device.type != "cpu":
         return function(days.to(torch.int64))
-    first, last = int(days.numpy().min()), int(days.numpy().max())
+    array = days.numpy()
+    first, last = int(array.min()), int(array.max())
     if last - first >= rows // 2:
         return function(days.to(torch.int64))
     table = function(torch.arange(first, last + 1, dtype=torch.int64))
@@ -55,7 +61,18 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     return torch.index_select(table, 0, subtract(days.to(torch.int32), first))
 
 
-def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _in_arrays(function: DayFunction) -> DayFunction:
+    """A function of day numbers, computed on arrays where they are on the CPU: its many small steps need no tensors."""
+
+    @functools.wraps(function)
+    def compute(days: Tensor) -> Any:
+        return as_tensor(function(days.numpy())) if days.is_cpu and days.dim() else function(days)
+
+    return cast(DayFunction, compute)
+
+
+@_in_arrays
+def civil_from_days(days: Values) -> tuple[Values, Values, Values]:
     """Year, month 1-12 and day 1-31 of int64 [n] day numbers: int64 [n] each."""
     year, day_of_year = _march_based(days)
     month_index = floor_divide(5 * day_of_year + 2, 153)  # from March
@@ -64,13 +81,14 @@ def civil_from_days(days: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return year + (month <= 2), month, day
 
 
-def year_from_days(days: Tensor) -> Tensor:
+@_in_arrays
+def year_from_days(days: Values) -> Values:
     """The year alone: int64 [n]."""
     year, day_of_year = _march_based(days)
     return year + (day_of_year >= 306)
 
 
-def _march_based(days: Tensor) -> tuple[Tensor, Tensor]:
+def _march_based(days: Values) -> tuple[Values, Values]:
     """The year that begins in March, and the day of that year from 0: int64 [n] each."""
     shifted = days + _DAYS_TO_EPOCH
     era = floor_divide(shifted, _DAYS_PER_ERA)

@@ -69,8 +69,13 @@ def multiply(a: Operand, b: Operand) -> Tensor:
     return _calculate(np.multiply, torch.mul, a, b)
 
 
-def floor_divide(values: Tensor, divisor: int) -> Tensor:
-    """Integers / a positive divisor, rounded down; in the values' dtype, int64 where that cannot hold the divisor."""
+def floor_divide(values: Values, divisor: int) -> Values:
+    """Integers / a positive divisor, rounded down; in the values' dtype, int64 where that cannot hold the divisor.
+
+    Takes an array too, of a dtype that holds the divisor.
+    """
+    if isinstance(values, np.ndarray):
+        return np.floor_divide(values, divisor)
     values = _holding(values, divisor)
     if not _on_host(values):
         return torch.div(values, divisor, rounding_mode="floor")

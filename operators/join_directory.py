@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,8 @@ _SPARSE = 0.5
 _VERY_SPARSE = 0.25
 # Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
 _MOST_PADDING = 2
+# ... and that is so wide at most.
+_MOST_CANDIDATES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +58,29 @@ class DirectoryBuild:
         return take(found, probe_rows), self._rows_at(positions)
 
     def matches_equal(
-        self, keys: Tensor, validity: Tensor | None, probe_values: Tensor, build_values: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        self, keys: Values, validity: Values | None, probe_values: Values, build_values: Values
+    ) -> tuple[Values, Values]:
         """The pairs of `matches` in which a second value is equal, too: integers [n] and [build rows] without NULLs."""
         found, starts, counts = self._ranges(as_index(keys), validity)
         if found is None:
-            found = row_indices(counts > 0)
+            found = row_indices(elementwise.greater(counts, 0))
             starts, counts = take(starts, found), take(counts, found)
         if found.shape[0] == 0:
             return found, found
         wanted = take(probe_values, found)
         width = int(counts.max())
-        if width * counts.shape[0] > _MOST_PADDING * int(counts.sum()):
+        if width > _MOST_CANDIDATES or width * counts.shape[0] > _MOST_PADDING * int(counts.sum()):
             rows, places = expand_ranges(starts, counts)
             build_rows = self._rows_at(places)
             kept = row_indices(elementwise.equal(take(wanted, rows), take(build_values, build_rows)))
             return take(found, take(rows, kept)), take(build_rows, kept)
         # As many places for each probe row, its candidates first: no pairs have to be formed before they are compared.
-        places = starts.unsqueeze(1) + torch.arange(width, dtype=starts.dtype, device=starts.device)
-        by_place = torch.nn.functional.pad(self._ordered(build_values), (0, width))
-        candidates = take(by_place, places.view(-1)).view(places.shape)
-        equal = elementwise.equal(candidates, wanted.unsqueeze(1))
-        if int(counts.min()) < width:
-            equal &= elementwise.less(places, (starts + counts).unsqueeze(1))
-        kept = row_indices(equal.view(-1))
+        by_place = build_values if self.rows is None else take(build_values, in_form_of(keys, self.rows))
+        kept = row_indices(_equal_candidates(starts, counts, wanted, by_place, width))
         rows = elementwise.floor_divide(kept, width)
-        return take(found, rows), self._rows_at(take(places.view(-1), kept))
+        places = kept - rows * width
+        places += take(starts, rows)
+        return take(found, rows), self._rows_at(places)
 
     def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
@@ -109,9 +109,6 @@ class DirectoryBuild:
     def _rows_at(self, places: Values) -> Values:
         return places if self.rows is None else take(in_form_of(places, self.rows), places)
 
-    def _ordered(self, values: Tensor) -> Tensor:
-        return values if self.rows is None else take(values, self.rows)
-
     def _ranges(self, keys: Values, validity: Values | None) -> tuple[Values | None, Values, Values]:
         """(probe rows with a match, or None for all rows, with one or not; the first position of each; how many)."""
         found = None
@@ -127,6 +124,24 @@ class DirectoryBuild:
         if validity is not None and found is None:
             counts *= validity
         return found, starts, counts
+
+
+def _equal_candidates(starts: Values, counts: Values, wanted: Values, by_place: Values, width: int) -> Values:
+    """bool [n * width], row by row: is what stands in place starts[i] + 0, 1, ..., of counts[i] places, the wanted value?"""
+    last = by_place.shape[0] - 1
+    if isinstance(
+        starts, np.ndarray
+    ):  # one candidate of all rows after the other: numpy's inner loops have to be long
+        equal = np.empty((starts.shape[0], width), np.bool_)
+        fewest = int(counts.min())
+        for number in range(width):
+            matching = take(by_place, np.minimum(starts + number, last)) == wanted
+            equal[:, number] = matching if number < fewest else matching & (counts > number)
+        return equal.reshape(-1)
+    numbers = torch.arange(width, dtype=starts.dtype, device=starts.device)
+    places = (starts.unsqueeze(1) + numbers).clamp_(max=last)
+    candidates = take(by_place, places.view(-1)).view(places.shape)
+    return ((candidates == wanted.unsqueeze(1)) & (counts.unsqueeze(1) > numbers)).view(-1)
 
 
 def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> DirectoryBuild:

@@ -53,7 +53,8 @@ def pack(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
     for it, whether its part is nullable or not. Returns int32 if the product of the spans fits, else int64; a single
     column that needs no change comes back as it is, int64 too.
     """
-    dtype = torch.int32 if math.prod(span for _, span, _ in parts) <= _INT32_MAX else torch.int64
+    size = parts[0][1] if len(parts) == 1 else math.prod(span for _, span, _ in parts)
+    dtype = torch.int32 if size <= _INT32_MAX else torch.int64
     if len(parts) == 1 and parts[0][0] == 0 and not parts[0][2] and columns[0][1] is None:
         values = columns[0][0]
         return values if values.dtype.itemsize == 8 else converted(values, dtype)

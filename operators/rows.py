@@ -14,7 +14,7 @@ from torch import Tensor
 from tqp.operators.arrays import Array, Values
 
 #: From so many indices on, torch's gather by int32 is quicker than numpy's, which makes int64 of all of them first.
-_MANY_INDICES = 131_072
+_MANY_INDICES = 262_144
 
 
 def row_indices(mask: Values, validity: Values | None = None) -> Values:
@@ -41,7 +41,7 @@ def row_indices_of_array(
 
 
 #: From this many rows on it pays to look at eight at a time.
-_MANY_ROWS = 16_384
+_MANY_ROWS = 65_536
 #: Up to one true row in ten, of which so many words of eight have one, numpy.flatnonzero jumps from one true row to the
 #: next, and each jump is a mispredicted branch.
 _FILLED = 0.57

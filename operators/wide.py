@@ -21,6 +21,8 @@ LOW_32 = 0xFFFFFFFF
 MINIMUM = -(2**127)
 MAXIMUM = 2**127 - 1
 _TWO_TO_64 = float(2**64)
+#: Up to so many values, Python's integers cost less than the dozens of tensors of a 128-bit operation.
+_FEW_VALUES = 16
 
 
 def is_wide(values: Tensor) -> bool:
@@ -50,6 +52,11 @@ def from_ints(values: Sequence[int], device: torch.device | str = "cpu") -> Tens
     """Python integers within 128 bits to int64 [n, 2]."""
     halves = [(value >> 64, ((value & (2**64 - 1)) ^ 2**63) - 2**63) for value in values]
     return torch.tensor(halves, dtype=torch.int64, device=device).reshape(len(halves), 2)
+
+
+def are_few(values: Tensor) -> bool:
+    """Are they so few, and in main memory, that Python's integers cost less than tensors?"""
+    return values.is_cpu and values.numel() <= _FEW_VALUES
 
 
 def to_ints(values: Tensor) -> list[int]:
@@ -151,6 +158,13 @@ def multiply(
 
 def multiply_narrow(a: Tensor, b: Tensor) -> Tensor:
     """The exact 128-bit product of integers of any width: int64 [n, 2]."""
+    if are_few(a) and are_few(b):
+        left, right = a.reshape(-1).tolist(), b.reshape(-1).tolist()
+        if len(left) == 1:  # a literal, perhaps
+            left *= len(right)
+        elif len(right) == 1:
+            right *= len(left)
+        return from_ints([x * y for x, y in zip(left, right, strict=True)])
     a, b = a.to(torch.int64), b.to(torch.int64)
     if a.dim() == 0 and b.dim() == 0:
         a = a.reshape(1)

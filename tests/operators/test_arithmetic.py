@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tqp.core.errors import ExecutionError
-from tqp.operators import arithmetic
+from tqp.operators import arithmetic, wide
 from tqp.operators.arithmetic import add_checked, multiply_checked, subtract_checked
 
 INT64 = (-(2**63), 2**63 - 1)
@@ -102,3 +102,16 @@ def test_check_bounds() -> None:
     assert arithmetic.check_bounds(values, INT8, "bad", torch.tensor([True, False])) is values
     with pytest.raises(ExecutionError, match="bad"):
         arithmetic.check_bounds(values, INT8, "bad")
+
+
+@pytest.mark.parametrize("scale", [2, 18, 25])
+def test_few_and_many_decimals_become_the_same_floats(scale: int) -> None:
+    rng = random.Random(scale)
+    values = [rng.getrandbits(rng.randint(1, 62)) * rng.choice((1, -1)) for _ in range(60)]
+    for tensor in (torch.tensor(values), wide.from_ints([value << 40 for value in values])):
+        for dtype in (torch.float64, torch.float32):
+            many = arithmetic.scaled_to_float(tensor, scale, dtype)
+            few = [arithmetic.scaled_to_float(tensor[row : row + 5], scale, dtype) for row in range(0, 60, 5)]
+            assert torch.equal(torch.cat(few), many)
+    assert arithmetic.scaled_to_float(torch.tensor(25), 1).shape == ()
+    assert arithmetic.scaled_to_float(torch.zeros((0, 2), dtype=torch.int64), 1).shape == (0,)

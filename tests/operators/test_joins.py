@@ -327,3 +327,5 @@ def test_pairs_with_a_second_equal_value(build_rows: int, distinct: int, skewed:
             if keys[i] == build_keys[j] and values[i] == build_values[j] and (validity is None or validity[i])
         ]
         assert list(zip(probe_rows.tolist(), found.tolist(), strict=True)) == expected
+        arrays = ask_with_arrays(build, "matches_equal", *as_array((keys, validity, values, build_values)))
+        assert list(zip(*(pairs.tolist() for pairs in arrays), strict=True)) == expected

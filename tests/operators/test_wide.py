@@ -170,3 +170,14 @@ def test_sums_beyond_128_bits_raise() -> None:
     assert wide.to_ints(
         wide.sum_all(wide.from_ints([wide.MAXIMUM, wide.MAXIMUM, wide.MINIMUM, wide.MINIMUM]))
     ) == [-2]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 60])
+def test_narrow_products_of_few_and_many_values(count: int) -> None:
+    a, b = ([value for value in some(count, 63, seed) if value < 2**63][:count] for seed in (1, 2))
+    product = wide.multiply_narrow(torch.tensor(a, dtype=torch.int64), torch.tensor(b, dtype=torch.int64))
+    assert product.shape == (count, 2)
+    assert wide.to_ints(product) == [x * y for x, y in zip(a, b, strict=True)]
+    for literal in (torch.tensor(-7, dtype=torch.int8), torch.tensor([10_000])):
+        scaled = wide.multiply_narrow(literal, torch.tensor(a, dtype=torch.int64))
+        assert wide.to_ints(scaled) == [x * int(literal) for x in a]

@@ -21,6 +21,7 @@ from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
 from tqp.runtime.frame import object_bytes
+from tqp.runtime.graph_function import ARRAY_INPUTS
 from tqp.runtime.pipeline import Pipeline, State
 
 Item = TypeVar("Item")
@@ -206,7 +207,7 @@ class _Job:
         self, pipeline: Pipeline, state: State, cancelled: threading.Event, memory_limit: int | None
     ) -> None:
         self._pipeline, self._function, self._breaker = pipeline, pipeline.function, pipeline.breaker
-        self._arguments = pipeline.arguments(state)
+        self._arguments = pipeline.arguments(state, getattr(pipeline.function, ARRAY_INPUTS, ()))
         self._initial = self._breaker.initial(state)
         self._cancelled, self._memory_limit = cancelled, memory_limit
         self._left_behind, self._lock = 0, threading.Lock()

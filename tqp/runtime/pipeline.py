@@ -14,7 +14,7 @@ from tqp.data.strings import Strings
 from tqp.operators import string_layout
 from tqp.operators.arrays import as_array
 from tqp.runtime.graph import Graph, Node
-from tqp.runtime.graph_function import ARRAY_INPUTS, GraphFunction
+from tqp.runtime.graph_function import GraphFunction
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
@@ -106,13 +106,14 @@ class Pipeline:
         """The same computation as torch.fx: for compilers, profilers and exporters. Made when somebody asks."""
         return self.record.module()
 
-    def arguments(self, state: State) -> Callable[[int, int], list[Any]]:
-        """A function that gives the graph's arguments for rows [start, stop) of the source."""
+    def arguments(self, state: State, array_inputs: Sequence[int] = ()) -> Callable[[int, int], list[Any]]:
+        """A function that gives the graph's arguments for rows [start, stop) of the source.
+
+        `array_inputs`: the tensors that are to be arrays, of which batches are cut without the interpreter lock.
+        """
         num_rows = state[self.source_slot].num_rows
         values = [None if read is None else read(state) for read in self._readers]
-        for position in getattr(
-            self.function, ARRAY_INPUTS, ()
-        ):  # of arrays, batches are made without the lock
+        for position in array_inputs:
             values[position] = as_array(values[position])
 
         def for_batch(start: int, stop: int) -> list[Any]:
