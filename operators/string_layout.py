@@ -15,6 +15,7 @@ from torch.utils.dlpack import from_dlpack
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import allocation
+from tqp.operators.arrays import running_sums
 from tqp.operators.rows import row_indices
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
@@ -119,14 +120,14 @@ def _copy_words(strings: Strings) -> Strings:
     starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
     counts = (lengths + (_WORD - 1)) >> 3
     np.maximum(counts, 1, out=counts)
-    first = np.cumsum(counts, dtype=np.int64)
+    first = running_sums(counts, np.int64)
     total = int(first[-1])
     first -= counts
     # From one word of a row to the next it is eight bytes; np.repeat would take ten times as long.
     places = np.full(total, _WORD)
     places[0] = starts[0]
     places[first[1:]] = starts[1:] - starts[:-1] - ((counts[:-1] - 1) << 3)
-    np.cumsum(places, out=places)
+    places = running_sums(places, places.dtype)
     first <<= 3
     # A view whose row i is the eight bytes from i on; the last ones are reached by shifting.
     last = strings.data.shape[0] - _WORD
