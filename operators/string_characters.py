@@ -22,11 +22,10 @@ _LONGEST = torch.iinfo(torch.int32).max
 def is_ascii(strings: Strings) -> bool:
     """Whether every character is one byte."""
     low, high = extent(strings)
-    total = total_length(strings)
-    if total == 0:
+    if high - low <= _SLACK * strings.num_rows and _all_ascii(strings.data[low:high]):
         return True
-    near = high - low <= _SLACK * total
-    if near and _all_ascii(strings.data[low:high]):
+    total = total_length(strings)
+    if total == 0 or (high - low <= _SLACK * total and _all_ascii(strings.data[low:high])):
         return True
     return _all_ascii(compact(strings).data)
 
@@ -97,7 +96,7 @@ def slice_same_characters(strings: Strings, start: int, stop: int) -> Strings | 
         return None
     last = strings.lengths.clamp(max=min(stop, _LONGEST))
     if start == 0:
-        return Strings(strings.starts, last, strings.data)
+        return strings._replace(lengths=last)
     first = strings.lengths.clamp(max=min(start, _LONGEST))
     return Strings(strings.starts + first, last - first, strings.data)
 

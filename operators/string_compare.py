@@ -238,7 +238,7 @@ def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
 
 def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
     """Whether each row is one of `values`: one read of the rows for all values of up to eight bytes."""
-    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
+    found: list[Tensor] = []
     short = [value for value in values if len(value) <= WORD]
     if short:
         key = leading(strings, max(map(len, short)))
@@ -246,12 +246,22 @@ def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
         for length in {len(value) for value in short}:
             # What follows a row of this length does not count.
             start = key if length == size else key & ((1 << (8 * length)) - 1)
-            found = torch.zeros_like(result)
-            for value in short:
-                if len(value) == length:
-                    found |= elementwise.equal(start, word_of(value, size))
-            result |= found.logical_and_(elementwise.equal(strings.lengths, length))
-    for value in values:
-        if len(value) > WORD:
-            result |= equals_word(strings, value)
+            same = _equals_any(start, [word_of(value, size) for value in short if len(value) == length])
+            found.append(same.logical_and_(elementwise.equal(strings.lengths, length)))
+    found += [equals_word(strings, value) for value in values if len(value) > WORD]
+    result = found[0]
+    for part in found[1:]:
+        result |= part
     return result
+
+
+def _equals_any(numbers: Tensor, values: Sequence[int]) -> Tensor:
+    """Whether each number (integers [n]) is one of the values: bool [n]."""
+    wanted = torch.tensor(values, dtype=numbers.dtype, device=numbers.device)
+    if not numbers.is_cpu:
+        return (numbers[:, None] == wanted).any(1)
+    result = np.empty(numbers.shape[0], np.bool_)
+    for start in range(0, numbers.shape[0], _LONG_BLOCK):
+        block = slice(start, start + _LONG_BLOCK)
+        np.logical_or.reduce(numbers.numpy()[block] == wanted.numpy()[:, None], axis=0, out=result[block])
+    return torch.from_numpy(result)

@@ -66,7 +66,10 @@ def extent(strings: Strings) -> tuple[int, int]:
     if strings.num_rows == 0:
         return 0, 0
     if strings.starts.device.type == "cpu":
-        return int(strings.starts.numpy().min()), int(row_ends(strings).max())
+        starts = strings.starts.numpy()
+        if isinstance(strings, OrderedStrings):
+            return int(starts[0]), int(starts[-1]) + int(strings.lengths.numpy()[-1])
+        return int(starts.min()), int(row_ends(strings).max())
     return int(strings.starts.min()), int((strings.starts + strings.lengths).max())
 
 

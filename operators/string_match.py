@@ -7,7 +7,7 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators import string_scan
-from tqp.operators.string_layout import cut, is_ordered, ordered, row_ends, rows_of_block
+from tqp.operators.string_layout import cut, extent, is_ordered, ordered, row_ends, rows_of_block
 from tqp.operators.string_scan import Bytes, Mask, Positions, Search
 
 #: Rows are searched at a time in which a word likely stands so often, between the least and the most bytes: what is
@@ -16,6 +16,11 @@ _PLACES = 1 << 16
 _LEAST_BYTES, _MOST_BYTES = 1 << 23, 1 << 26
 #: Rows that do not lie in order are looked at in windows of twice their mean length, of so many bytes at least.
 _MEAN_WIDTHS, _LEAST_WIDTH = 2, 16
+#: Words are followed from one to the next without asking for rows where no row is this many times as long as they are in
+#: the mean.
+_MUCH_LONGER = 3
+#: And where the first word has likely at most so many occurrences for each row.
+_FEW_HITS = 0.3
 #: A later word is looked for first if its rarest byte is this many times as rare as the first word's.
 _MUCH_RARER = 8
 
@@ -29,6 +34,11 @@ def has_words(strings: Strings, words: list[bytes]) -> Mask:
     rarest = min(range(len(words)), key=lambda number: searches[number].rarity)
     if searches[rarest].rarity * _MUCH_RARER >= searches[0].rarity:
         rarest = 0
+    if rarest == 0 and len(words) > 1 and is_ordered(strings):
+        longest = int(strings.lengths.numpy().max())
+        if _can_follow(strings, searches[0], longest):
+            result[_followed(strings, searches, longest)] = True
+            return result
     num_bytes = _PLACES / max(max(search.share for search in searches), _PLACES / _MOST_BYTES)
     step = rows_of_block(strings, max(int(num_bytes), _LEAST_BYTES))
     for start in range(0, strings.num_rows, step):
@@ -59,12 +69,45 @@ def _mark(result: Mask, strings: Strings, searches: list[Search], rarest: int) -
 
 def search_for(strings: Strings, word: bytes) -> Search:
     """How to look for the non-empty `word` in `strings`."""
-    if strings.num_rows == 0:
-        return string_scan.search_for(word, np.empty(0, np.uint8))
-    low = int(strings.starts[0])
-    high = int(strings.starts[-1]) + int(strings.lengths[-1])
-    data = strings.data.numpy()
-    return string_scan.search_for(word, data[low:high] if low < high else data)
+    return string_scan.search_for(word, strings.data.numpy())
+
+
+def _can_follow(strings: Strings, search: Search, longest: int) -> bool:
+    """Whether `_followed` is the way to look for words, `search` for the first of them, in ordered rows of up to `longest`
+    bytes: these are alike in length, and a part of them has the word."""
+    span, _ = _span(strings)
+    few = search.share * span.shape[0] <= _FEW_HITS * strings.num_rows
+    return few and bool(longest * strings.num_rows <= _MUCH_LONGER * span.shape[0])
+
+
+def _followed(strings: Strings, searches: list[Search], longest: int) -> Positions:
+    """Rows of ordered strings that have the words one after the other: int64 [m], some more than once.
+
+    Every occurrence of the first word is followed to the next words, as far as the `longest` row reaches. Only what has all
+    of them is given its row, and must end in it.
+    """
+    data, starts = strings.data.numpy(), strings.starts.numpy()
+    span, low = _span(strings)
+    first, last = searches[0].word, searches[-1]
+    found_firsts, found_ends = [], []
+    for start in range(0, max(span.shape[0] - len(first) + 1, 1), string_scan.BLOCK):
+        block = span[start : start + string_scan.BLOCK + len(first) - 1]
+        firsts = string_scan.find_likely(block, searches[0])
+        firsts += low + start
+        ends, passed = firsts + len(first), len(first)
+        for search in searches[1:]:
+            which, places = _in_windows(data, ends, longest - passed, search)
+            if search is not last:
+                which, places = _first_of_each(which, places)
+            firsts, ends = firsts.take(which), places + len(search.word)
+            passed += len(search.word)
+        kept = string_scan.standing(data, first, firsts)
+        found_firsts.append(firsts.take(kept))
+        found_ends.append(ends.take(kept))
+    firsts, ends = np.concatenate(found_firsts), np.concatenate(found_ends)
+    rows = string_scan.rows_of(starts, firsts)
+    inside = ends <= starts.take(rows) + strings.lengths.numpy().take(rows)
+    return rows.take(np.flatnonzero(inside))
 
 
 def _contains_word(strings: Strings, search: Search) -> Mask:
@@ -128,7 +171,7 @@ def _first_in_windows(strings: Strings, search: Search) -> Positions:
     As many bytes of each row as most have are copied next to those of the other rows; longer ones have more of their
     bytes copied, for rows in which the word was not found.
     """
-    word, data = search.word, strings.data
+    word, data = search.word, strings.data.numpy()
     found = np.full(strings.num_rows, -1)
     rows, low, stops = np.arange(strings.num_rows), strings.starts.numpy(), row_ends(strings)
     width = max(_MEAN_WIDTHS * int((stops - low).mean()), _LEAST_WIDTH)
@@ -139,27 +182,54 @@ def _first_in_windows(strings: Strings, search: Search) -> Positions:
         if rows.shape[0] == 0:
             return found
         # No wider than the longest row; wide enough for a word at every place but the last ones.
-        width = min(max(min(width, int((stops - low).max())), 2 * len(word)), data.shape[0])
-        inside = np.minimum(low, data.shape[0] - width)
-        for first in range(0, rows.shape[0], step := max(string_scan.BLOCK // width, 1)):
-            block = slice(first, first + step)
-            hits = string_scan.find_all(string_scan.windows(data.numpy(), width, inside[block]), search)
-            which = hits // width
-            offsets = hits - which * width
-            which += first
-            places = inside.take(which) + offsets
-            within = (places >= low.take(which)) & (places + len(word) <= stops.take(which))
-            within &= offsets + len(word) <= width
-            which, places = _first_of_each(which[within], places[within])
-            found[rows.take(which)] = places
-        low = inside + (width - len(word) + 1)
-        low[found.take(rows) >= 0] = np.iinfo(np.int64).max >> 1  # done
+        longest = int((stops - low).max())
+        width = min(max(min(width, longest), 2 * len(word)), data.shape[0])
+        which, places = _in_windows(data, low, width, search)
+        within = np.flatnonzero(places + len(word) <= stops.take(which))
+        which, places = _first_of_each(which.take(within), places.take(within))
+        found[rows.take(which)] = places
+        if width >= longest:
+            return found
+        low = low + (width - len(word) + 1)
+        low[which] = np.iinfo(np.int64).max >> 1  # done
         width *= 2
+
+
+def _in_windows(data: Bytes, low: Positions, width: int, search: Search) -> tuple[Positions, Positions]:
+    """Where the word stands in the `width` bytes from each place `low` on (int64 [n], in any order): which, and the place.
+
+    Both int64 [m], ascending by `which`, then by place. The bytes are copied next to each other; those past the end of the
+    data count as if they were not there.
+    """
+    width = min(width, data.shape[0])
+    if width < len(search.word) or low.shape[0] == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    last = data.shape[0] - width
+    late = low.max() > last
+    inside = np.minimum(low, last) if late else low
+    found = []
+    for first in range(0, low.shape[0], step := max(string_scan.BLOCK // width, 1)):
+        block = inside[first : first + step]
+        places = string_scan.find_all(string_scan.windows(data, width, block), search)
+        which = places // width
+        places -= which * width
+        kept = np.flatnonzero(places <= width - len(search.word))  # not across two windows
+        if kept.shape[0] < places.shape[0]:
+            which, places = which.take(kept), places.take(kept)
+        places += block.take(which)
+        if first:
+            which += first
+        found.append((which, places))
+    which, places = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+    if late:
+        kept = np.flatnonzero(places >= low.take(which))
+        which, places = which.take(kept), places.take(kept)
+    return which, places
 
 
 def _span(strings: Strings) -> tuple[Bytes, int]:
     """All the bytes of ordered rows, of which there is one at least, and the place of the first."""
-    low, high = int(strings.starts[0]), int(strings.starts[-1]) + int(strings.lengths[-1])
+    low, high = extent(strings)
     return strings.data.numpy()[low:high], low
 
 

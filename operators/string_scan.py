@@ -7,21 +7,24 @@ Measured on 13 MB of English text, one core, in nanoseconds for each byte: here 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from tqp.operators.rows import positions_by_words
+from tqp.operators.rows import true_positions
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: Bytes searched at a time: they and their mask stay in the last cache until the places at which a word may stand are
-#: verified. Of these, bytes compared in one step: they stay in the nearer cache while one chunk after the other is looked for.
-BLOCK, _STEP = 1 << 22, 1 << 19
+#: verified. Of these, bytes compared in one step: each comparison is long enough for another thread to take the interpreter
+#: lock meanwhile, and what is read once is in a cache when the next chunk is looked for.
+BLOCK, _STEP = 1 << 23, 1 << 21
 #: Chunks in which words are looked for: of as many neighbouring ones as they have bytes, one lies on a multiple of that
 #: size wherever the word stands. Short ones take fewer passes, long ones leave fewer places to verify.
 _PAIR, _QUAD = 2, 4
@@ -32,19 +35,33 @@ _FEW_BYTES = 3
 #: One place for so many rows is looked up by binary search.
 _FEW_PLACES = 64
 _SOME = 16
+#: From so many places on, index_select copies what stands at them in two thirds of NumPy's time; but it is a dozen short
+#: operations, each of which gives away the interpreter lock.
+_MANY_PLACES = 1 << 15
 #: The most bytes that are compared at once.
 _WORD = 8
 #: Bytes looked at to learn how common something is.
 _SAMPLE = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """Neighbouring distinct chunks of a word, as many as they have bytes."""
+
+    size: int
+    values: list[int]
+    #: The values differ modulo this; entry v % modulus says how much before the chunk v the word starts (negative).
+    modulus: int
+    shifts: Positions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Search:
     """How to look for a word, chosen by a sample of the text."""
 
     word: bytes
-    #: Size and first offset of the neighbouring chunks to look for; None where bytes are compared.
-    chunks: tuple[int, int] | None
+    #: The chunks to look for; None where bytes are compared.
+    chunks: Chunks | None
     #: Of the bytes that are compared everywhere.
     offsets: list[int]
     #: How often the rarest of the word's bytes stands in the sample.
@@ -59,11 +76,26 @@ class Search:
 
 def search_for(word: bytes, span: Bytes) -> Search:
     """How to look for the non-empty `word` in texts like `span`."""
-    text = _sample(span)
+    return _search_by_sample(word, _sample(span))
+
+
+@lru_cache(maxsize=256)
+def _search_by_sample(word: bytes, text: bytes) -> Search:
+    """As `search_for`, by a sample of the text: the batches of a column share it."""
     counts = {byte: text.count(byte) for byte in set(word)}
-    chunks = _rare_chunks(word, text)
+    rare = _rare_chunks(word, text)
+    chunks = None if rare is None else _chunks_from(word, *rare)
     offsets = [] if chunks is not None else _rare_bytes(word, counts, len(text))
     return Search(word, chunks, offsets, min(counts.values()), text.count(word) / max(len(text), 1))
+
+
+def _chunks_from(word: bytes, size: int, first: int) -> Chunks:
+    """The chunks of `size` bytes from the offset `first` on."""
+    values = [int.from_bytes(chunk, "little") for chunk in _chunks(word, size)[first : first + size]]
+    modulus = next(modulus for modulus in count(size) if len({value % modulus for value in values}) == size)
+    shifts = np.zeros(modulus, np.int64)
+    shifts[[value % modulus for value in values]] = -np.arange(first, first + size)
+    return Chunks(size, values, modulus, shifts)
 
 
 def find_all(span: Bytes, search: Search) -> Positions:
@@ -71,20 +103,26 @@ def find_all(span: Bytes, search: Search) -> Positions:
     word = search.word
     found = [np.empty(0, np.int64)]
     for start in range(0, span.shape[0] - len(word) + 1, BLOCK):
-        places = _find_in_block(span[start : start + BLOCK + len(word) - 1], search)
-        places += start
+        block = span[start : start + BLOCK + len(word) - 1]
+        places = verified(block, word, find_likely(block, search))
+        if start:
+            places += start
         found.append(places)
     return found[1] if len(found) == 2 else np.concatenate(found)
 
 
-def _find_in_block(span: Bytes, search: Search) -> Positions:
-    """As `find_all`, for bytes that stay in the cache with the masks made of them, and in which the word fits."""
-    word = search.word
+def find_likely(span: Bytes, search: Search) -> Positions:
+    """Where the word may stand in `span`: ascending, among them all places at which it does, and likely few others.
+
+    For bytes that stay in the cache with the masks made of them.
+    """
+    count = span.shape[0] - len(search.word) + 1
+    if count <= 0:
+        return np.empty(0, np.int64)
     if search.chunks is not None:
-        return _verified(span, word, _find_by_chunks(span, word, *search.chunks))
-    wanted = [(offset, word[offset]) for offset in search.offsets]
-    places = positions_by_words(*_compare(span, span.shape[0] - len(word) + 1, wanted, np.logical_and))
-    return places if len(search.offsets) == len(word) else _verified(span, word, places)
+        return _find_by_chunks(span, search.word, search.chunks)
+    wanted = [(offset, search.word[offset]) for offset in search.offsets]
+    return true_positions(_compare(span, count, wanted, np.logical_and))
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
@@ -103,7 +141,7 @@ def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
     result &= fits
     if offset:
         rows = np.flatnonzero(result)
-        kept = _standing(span, word[:offset], places.take(rows))
+        kept = standing(span, word[:offset], places.take(rows))
         if kept.shape[0] < rows.shape[0]:
             result[:] = False
             result[rows.take(kept)] = True
@@ -124,7 +162,7 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
         places, last = starts[rows] - low, ends[rows] - low
         found = np.zeros(last[-1] + 1, np.bool_)  # one more: an empty last row starts there
         count = max(int(last[-1]) - len(word) + 1, 0)
-        matches, _ = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
+        matches = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
         found[: matches.shape[0]] = matches
         filled = last > places
         edges = (places, last) if filled.all() else (places[filled], last[filled])
@@ -175,33 +213,31 @@ def _sample(span: Bytes) -> bytes:
     return b"".join(span[part * quarter : part * quarter + size].tobytes() for part in range(4))
 
 
-def _find_by_chunks(span: Bytes, word: bytes, size: int, first: int) -> Positions:
-    """Where `word` may stand: aligned chunks of the span equal one of `size` neighbouring ones of the word's."""
-    wanted = [int.from_bytes(chunk, "little") for chunk in _chunks(word, size)[first : first + size]]
+def _find_by_chunks(span: Bytes, word: bytes, chunks: Chunks) -> Positions:
+    """Where `word` may stand: aligned chunks of the span equal one of the word's."""
+    size = chunks.size
     skipped = -span.ctypes.data % size
     aligned = span[skipped : skipped + (span.shape[0] - skipped) // size * size].view(f"<u{size}")
-    found = _compare(aligned, aligned.shape[0], [(0, value) for value in wanted], np.logical_or)
-    candidates = positions_by_words(*found)
-    values = aligned.take(candidates)
-    which = (values == wanted[1]).view(np.int8)
-    for number, value in enumerate(wanted[2:], 2):
-        which += (values == value).view(np.int8) * np.int8(number)
-    # The chunks are distinct neighbours, so these ascend as the candidates do.
-    candidates *= size
-    candidates -= which
-    candidates += skipped - first
-    inside = np.searchsorted(candidates, (0, span.shape[0] - len(word) + 1))
-    return candidates[inside[0] : inside[1]]
+    found = _compare(aligned, aligned.shape[0], [(0, value) for value in chunks.values], np.logical_or)
+    places = true_positions(found)
+    shifts = chunks.shifts.take(aligned.take(places) % chunks.modulus)
+    # The chunks are distinct neighbours, so these ascend as the chunks do.
+    places *= size
+    places += shifts
+    if skipped:
+        places += skipped
+    last = span.shape[0] - len(word)
+    if places.shape[0] and (places[0] < 0 or places[-1] > last):
+        inside = np.searchsorted(places, (0, last + 1))
+        places = places[inside[0] : inside[1]]
+    return places
 
 
 def _compare(
     values: npt.NDArray[np.unsignedinteger[Any]], count: int, wanted: list[tuple[int, int]], combine: np.ufunc
-) -> tuple[Mask, Mask]:
-    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count].
-
-    And of each eight places whether there is one at which it is so: bool [count // 8].
-    """
-    result, filled = np.empty(count, np.bool_), np.empty(count >> 3, np.bool_)
+) -> Mask:
+    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count]."""
+    result = np.empty(count, np.bool_)
     step = _STEP // values.itemsize
     other = np.empty(min(count, step) if len(wanted) > 1 else 0, np.bool_)
     for start in range(0, count, step):
@@ -212,9 +248,7 @@ def _compare(
             np.equal(values[first : first + size], value, out=other[:size] if number else found)
             if number:
                 combine(found, other[:size], out=found)
-        words = found[: size & ~7].view(np.int64)
-        np.not_equal(words, 0, out=filled[start >> 3 : (start >> 3) + words.shape[0]])
-    return result, filled
+    return result
 
 
 def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:
@@ -252,13 +286,13 @@ def _chunks(word: bytes, size: int) -> list[bytes]:
     return [word[offset : offset + size] for offset in range(len(word) - size + 1)]
 
 
-def _verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
-    """The hits at which all of `word` stands."""
-    kept = _standing(span, word, hits)
+def verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
+    """The hits at which all of `word` stands; it fits into `span` at all of them."""
+    kept = standing(span, word, hits)
     return hits if kept.shape[0] == hits.shape[0] else hits.take(kept)
 
 
-def _standing(span: Bytes, word: bytes, places: Positions) -> Positions:
+def standing(span: Bytes, word: bytes, places: Positions) -> Positions:
     """Which of the places `word` stands at; it fits into `span` at all of them.
 
     Read up to eight bytes at a time, the last ones first: where strings have something in common it is their beginning.
@@ -300,8 +334,11 @@ def chunks_at(span: Bytes, size: int, places: Positions) -> npt.NDArray[np.unsig
 
 def windows(span: Bytes, width: int, places: Positions) -> Bytes:
     """The `width` bytes from each place on, one after the other; they lie within `span`."""
-    # A view whose row i is the bytes from i on: index_select copies it, where NumPy's indexing of unaligned integers takes
-    # twice as long.
-    rows = torch.from_numpy(span).as_strided((span.shape[0] - width + 1, width), (1, 1))
-    copied: Bytes = torch.index_select(rows, 0, torch.from_numpy(places)).view(-1).numpy()
+    # A view whose row i is the bytes from i on.
+    count = span.shape[0] - width + 1
+    if places.shape[0] < _MANY_PLACES:
+        rows = np.ndarray((count,), f"V{width}", span, 0, (1,))
+        return rows[places].view(np.uint8)
+    rows_of_bytes = torch.from_numpy(span).as_strided((count, width), (1, 1))
+    copied: Bytes = torch.index_select(rows_of_bytes, 0, torch.from_numpy(places)).view(-1).numpy()
     return copied

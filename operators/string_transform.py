@@ -84,16 +84,15 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
     `count` takes characters before `start`. Both int64 [n] or 0-d.
     """
-    position_from_one = _near(start)
-    wanted = None if count is None else _near(count)
-    if strings.starts.is_cpu and position_from_one.dim() == 0 and (wanted is None or wanted.dim() == 0):
-        begin, end = int(position_from_one) - 1, _FAR
-        if wanted is not None:
-            end = begin + int(wanted)
+    if strings.starts.is_cpu and start.dim() == 0 and (count is None or count.dim() == 0):
+        begin = int(start) - 1
+        end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:
             found = slice_same_characters(strings, max(begin, 0), max(end, 0))
             if found is not None:
                 return found
+    position_from_one = _near(start)
+    wanted = None if count is None else _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
         begin = torch.where(position_from_one < 0, position_from_one + characters, position_from_one - 1)
