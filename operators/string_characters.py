@@ -21,11 +21,13 @@ _LONGEST = torch.iinfo(torch.int32).max
 
 def is_ascii(strings: Strings) -> bool:
     """Whether every character is one byte."""
-    low, high = extent(strings)
-    if high - low <= _SLACK * strings.num_rows and _all_ascii(strings.data[low:high]):
+    data = strings.data
+    # Where the strings lie costs more to find out than to look at so many bytes.
+    if data.shape[0] <= _SLACK * strings.num_rows and _all_ascii(data):
         return True
+    low, high = extent(strings)
     total = total_length(strings)
-    if total == 0 or (high - low <= _SLACK * total and _all_ascii(strings.data[low:high])):
+    if total == 0 or (high - low <= _SLACK * total and _all_ascii(data[low:high])):
         return True
     return _all_ascii(compact(strings).data)
 
@@ -96,7 +98,7 @@ def slice_same_characters(strings: Strings, start: int, stop: int) -> Strings | 
         return None
     last = strings.lengths.clamp(max=min(stop, _LONGEST))
     if start == 0:
-        return strings._replace(lengths=last)
+        return Strings(strings.starts, last, strings.data)
     first = strings.lengths.clamp(max=min(start, _LONGEST))
     return Strings(strings.starts + first, last - first, strings.data)
 

@@ -84,7 +84,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
     `count` takes characters before `start`. Both int64 [n] or 0-d.
     """
-    if strings.starts.is_cpu and start.dim() == 0 and (count is None or count.dim() == 0):
+    if strings.starts.is_cpu and start.numel() == 1 and (count is None or count.numel() == 1):
         begin = int(start) - 1
         end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:

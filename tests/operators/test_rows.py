@@ -27,7 +27,7 @@ def test_row_indices_are_the_true_and_valid_rows() -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 3])
-@pytest.mark.parametrize("size", [16_383, 16_384, 20_001])
+@pytest.mark.parametrize("size", [16_383, 16_384, 20_001, 1_048_579])
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.02, 0.09, 0.1, 0.5, 1.0])
 def test_row_indices_of_many_rows(share: float, size: int, offset: int) -> None:
     generator = torch.Generator().manual_seed(size)

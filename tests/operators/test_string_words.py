@@ -95,6 +95,33 @@ def test_patterns_in_small_blocks(seed: int, monkeypatch: pytest.MonkeyPatch) ->
         )
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("block", [16, 64, 1 << 23])
+def test_words_that_are_followed_stay_in_their_row(
+    seed: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(string_scan, "BLOCK", block)
+    monkeypatch.setattr(string_match, "_can_follow", lambda *_: True)
+    monkeypatch.setattr(string_match, "_MUCH_RARER", 1 << 40)  # the first word is never skipped
+    chance = random.Random(seed)
+    pieces = [b"special", b"requests", b"specials", b"ab", b"a", b" ", b"\xc3\xa9", b"request", b"aaaaaaaa"]
+    content = b"".join(chance.choice(pieces) for _ in range(chance.choice([1, 3, 400])))
+    edges = sorted(chance.choices(range(len(content) + 1), k=chance.choice([2, 40, 200])))
+    kept = [row for row in range(len(edges) - 1) if chance.random() < 0.8] or [0]  # gaps between rows
+    texts = [content[edges[row] : edges[row + 1]] for row in kept]
+    strings = OrderedStrings(
+        torch.tensor([edges[row] for row in kept]),
+        torch.tensor(list(map(len, texts)), dtype=torch.int32),
+        torch.tensor(list(content), dtype=torch.uint8),
+    )
+    for count in (2, 3, 4):
+        for _ in range(5):
+            of_pattern = [chance.choice(pieces) for _ in range(count)]
+            expression = re.compile(b".*".join(of_pattern), re.DOTALL)
+            found = string_match.has_words(strings, of_pattern)
+            assert found.tolist() == [bool(expression.search(text)) for text in texts], of_pattern
+
+
 def test_rows_in_any_order_are_copied_in_order() -> None:
     chance = random.Random(5)
     for size in (8, 9, 100):

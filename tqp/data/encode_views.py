@@ -17,7 +17,7 @@ import torch
 from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits, validity_of, values_view
 from tqp.data.encode_integers import narrowest
 from tqp.data.sharing import share
-from tqp.data.strings import Strings
+from tqp.data.strings import OrderedStrings
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -119,8 +119,8 @@ def encode_views(
     return None
 
 
-def strings_of_views(chunks: Sequence[pa.Array]) -> Strings | None:
-    """All rows as Strings whose bytes lie in row order, NULL rows with length 0.
+def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
+    """All rows, NULL rows with length 0.
 
     None if the chunks are not in the view layout, or many strings are short or do not lie one after the other.
     """
@@ -149,7 +149,7 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> Strings | None:
 
     _each(copy, list(zip(pieces, found, strict=True)))
     ends -= lengths
-    return Strings(torch.from_numpy(ends), torch.from_numpy(lengths), torch.from_numpy(data))
+    return OrderedStrings(torch.from_numpy(ends), torch.from_numpy(lengths), torch.from_numpy(data))
 
 
 def _each(function: Callable[[Item], Outcome], pieces: Sequence[Item]) -> list[Outcome]:

@@ -43,7 +43,7 @@ class Constants(nn.Module):
             self.add_module(name, item)
             return item
         if isinstance(item, Strings):
-            return Strings(
+            return type(item)(
                 *(
                     self._store(f"{name}_{part}", tensor)
                     for part, tensor in zip(item._fields, item, strict=True)
@@ -64,7 +64,7 @@ class Constants(nn.Module):
         if isinstance(item, _BufferName):
             return getattr(self, item)
         if isinstance(item, Strings):
-            return Strings(*(self._load(part) for part in item))
+            return type(item)(*(self._load(part) for part in item))
         if isinstance(item, Frame):
             columns = tuple(FrameColumn(self._load(c.values), self._load(c.validity)) for c in item.columns)
             return Frame(item.num_rows, columns)
