@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tqp.operators.rows import true_positions
+from tqp.operators.rows import positions_by_words
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -69,6 +69,10 @@ class Search:
     #: How often the word stands in a byte of text.
     share: float
 
+    def is_sure(self) -> bool:
+        """Whether every byte of the word is compared in the first place."""
+        return self.chunks is None and len(self.offsets) == len(self.word)
+
     def is_common(self, num_bytes: int, num_rows: int) -> bool:
         """Whether the word likely occurs more than twice a row."""
         return self.share * num_bytes > 2 * num_rows
@@ -101,10 +105,14 @@ def _chunks_from(word: bytes, size: int, first: int) -> Chunks:
 def find_all(span: Bytes, search: Search) -> Positions:
     """Where the word stands in `span`, overlapping occurrences too: ascending."""
     word = search.word
+    step = BLOCK if search.chunks is not None else BLOCK >> 1  # a mask of bytes is as large as they are
     found = [np.empty(0, np.int64)]
-    for start in range(0, span.shape[0] - len(word) + 1, BLOCK):
-        block = span[start : start + BLOCK + len(word) - 1]
-        places = verified(block, word, find_likely(block, search))
+    for start in range(0, span.shape[0] - len(word) + 1, step):
+        block = span[start : start + step + len(word) - 1]
+        places = find_likely(block, search)
+        if not search.is_sure():
+            kept = standing(block, word, places)
+            places = places if kept.shape[0] == places.shape[0] else places.take(kept)
         if start:
             places += start
         found.append(places)
@@ -122,7 +130,7 @@ def find_likely(span: Bytes, search: Search) -> Positions:
     if search.chunks is not None:
         return _find_by_chunks(span, search.word, search.chunks)
     wanted = [(offset, search.word[offset]) for offset in search.offsets]
-    return true_positions(_compare(span, count, wanted, np.logical_and))
+    return positions_by_words(*_compare(span, count, wanted, np.logical_and))
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
@@ -157,12 +165,12 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
     first = 0
     while first < starts.shape[0]:
         low = starts[first]
-        after = max(int(np.searchsorted(ends, low + BLOCK, side="right")), first + 1)
+        after = max(int(np.searchsorted(ends, low + (BLOCK >> 1), side="right")), first + 1)
         rows = slice(first, after)
         places, last = starts[rows] - low, ends[rows] - low
         found = np.zeros(last[-1] + 1, np.bool_)  # one more: an empty last row starts there
         count = max(int(last[-1]) - len(word) + 1, 0)
-        matches = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
+        matches, _ = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
         found[: matches.shape[0]] = matches
         filled = last > places
         edges = (places, last) if filled.all() else (places[filled], last[filled])
@@ -219,7 +227,7 @@ def _find_by_chunks(span: Bytes, word: bytes, chunks: Chunks) -> Positions:
     skipped = -span.ctypes.data % size
     aligned = span[skipped : skipped + (span.shape[0] - skipped) // size * size].view(f"<u{size}")
     found = _compare(aligned, aligned.shape[0], [(0, value) for value in chunks.values], np.logical_or)
-    places = true_positions(found)
+    places = positions_by_words(*found)
     shifts = chunks.shifts.take(aligned.take(places) % chunks.modulus)
     # The chunks are distinct neighbours, so these ascend as the chunks do.
     places *= size
@@ -235,9 +243,12 @@ def _find_by_chunks(span: Bytes, word: bytes, chunks: Chunks) -> Positions:
 
 def _compare(
     values: npt.NDArray[np.unsignedinteger[Any]], count: int, wanted: list[tuple[int, int]], combine: np.ufunc
-) -> Mask:
-    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count]."""
-    result = np.empty(count, np.bool_)
+) -> tuple[Mask, Mask]:
+    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count].
+
+    And of each eight places whether there is one at which it is so: bool [count // 8].
+    """
+    result, filled = np.empty(count, np.bool_), np.empty(count >> 3, np.bool_)
     step = _STEP // values.itemsize
     other = np.empty(min(count, step) if len(wanted) > 1 else 0, np.bool_)
     for start in range(0, count, step):
@@ -248,7 +259,9 @@ def _compare(
             np.equal(values[first : first + size], value, out=other[:size] if number else found)
             if number:
                 combine(found, other[:size], out=found)
-    return result
+        words = found[: size & ~7].view(np.int64)
+        np.not_equal(words, 0, out=filled[start >> 3 : (start >> 3) + words.shape[0]])
+    return result, filled
 
 
 def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:
@@ -284,12 +297,6 @@ def _rare_bytes(word: bytes, counts: dict[int, int], size: int) -> list[int]:
 def _chunks(word: bytes, size: int) -> list[bytes]:
     """The chunk at each offset of `word`."""
     return [word[offset : offset + size] for offset in range(len(word) - size + 1)]
-
-
-def verified(span: Bytes, word: bytes, hits: Positions) -> Positions:
-    """The hits at which all of `word` stands; it fits into `span` at all of them."""
-    kept = standing(span, word, hits)
-    return hits if kept.shape[0] == hits.shape[0] else hits.take(kept)
 
 
 def standing(span: Bytes, word: bytes, places: Positions) -> Positions:
