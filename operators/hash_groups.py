@@ -18,6 +18,8 @@ MULTIPLIERS = (-0x61C8864680B583EB, -0x2AF7A1D56C8D5C93, 0x4D2C6DFC5AC42AED, 0x2
 # ... and one for partitions.
 _PARTITION_MULTIPLIER = 0x517CC1B727220A95
 _ALL_BITS = (1 << 64) - 1
+#: So few keys that met another one are sorted: a table of their own would be another dozen calls, and one more after it.
+_FEW_KEYS = 1024
 
 
 def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor, list[int]]:
@@ -78,14 +80,53 @@ def first_equal_rows(keys: Tensor) -> Tensor:
 def _enter(keys: Tensor, step: int) -> tuple[Tensor, Tensor]:
     """(first row with the key of each row, rows for which this says nothing: int64, ascending).
 
-    Every row enters its number into the slot of its key, the first row last, and asks who is there in the end. Slots that
-    nobody entered are never read, so the table needs no clearing.
+    Every row enters its number into the slot of its key, the first row last, and asks who is there in the end.
     """
     num_rows = keys.shape[0]
-    slots = high_bits(keys, max(4, (2 * num_rows).bit_length()), MULTIPLIERS[step % len(MULTIPLIERS)])
-    table = torch.empty(
-        1 << max(4, (2 * num_rows).bit_length()), dtype=torch.int32 if num_rows < 2**31 else torch.int64
-    )
-    table.scatter_(0, slots.flip(0), torch.arange(num_rows - 1, -1, -1, dtype=table.dtype))
-    first = take(table, slots)
+    if step and num_rows < _FEW_KEYS:
+        _, places, numbers = np.unique(keys.numpy(), return_index=True, return_inverse=True)
+        return torch.from_numpy(places[numbers]), torch.empty(0, dtype=torch.int64)
+    slots = _slots(keys, step)
+    first = _last_in_slots(slots, slots.flip(0), _row_numbers(num_rows).flip(0))
     return first, row_indices(elementwise.not_equal(take(keys, first), keys))
+
+
+def distinct_rows(keys: Tensor) -> Tensor:
+    """Ascending rows, int64 [g]: the last one with each of the values of integers [n]. On the CPU only."""
+    chosen = torch.empty(0, dtype=torch.bool)
+    step, rows = 0, None
+    while step == 0 or keys.shape[0]:
+        if rows is not None and keys.shape[0] < _FEW_KEYS:
+            places = keys.shape[0] - 1 - np.unique(keys.numpy()[::-1], return_index=True)[1]
+            chosen.numpy()[rows.numpy()[places]] = True
+            break
+        numbers, slots = _row_numbers(keys.shape[0]), _slots(keys, step)
+        last = _last_in_slots(slots, slots, numbers)
+        is_last = elementwise.equal(last, numbers)
+        chosen = is_last if rows is None else chosen.scatter_(0, rows, is_last)
+        # the others have the key of their slot's last row, or go on to a table of their own: all rows of a key, or none
+        others = row_indices(~is_last)
+        waiting = take(keys, others)
+        left = row_indices(elementwise.not_equal(waiting, take(keys, take(last, others))))
+        others = take(others, left)
+        step, rows, keys = step + 1, others if rows is None else take(rows, others), take(waiting, left)
+    return row_indices(chosen)
+
+
+def _slots(keys: Tensor, step: int) -> Tensor:
+    """int64 [n]: places of the keys in a table of twice to four times as many."""
+    return high_bits(keys, max(4, (2 * keys.shape[0]).bit_length()), MULTIPLIERS[step % len(MULTIPLIERS)])
+
+
+def _row_numbers(num_rows: int) -> Tensor:
+    return torch.arange(num_rows, dtype=torch.int32 if num_rows < 2**31 else torch.int64)
+
+
+def _last_in_slots(slots: Tensor, entered: Tensor, numbers: Tensor) -> Tensor:
+    """What the table holds in each slot when the numbers have been entered, the last ones last.
+
+    Slots that nobody entered are never read, so the table needs no clearing.
+    """
+    table = torch.empty(1 << max(4, (2 * slots.shape[0]).bit_length()), dtype=numbers.dtype)
+    table.scatter_(0, entered, numbers)
+    return take(table, slots)

@@ -17,14 +17,17 @@ from tqp.operators.rows import row_indices, take
 _LEVELS = 7
 _MIN_BITS = 10
 _ROWS_AT_ONCE = 131_072
+#: So many rows, and so many for each expected key, fill a new table.
+_FIRST_ROWS, _FIRST_ROWS_PER_KEY = 4096, 4
 
 
 class KeyTable:
     """Slots 0 to `size` - 1 for int64 keys. On the CPU only, where one of several values scattered to one place stays."""
 
-    __slots__ = ("_bits", "_keys", "size")
+    __slots__ = ("_bits", "_first_rows", "_keys", "size")
 
     def __init__(self, expected_keys: float) -> None:
+        self._first_rows = max(_FIRST_ROWS, min(_ROWS_AT_ONCE, int(_FIRST_ROWS_PER_KEY * expected_keys)))
         self._bits = max(_MIN_BITS, int(2 * expected_keys).bit_length())
         self.size = (2 << self._bits) - (2 << (self._bits - _LEVELS))
         # A slot is free while its key is one whose hash is another slot: that needs no table of what is free.
@@ -38,7 +41,9 @@ class KeyTable:
         Some of the new keys are in the table also then.
         """
         # the first rows bring most keys, so that later ones find them
-        parts = [self._slots(part) for part in torch.split(keys, _ROWS_AT_ONCE)]
+        first, self._first_rows = self._first_rows, _ROWS_AT_ONCE
+        rest = torch.split(keys[first:], _ROWS_AT_ONCE) if first < keys.shape[0] else ()
+        parts = [self._slots(part) for part in (keys[:first], *rest)]
         found = [part for part in parts if part is not None]
         return torch.cat(found) if len(found) == len(parts) else None
 

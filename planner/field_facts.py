@@ -6,6 +6,7 @@ Pure functions from the input's fields to the output's, for logical and physical
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from tqp.core.datatypes import TypeKind
@@ -305,7 +306,9 @@ def _aggregate_field(
 ) -> Field:
     if call.function in ("count_star", "count"):
         least = 1 if call.function == "count_star" and grouped and call.filter is None else 0
-        return with_facts(field, (least, max(least, max_rows)), False)
+        # d different counts need 0 + 1 + ... + (d - 1) rows
+        distinct_counts = (1.0 + math.sqrt(1.0 + 8.0 * max_rows)) / 2.0 if grouped else 1.0
+        return with_facts(field, (least, max(least, max_rows)), False, distinct_counts)
     argument = call.arguments[0]
     can_be_null = not grouped or call.filter is not None or nullable(argument, fields)
     if call.function in ("stddev_samp", "var_samp"):  # NULL for a single value

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import aggregates, group_ids, rows, string_hash
+from tqp.operators import aggregates, allocation, group_ids, rows, string_hash
 from tqp.operators import keys as key_kernels
 from tqp.operators.hash_groups import partition_rows
+from tqp.operators.join_pairs import mark_rows
 from tqp.runtime.breakers.aggregate import Reduction, fold
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
@@ -26,12 +27,14 @@ from tqp.runtime.frame import (
 from tqp.runtime.pipeline import State
 
 #: A partition of about so many rows is grouped within the caches ...
-_PARTITION_ROWS = 65_536
+_PARTITION_ROWS = 131_072
 #: ... and from so many rows on, this and workers that share them are worth distributing them.
 _PARTITIONED_ROWS = 262_144
 #: Batches are cut into pieces of at least about so many rows.
 _ROWS_OF_A_PIECE = 64
 _MAX_PARTITION_BITS = 6
+#: Up to so many possible groups a row, a table of all is cheaper than numbering those that there are.
+_TABLE_SLOTS_PER_ROW = 4
 
 
 def partition_bits(expected_rows: float, device: torch.device) -> int:
@@ -45,8 +48,8 @@ class CollectGroups:
     """Groups and reduces rows that have all been collected.
 
     The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. Workers
-    distribute each batch over 2^`bits` partitions and then group the partitions. `dense`: the key is one of integers from
-    0 on, not many more than there are rows. The slot gets a frame of the key columns, one row per group, then one column
+    distribute each batch over 2^`bits` partitions and then group the partitions. `size`: the key is one of integers from 0
+    to `size` - 1, None: anything else. The slot gets a frame of the key columns, one row per group, then one column
     per reduction.
     """
 
@@ -61,11 +64,11 @@ class CollectGroups:
         device: torch.device,
         has_kept: bool = False,
         bits: int = 0,
-        dense: bool = False,
+        size: int | None = None,
     ) -> None:
         self.slot, self.num_keys, self.reductions = slot, num_keys, tuple(reductions)
         self.device, self.has_kept, self.bits = device, has_kept, bits if num_keys else 0
-        self.dense = dense
+        self.size = size
 
     def initial(self, program_state: State) -> None:
         return None
@@ -83,7 +86,9 @@ class CollectGroups:
     def _distributed(self, frame: Frame) -> list[Frame]:
         if not self.bits:
             return [frame]
-        order, ends = partition_rows(_one_word(frame.columns[: self.num_keys]), self.bits, self.dense)
+        order, ends = partition_rows(
+            _one_word(frame.columns[: self.num_keys]), self.bits, self.size is not None
+        )
         frame = take_frame(frame, order)
         return [frame.cut(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
@@ -96,21 +101,21 @@ class CollectGroups:
 
     def finish(self, state: list[list[Frame]], program_state: State) -> State:
         if len(state) == 1:
-            return {self.slot: self._group(state[0], 0)}
+            return {self.slot: self._group(state[0], 0, 0)}
 
-        def group(frames: list[Frame]) -> Frame:
-            return self._group(frames, self.bits)
+        def group(partition: int) -> Frame:
+            return self._group(state[partition], partition, self.bits)
 
-        return {self.slot: concatenate_frames(program_state["workers"].map(group, state))}
+        return {self.slot: concatenate_frames(program_state["workers"].map(group, range(len(state))))}
 
-    def _group(self, frames: list[Frame], bits: int) -> Frame:
-        """The groups of the partition whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
+    def _group(self, frames: list[Frame], partition: int, bits: int) -> Frame:
+        """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
         frame = concatenate_frames([frame for frame in frames if frame.num_rows] or frames[:1])
+        if self.size is not None and self.size >> bits < _TABLE_SLOTS_PER_ROW * frame.num_rows:
+            return self._group_by_table(frame, partition, bits)
         keys = frame.columns[: self.num_keys]
         if keys:
             words = [word for key in keys for word in key_columns(key)]
-            if self.dense and bits:
-                words = [words[0] >> bits]
             ids, first_rows, count = group_ids.group_ids_of_columns(words)
         else:
             ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
@@ -126,6 +131,19 @@ class CollectGroups:
             for reduction in self.reductions
         ]
         return Frame(count, (*chosen, *reduced))
+
+    def _group_by_table(self, frame: Frame, partition: int, bits: int) -> Frame:
+        """As `_group`, of a dense key: a group for each value that it can have, of which those with rows are kept."""
+        codes = frame.columns[0].values
+        assert isinstance(codes, Tensor) and self.size is not None
+        ids, count = (codes >> bits if bits else codes).to(torch.int64), (self.size >> bits) + 1
+        groups = rows.row_indices(mark_rows(allocation.zeros(count, torch.bool, self.device), ids))
+        reduced = [
+            FrameColumn(take_values(reduce_rows(reduction, frame, ids, count), groups), None)
+            for reduction in self.reductions
+        ]
+        keys = ((groups << bits) | partition).to(codes.dtype)
+        return Frame(groups.shape[0], (FrameColumn(keys, None), *reduced))
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"

@@ -110,7 +110,8 @@ class _AggregateLowering:
         else:
             bits = partition_bits(node.input.estimated_rows, program.device)
             dense = packing is not None and packing.size <= 4 * node.input.estimated_rows
-            breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept, bits, dense)
+            codes = packing.size if packing is not None and dense else None
+            breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept, bits, codes)
         program.close(stream, self.outputs, breaker, "GROUP BY")
         return self._results(slot, keys, packing, num_keys, pending)
 
