@@ -12,7 +12,8 @@ import collections
 import math
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,11 @@ _LARGE = 4 << 20
 _KEPT = 32 << 20
 #: Kept blocks come in multiples of this many bytes, so that queries over the same tables find them again.
 _STEP = 2 << 20
+#: Bytes that one of several workers writes before it takes the next.
+_WRITTEN_AT_ONCE = 8 << 20
+
+#: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 _NUMPY_DTYPES = {
     torch.bool: np.bool_,
@@ -93,15 +99,20 @@ def full(size: int, value: float | bool, dtype: torch.dtype, device: torch.devic
     return empty((size,), dtype, device).fill_(value)
 
 
-def zeros(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor [size] of zeros."""
+def zeros(size: int, dtype: torch.dtype, device: torch.device, workers: Map | None = None) -> Tensor:
+    """A tensor [size] of zeros; many are written by all workers."""
     if device.type != "cpu" or size * dtype.itemsize < _LARGE:
         return torch.zeros(size, dtype=dtype, device=device)
     if size * dtype.itemsize < _KEPT:
         return torch.from_numpy(np.zeros(size, _NUMPY_DTYPES[dtype]))
     array, fresh = _pool.take(size, _NUMPY_DTYPES[dtype])
     tensor = torch.from_numpy(array)
-    return tensor if fresh else tensor.zero_()
+    if fresh:
+        return tensor
+    if workers is None:
+        return tensor.zero_()
+    workers(torch.Tensor.zero_, torch.split(tensor, _WRITTEN_AT_ONCE // dtype.itemsize))
+    return tensor
 
 
 def concatenate(parts: Sequence[Tensor]) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
+from tqp.operators.allocation import Map
 from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
@@ -19,6 +20,8 @@ from tqp.operators.rows import row_indices, scattered, take, take_padded
 _SPARSE = 0.5
 # ... and below this share of rows in the key range, only keys that there are get an offset.
 _VERY_SPARSE = 0.25
+# Tables over the key range are filled piece by piece, each of which fits the caches, by all workers.
+_SLOTS_AT_ONCE = 2 << 20
 # Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
 _MOST_PADDING = 2
 # ... and that is so wide at most.
@@ -144,14 +147,16 @@ def _equal_candidates(starts: Values, counts: Values, wanted: Values, by_place: 
     return ((candidates == wanted.unsqueeze(1)) & (counts.unsqueeze(1) > numbers)).view(-1)
 
 
-def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> DirectoryBuild:
+def build_directory(
+    keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
+) -> DirectoryBuild:
     """A counting sort of the build rows by key. `keys`: integers [n] in [0, size); NULL rows are left out."""
     nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         keys = take(keys, rows)
     if keys.shape[0] < size * _VERY_SPARSE:
-        return _with_slots(keys, size, rows, nulls)
+        return _with_slots(keys, size, rows, nulls, workers)
     offsets, order, largest = counting_sort(keys, size)
     present = offsets[1:] > offsets[:-1]
     few = int(present.sum()) < size * _SPARSE
@@ -159,7 +164,9 @@ def build_directory(keys: Tensor, size: int, validity: Tensor | None = None) -> 
     return DirectoryBuild(offsets, rows, largest <= 1, nulls, present if few else None)
 
 
-def _with_slots(keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls) -> DirectoryBuild:
+def _with_slots(
+    keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls, workers: Map | None
+) -> DirectoryBuild:
     """A directory whose build touches the tables of the key range only where there are keys."""
     ordered, order = sort_by_key(keys, size)
     num_rows = ordered.shape[0]
@@ -167,14 +174,33 @@ def _with_slots(keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls)
     torch.ne(ordered[1:], ordered[:-1], out=starts[1:])
     firsts = row_indices(starts)
     distinct = take(ordered, firsts).to(torch.int64)
-    present = mark_rows(allocation.zeros(size, torch.bool, keys.device), distinct)
-    slots = allocation.empty((size,), torch.int32, keys.device)
     numbers = torch.arange(distinct.shape[0] + 1, dtype=torch.int32, device=keys.device)
-    slots.scatter_(0, distinct, numbers[:-1])
+    present, slots = _slots(distinct, numbers, size, workers)
     offsets = torch.full_like(numbers, num_rows)
     offsets[:-1] = firsts
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
     return DirectoryBuild(offsets, rows, distinct.shape[0] == num_rows, nulls, present, slots)
+
+
+def _slots(keys: Tensor, numbers: Tensor, size: int, workers: Map | None) -> tuple[Tensor, Tensor]:
+    """(bool [size]: is the key there; int32 [size]: its number) of ascending distinct keys, int64 [n]."""
+    present = allocation.empty((size,), torch.bool, keys.device)
+    slots = allocation.empty((size,), torch.int32, keys.device)
+    starts = range(0, size, _SLOTS_AT_ONCE)
+    places = torch.searchsorted(keys, torch.tensor([*starts, size], device=keys.device)).tolist()
+
+    def enter(piece: int) -> None:
+        present[starts[piece] : starts[piece] + _SLOTS_AT_ONCE].zero_()
+        entered = slice(places[piece], places[piece + 1])
+        mark_rows(present, keys[entered])
+        slots.scatter_(0, keys[entered], numbers[entered])
+
+    if workers is None or len(starts) == 1:
+        for piece in range(len(starts)):
+            enter(piece)
+    else:
+        workers(enter, range(len(starts)))
+    return present, slots
 
 
 def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:

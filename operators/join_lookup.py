@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
+from tqp.operators.allocation import Map
 from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_directory import DirectoryBuild, as_index, build_directory
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
@@ -84,7 +85,9 @@ class MembershipBuild:
         return found
 
 
-def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> LookupBuild | DirectoryBuild:
+def build_lookup(
+    keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
+) -> LookupBuild | DirectoryBuild:
     """A position table over keys (integers [n]) in [0, size); a directory if two rows turn out to have one key.
 
     NULL rows are left out.
@@ -93,7 +96,7 @@ def build_lookup(keys: Tensor, size: int, validity: Tensor | None = None) -> Loo
     mark_positions(table, keys, 0, validity)
     if positions_are_unique(table, keys, 0, validity):
         return LookupBuild(table, build_nulls(keys, validity))
-    return build_directory(keys, size, validity)
+    return build_directory(keys, size, validity, workers)
 
 
 def build_of_index(index: Tensor, size: int) -> LookupBuild | DirectoryBuild:
@@ -125,13 +128,15 @@ def _keyed_rows(keys: Tensor, first_row: int, validity: Tensor | None) -> tuple[
     return take(keys, rows), (rows + first_row if first_row else rows).to(torch.int32)
 
 
-def empty_membership(size: int, device: torch.device) -> Tensor:
+def empty_membership(size: int, device: torch.device, workers: Map | None = None) -> Tensor:
     """A membership table (bool [size]) without keys."""
-    return allocation.zeros(size, torch.bool, device)
+    return allocation.zeros(size, torch.bool, device, workers)
 
 
-def build_membership(keys: Tensor, size: int, validity: Tensor | None = None) -> MembershipBuild:
+def build_membership(
+    keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
+) -> MembershipBuild:
     """The set of the keys (integers [n] in [0, size)) of rows that are not NULL."""
-    table = empty_membership(size, keys.device)
+    table = empty_membership(size, keys.device, workers)
     mark_rows(table, keys if validity is None else take(keys, row_indices(validity)))
     return MembershipBuild(table, build_nulls(keys, validity))

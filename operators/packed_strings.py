@@ -7,10 +7,8 @@ only those are read whose integers tie.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +16,10 @@ from torch import Tensor
 from tqp.data.column import Column
 from tqp.data.strings import Strings
 from tqp.operators import allocation
+from tqp.operators.allocation import Map
 from tqp.operators.rows import row_indices
 from tqp.operators.string_layout import cut, take
 from tqp.operators.string_pack import leading_bytes, pack_bits, word_masks
-
-#: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 _BITS = 63
 _PIECE_ROWS = 262_144

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators import allocation, elementwise
+from tqp.operators.allocation import Map
 from tqp.operators.keys import ordered_bits
-from tqp.operators.packed_strings import Map, pack_leading_bits
+from tqp.operators.packed_strings import pack_leading_bits
 from tqp.operators.rows import take
 from tqp.operators.sort import SortColumn, sort_rows, take_rows
 

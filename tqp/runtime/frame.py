@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators import allocation, string_layout
-from tqp.operators.packed_strings import Map
+from tqp.operators.allocation import Map
 
 
 class FrameColumn(NamedTuple):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
+from tqp.operators.allocation import Map
 from tqp.operators.distinct_sets import merge_sets
 from tqp.operators.join_lookup import MembershipBuild, empty_membership
 from tqp.operators.join_pairs import mark_rows
@@ -51,20 +52,24 @@ class ScatterBuild:
 
     def initial(self, program_state: State) -> _Tables | None:
         """One set of tables for all workers: each key is written by one row, or always with the same value."""
-        return None if not self.columns and self.size <= _OWN_SET else self._tables()
+        if not self.columns and self.size <= _OWN_SET:
+            return None
+        return self._tables(program_state["workers"].map)
 
-    def _tables(self) -> _Tables:
+    def _tables(self, workers: Map | None = None) -> _Tables:
         columns = (
             FrameColumn(self._table(dtype), self._table(torch.bool) if nullable else None)
             for dtype, nullable in self.columns
         )
-        return _Tables(empty_membership(self.size, self.device), tuple(columns))
+        return _Tables(empty_membership(self.size, self.device, workers), tuple(columns))
 
     def _table(self, dtype: torch.dtype) -> Tensor:
-        # Entries are read under keys that are there; an outer join also reads one, any one, for a row without partner,
+        table = allocation.empty((self.size,), dtype, self.device)
+        # Entries are read under keys that are there. An outer join also reads the first one, for a row without partner,
         # and may look further up what it finds.
-        make = allocation.zeros if self.padded else _empty
-        return make(self.size, dtype, self.device)
+        if self.padded:
+            table[:1] = 0
+        return table
 
     def partial(self, outputs: Sequence[Any], state: _Tables | None) -> _Tables:
         if state is None:
@@ -100,7 +105,3 @@ class ScatterBuild:
         if not self.columns:
             return f"enter the keys into {self.slot} for the {self.name}"
         return f"enter the keys into {self.slot} for the {self.name}, its columns by key into {self.payload_slot}"
-
-
-def _empty(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return allocation.empty((size,), dtype, device)

@@ -204,7 +204,7 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
 def _sized(
     build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers
 ) -> Any:
-    return build(keys, size, validity)
+    return build(keys, size, validity, workers.map)
 
 
 def _sorted(keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers) -> Any:
