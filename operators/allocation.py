@@ -115,8 +115,11 @@ def zeros(size: int, dtype: torch.dtype, device: torch.device, workers: Map | No
     return tensor
 
 
-def concatenate(parts: Sequence[Tensor]) -> Tensor:
-    """`torch.cat` along the first dimension, of tensors of one dtype. Of neighbours in memory, a view: not to be changed."""
+def concatenate(parts: Sequence[Tensor], workers: Map | None = None) -> Tensor:
+    """`torch.cat` along the first dimension, of tensors of one dtype. Of neighbours in memory, a view: not to be changed.
+
+    Many bytes are copied by all workers.
+    """
     if len(parts) == 1:
         return parts[0]
     rows = sum(part.shape[0] for part in parts)
@@ -124,7 +127,12 @@ def concatenate(parts: Sequence[Tensor]) -> Tensor:
         return parts[0].as_strided((rows, *parts[0].shape[1:]), parts[0].stride())
     if parts[0].device.type != "cpu" or any(part.dtype != parts[0].dtype for part in parts):
         return torch.cat(list(parts))
-    return torch.cat(list(parts), out=empty((rows, *parts[0].shape[1:]), parts[0].dtype, parts[0].device))
+    joined = empty((rows, *parts[0].shape[1:]), parts[0].dtype, parts[0].device)
+    if workers is None or joined.nbytes < _WRITTEN_AT_ONCE:
+        return torch.cat(list(parts), out=joined)
+    places = torch.split(joined, [part.shape[0] for part in parts])
+    workers(lambda pair: pair[0].copy_(pair[1]), list(zip(places, parts, strict=True)))
+    return joined
 
 
 def _are_neighbours(parts: Sequence[Tensor]) -> bool:

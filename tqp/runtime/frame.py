@@ -52,22 +52,27 @@ def frame_of_outputs(outputs: Sequence[Any]) -> Frame:
     return Frame(outputs[0], tuple(map(FrameColumn, outputs[1::2], outputs[2::2])))
 
 
-def concatenate_frames(frames: Sequence[Frame]) -> Frame:
-    """The rows of the frames one after the other; a column is nullable in all of them or in none."""
+def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> Frame:
+    """The rows of the frames one after the other; a column is nullable in all of them or in none.
+
+    Frames without rows are left out, as they need not have the types of the others. Workers share what is much.
+    """
+    frames = [frame for frame in frames if frame.num_rows] or frames[:1]
     if len(frames) == 1:
         return frames[0]
     columns = []
     for parts in zip(*(frame.columns for frame in frames), strict=True):
-        validity = (
-            None if parts[0].validity is None else allocation.concatenate([part.validity for part in parts])
-        )
-        columns.append(FrameColumn(concatenate_values([part.values for part in parts]), validity))
+        values, validities = zip(*parts, strict=True)
+        validity = None if validities[0] is None else allocation.concatenate(validities, workers)
+        columns.append(FrameColumn(concatenate_values(values, workers), validity))
     return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
 
 
-def concatenate_values(parts: Sequence[Any]) -> Any:
+def concatenate_values(parts: Sequence[Any], workers: Map | None = None) -> Any:
     """Tensors or Strings, one after the other."""
-    return allocation.concatenate(parts) if isinstance(parts[0], Tensor) else string_layout.concatenate(parts)
+    if isinstance(parts[0], Tensor):
+        return allocation.concatenate(parts, workers)
+    return string_layout.concatenate(parts)
 
 
 def take_frame(frame: Frame, rows: Tensor) -> Frame:

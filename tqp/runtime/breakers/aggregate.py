@@ -21,7 +21,7 @@ from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
 from tqp.operators.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
+from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State
 
 
@@ -66,9 +66,8 @@ PACKED = ("count_star", "count", "sum")
 
 @dataclass(slots=True)
 class _Accumulators:
-    """What has been folded so far."""
+    """What has been folded so far into a single group or direct groups."""
 
-    keys: Tensor | None  # of the groups; None: 0, 1, ...
     states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
@@ -142,7 +141,7 @@ class FoldGroups:
     def initial(self, program_state: State) -> None:
         return None
 
-    def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators:
+    def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators | Frame:
         frame = frame_of_outputs(outputs)
         kept = frame.columns[-1].values if self.has_kept else None
         match self.algorithm:
@@ -161,7 +160,7 @@ class FoldGroups:
         if state is None:
             ranges = [self.reductions[index].value_range for index in self._packed]
             sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
-            state = _Accumulators(None, [None] * len(self.reductions), sums)
+            state = _Accumulators([None] * len(self.reductions), sums)
         for column, ((low, high), _) in self._counted.items():
             values = frame.columns[column].values
             assert isinstance(values, Tensor)
@@ -179,7 +178,8 @@ class FoldGroups:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
-    def _fold_runs(self, frame: Frame) -> _Accumulators:
+    def _fold_runs(self, frame: Frame) -> Frame:
+        """The keys of the runs and their states."""
         codes = frame.columns[0].values
         assert isinstance(codes, Tensor)
         runs = Runs(codes)
@@ -192,7 +192,8 @@ class FoldGroups:
                 states.append(take_values(frame.columns[reduction.column].values, runs.first_rows))
             else:
                 states.append(fold(reduction, frame, runs.ids(), runs.count, None))
-        return _Accumulators(rows.take(codes, runs.first_rows), states)
+        columns = (rows.take(codes, runs.first_rows), *states)
+        return Frame(runs.count, tuple(FrameColumn(values, None) for values in columns))
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         states: list[Tensor | None] = [
@@ -201,12 +202,12 @@ class FoldGroups:
             else _reduced(reduction, frame).unsqueeze(0)
             for index, reduction in enumerate(self.reductions)
         ]
-        return _Accumulators(None, states if state is None else self._merged(state.states, states))
+        return _Accumulators(states if state is None else self._merged(state.states, states))
 
-    def merge(self, states: list[_Accumulators]) -> _Accumulators:
+    def merge(self, states: list[Any]) -> Any:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return self._join_runs(states)
-        merged = states[0]
+        merged: _Accumulators = states[0]
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
                 merged.sums.merge(following.sums)
@@ -221,29 +222,28 @@ class FoldGroups:
             for reduction, mine, theirs in zip(self.reductions, a, b, strict=True)
         ]
 
-    def _join_runs(self, states: list[_Accumulators]) -> _Accumulators:
-        """A run may end in one batch and go on in the next."""
-        joined: list[_Accumulators] = []
+    def _join_runs(self, states: list[Frame]) -> list[Frame]:
+        """The runs of each batch. One may end in a batch and go on in the next."""
+        joined: list[Frame] = []
         for state in states:
-            assert state.keys is not None
-            if joined and state.keys.shape[0] and _equal_keys(joined[-1], state):
-                last = joined[-1]
-                ends = self._merged([_end(s, -1) for s in last.states], [_end(s, 0) for s in state.states])
-                for values, end in zip(last.states, ends, strict=True):
-                    assert values is not None and end is not None
+            if joined and state.num_rows and _equal_keys(joined[-1], state):
+                last = [column.values for column in joined[-1].columns[1:]]
+                ends = self._merged(
+                    [_end(values, -1) for values in last],
+                    [_end(column.values, 0) for column in state.columns[1:]],
+                )
+                for values, end in zip(last, ends, strict=True):
+                    assert isinstance(values, Tensor) and end is not None
                     values[-1:] = end
-                state = _Accumulators(state.keys[1:], [s if s is None else s[1:] for s in state.states])
-            if state.keys is not None and state.keys.shape[0]:
+                state = state.cut(1, state.num_rows)
+            if state.num_rows:
                 joined.append(state)
-        joined = joined or states[:1]
-        columns = zip(*(state.states for state in joined), strict=True)
-        keys = allocation.concatenate([state.keys for state in joined if state.keys is not None])
-        return _Accumulators(
-            keys, [allocation.concatenate([part for part in parts if part is not None]) for parts in columns]
-        )
+        return joined or states[:1]
 
-    def finish(self, state: _Accumulators, program_state: State) -> State:
-        keys, states = state.keys, list(state.states)
+    def finish(self, state: Any, program_state: State) -> State:
+        if self.algorithm is GroupAlgorithm.CLUSTERED:
+            return {self.slot: concatenate_frames(state, program_state["workers"].map)}
+        states = list(state.states)
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):
                 states[index] = total
@@ -256,9 +256,8 @@ class FoldGroups:
         columns = [FrameColumn(values, None) for values in states]
         if self.algorithm is GroupAlgorithm.SINGLE:
             return {self.slot: Frame(1, tuple(columns))}
-        if keys is None:
-            keys = rows.row_indices(self._present(states)[: self.size])
-            columns = [FrameColumn(take_values(values, keys), None) for values in states]
+        keys = rows.row_indices(self._present(states)[: self.size])
+        columns = [FrameColumn(take_values(values, keys), None) for values in states]
         return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
 
     def _present(self, states: Sequence[Tensor | None]) -> Tensor:
@@ -273,15 +272,15 @@ class FoldGroups:
         return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}"
 
 
-def _equal_keys(before: _Accumulators, after: _Accumulators) -> bool:
+def _equal_keys(before: Frame, after: Frame) -> bool:
     """Is the last group of the one the first of the other?"""
-    assert before.keys is not None and after.keys is not None
-    return bool(before.keys[-1] == after.keys[0])
+    last, first = _end(before.columns[0].values, -1), _end(after.columns[0].values, 0)
+    return bool(last == first)
 
 
-def _end(values: Tensor | None, position: int) -> Tensor | None:
+def _end(values: Any, position: int) -> Any:
     """The first (0) or the last (-1) row, as one of its own."""
-    return None if values is None else values[position:][:1]
+    return values[position:][:1]
 
 
 def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:

@@ -46,11 +46,14 @@ class Collect:
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
         return frame_of_outputs(outputs)
 
-    def merge(self, states: list[Frame]) -> Frame:
-        # batches without rows say nothing; but one has to stay, for the types
-        return concatenate_frames([frame for frame in states if frame.num_rows] or states[:1])
+    def merge(self, states: list[Frame]) -> list[Frame]:
+        return states
 
-    def finish(self, state: Frame, program_state: State) -> State:
+    def finish(self, state: list[Frame], program_state: State) -> State:
+        return self.finish_rows(concatenate_frames(state, program_state["workers"].map), program_state)
+
+    def finish_rows(self, state: Frame, program_state: State) -> State:
+        """What `finish` answers, given all rows."""
         if self.limit is not None or self.offset:
             stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
             state = state.cut(min(self.offset, stop), stop)
@@ -90,7 +93,7 @@ class SortRows(Collect):
             return take_frame(frame, top_rows(self.keys(frame), self.wanted, state))
         return frame
 
-    def finish(self, state: Frame, program_state: State) -> State:
+    def finish_rows(self, state: Frame, program_state: State) -> State:
         keys = self.keys(state)
         frame = Frame(state.num_rows, state.columns[len(self.directions) :])
         if self.wanted is not None:
@@ -153,7 +156,7 @@ class BuildJoin(Collect):
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
 
-    def finish(self, state: Frame, program_state: State) -> State:
+    def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
             return {self.slot: state}
         keys, payload = state.columns[0], state.columns[1:]

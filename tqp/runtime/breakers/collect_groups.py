@@ -106,11 +106,12 @@ class CollectGroups:
         def group(partition: int) -> Frame:
             return self._group(state[partition], partition, self.bits)
 
-        return {self.slot: concatenate_frames(program_state["workers"].map(group, range(len(state))))}
+        workers = program_state["workers"].map
+        return {self.slot: concatenate_frames(workers(group, range(len(state))), workers)}
 
     def _group(self, frames: list[Frame], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
-        frame = concatenate_frames([frame for frame in frames if frame.num_rows] or frames[:1])
+        frame = concatenate_frames(frames)
         if self.size is not None and self.size >> bits < _TABLE_SLOTS_PER_ROW * frame.num_rows:
             return self._group_by_table(frame, partition, bits)
         keys = frame.columns[: self.num_keys]

@@ -29,7 +29,7 @@ class Concatenate:
 
     def finish(self, state: Any, program_state: State) -> State:
         frames = [program_state[source] for source in self.sources]
-        return {self.slot: concatenate_frames([frame for frame in frames if frame.num_rows] or frames[:1])}
+        return {self.slot: concatenate_frames(frames, program_state["workers"].map)}
 
     def describe(self) -> str:
         return f"concatenate {', '.join(self.sources)} into {self.slot}"

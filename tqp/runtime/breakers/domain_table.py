@@ -18,7 +18,7 @@ class BuildDictionary(Collect):
         super().__init__(slot)
         self.pool_slot, self.dtype = pool_slot, dtype
 
-    def finish(self, state: Frame, program_state: State) -> State:
+    def finish_rows(self, state: Frame, program_state: State) -> State:
         (column,) = state.columns
         assert isinstance(column.values, Strings)
         codes, dictionary = string_codes.factorize(column.values, column.validity)
