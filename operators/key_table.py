@@ -32,8 +32,7 @@ class KeyTable:
         self.size = (2 << self._bits) - (2 << (self._bits - _LEVELS))
         # A slot is free while its key is one whose hash is another slot: that needs no table of what is free.
         self._keys = allocation.zeros(self.size, torch.int64, torch.device("cpu"))
-        for level in range(_LEVELS):  # the hash of 0 is slot 0, of 1 another one
-            self._keys[self._start(level)] = 1
+        self._keys.numpy()[self._starts()] = 1  # the hash of 0 is slot 0, of 1 another one
 
     def slots(self, keys: Tensor) -> Tensor | None:
         """int64 [n]: the slots of int64 keys [n], entering those that are new; None if there is no room for some.
@@ -69,13 +68,15 @@ class KeyTable:
 
     def keys(self) -> tuple[Tensor, Tensor]:
         """(keys, slots), int64 [m] each, of the keys in the table, ascending by key."""
-        free = elementwise.equal(self._keys, 0)
-        for level in range(_LEVELS):
-            start = self._start(level)
-            free[start] = self._keys[start] == 1
-        slots = row_indices(~free)
+        taken = elementwise.not_equal(self._keys, 0)
+        starts = self._starts()
+        taken.numpy()[starts] = self._keys.numpy()[starts] != 1
+        slots = row_indices(taken)
         keys, order = torch.sort(take(self._keys, slots))
         return keys, take(slots, order)
+
+    def _starts(self) -> list[int]:
+        return [self._start(level) for level in range(_LEVELS)]
 
     def _start(self, level: int) -> int:
         """The first slot of a level: each has half as many as the one before."""

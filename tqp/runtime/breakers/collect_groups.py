@@ -27,7 +27,7 @@ from tqp.runtime.frame import (
 from tqp.runtime.pipeline import State
 
 #: A partition of about so many rows is grouped within the caches ...
-_PARTITION_ROWS = 131_072
+_PARTITION_ROWS = 262_144
 #: ... and from so many rows on, this and workers that share them are worth distributing them.
 _PARTITIONED_ROWS = 262_144
 #: Batches are cut into pieces of at least about so many rows.
