@@ -14,7 +14,7 @@ from torch import Tensor
 from tqp.operators.arrays import Array, Values
 
 #: From so many indices on, torch's gather by int32 is quicker than numpy's, which makes int64 of all of them first.
-_MANY_INDICES = 262_144
+_MANY_INDICES = 32_768
 
 
 def row_indices(mask: Values, validity: Values | None = None) -> Values:
