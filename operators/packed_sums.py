@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
+from tqp.operators.arrays import Values, as_array, as_tensor
+from tqp.operators.rows import take
 
 #: The least and the greatest summand.
 Range = tuple[int, int]
@@ -65,7 +67,10 @@ def arrange(ranges: tuple[Range, ...], capacity: int) -> tuple[tuple[Part, ...],
 
 
 class _Layout:
-    """Where in the accumulators the sum of each column is: what takes all of them apart in a few steps, int64 [columns, 1] each."""
+    """Where in the accumulators the sum of each column is: what takes all of them apart in a few steps, int64 [columns, 1] each.
+
+    On the CPU these are arrays.
+    """
 
     def __init__(self, packs: Sequence[Sequence[Part]], device: torch.device) -> None:
         columns = sum(len(pack) for pack in packs)
@@ -82,17 +87,17 @@ class _Layout:
                 shift += part.bits
             for part in pack:
                 biases[part.column] = bias
-        self._which = torch.tensor(which, device=device)
-        self._shifts, self._masks, self._halves, self._biases = (
-            torch.tensor(values, device=device).unsqueeze(1) for values in (shifts, masks, halves, biases)
-        )
+        constants: Any = [torch.tensor(which)]
+        constants += [torch.tensor(values).unsqueeze(1) for values in (shifts, masks, halves, biases)]
+        constants = as_array(constants) if device.type == "cpu" else [each.to(device) for each in constants]
+        self._which, self._shifts, self._masks, self._halves, self._biases = constants
         self.num_columns, self._signed, self._apart = columns, any(halves), columns == len(packs)
 
-    def sums(self, accumulators: Tensor) -> Tensor:
-        """int64 [columns, n]: the sums of each column in accumulators [packs, n]."""
+    def sums(self, accumulators: Values) -> Values:
+        """int64 [columns, n]: the sums of each column in accumulators [packs, n], these themselves if each has one."""
         if self._apart:
             return accumulators
-        sums = torch.index_select(accumulators, 0, self._which)
+        sums: Values = take(accumulators, self._which)
         if self._signed:
             sums += self._biases
         sums >>= self._shifts
@@ -121,7 +126,7 @@ class PackedSums:
         self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
         self._num_groups, self._device = num_groups, device
-        self._table: Tensor | None = None  # [packs, groups * stripes], as long as the accumulators hold rows
+        self._table: Tensor | None = None  # [packs, groups * stripes]; none before rows are added
         self._accumulators: Sequence[Tensor] = ()  # its rows
         self._totals: Tensor | None = None  # [columns, groups]: what has been taken apart
         self._rows = 0  # that the accumulators hold
@@ -183,7 +188,7 @@ class PackedSums:
         self._rows += other._rows
         if self._table is None:
             self._table, self._accumulators = other._table, other._accumulators
-        elif other._table is not None:
+        elif other._rows and other._table is not None:
             _add(self._table, other._table)
         if other._totals is not None:
             self._add_totals(other._totals)
@@ -191,6 +196,7 @@ class PackedSums:
     def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
         self._take_apart()
+        self._table, self._accumulators = None, ()
         return self._all_totals().unbind()
 
     def _all_totals(self) -> Tensor:
@@ -204,11 +210,16 @@ class PackedSums:
     def _take_apart(self) -> None:
         if self._table is None:
             return
-        sums = self._layout.sums(self._table)
+        table: Any = as_array(self._table) if self._table.is_cpu else self._table
+        sums = self._layout.sums(table)
         if self._stripes > 1:
-            sums = torch.sum(sums.view(sums.shape[0], -1, self._stripes), 2)
-        self._add_totals(sums)
-        self._table, self._accumulators, self._rows = None, (), 0
+            sums = sums.reshape(sums.shape[0], -1, self._stripes).sum(2)
+        self._add_totals(as_tensor(sums))
+        self._rows = 0
+        if sums is table:  # which are the totals now
+            self._table, self._accumulators = None, ()
+        else:
+            table[:] = 0
 
     def _add_totals(self, sums: Tensor) -> None:
         if self._totals is None:

@@ -18,7 +18,7 @@ import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.settings import switchable_rules
 from tqp.tpch import data
-from tqp.tpch.compare import DuckDBRun
+from tqp.tpch.compare import DuckDBRun, ask
 from tqp.tpch.errors import UsageError
 from tqp.tpch.measure import Engine
 from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
@@ -190,6 +190,12 @@ def test_benchmark_report(tpch_data: Path) -> None:
     }
     assert min(document["first_runs"].values()) > 0
     assert document["total_milliseconds"] > 0 and document["geometric_mean_ratio"] > 0
+
+
+def test_a_process_that_the_system_ends_is_named_with_a_remedy() -> None:
+    end = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(UsageError, match="DuckDB was ended by SIGKILL, .* memory runs out; take less data"):
+        ask("DuckDB", ["-c", end], {})
 
 
 def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -82,10 +83,11 @@ def ask(
     script: Sequence[str],
     request: Mapping[str, Any],
     environment: Mapping[str, str] | None = None,
+    remedy: str = "take less data",
 ) -> dict[str, Any]:
     """The JSON that a fresh Python process running `script` replies with. Raises `UsageError` if it fails.
 
-    `environment`: variables that it has besides those of this process.
+    `environment`: variables that it has besides those of this process. `remedy`: what to do where memory runs out.
     """
     process = subprocess.run(
         # -P: the folder of the script holds modules that are not meant to be found by their bare names.
@@ -96,6 +98,9 @@ def ask(
         text=True,
         env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
+    if process.returncode < 0:
+        ended_by = signal.Signals(-process.returncode).name
+        raise UsageError(f"{engine} was ended by {ended_by}, as happens where memory runs out; {remedy}")
     if process.returncode != 0:
         raise UsageError(f"{engine} could not run the queries:\n{process.stderr.strip()}")
     reply: dict[str, Any] = json.loads(process.stdout)
