@@ -21,7 +21,9 @@ from tqp.tpch.duckdb_process import read_arrow
 from tqp.tpch.query import Query
 from tqp.tpch.report import FirstRuns
 
-_REMEDY = "take less data, or leave first runs out (--no-first-runs), for which the tables are in memory twice"
+_REMEDY = (
+    "take less data, or leave first runs out (--no-first-runs), for which the tables are in memory twice"
+)
 
 
 def measure_first_runs(
