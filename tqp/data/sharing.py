@@ -51,6 +51,8 @@ def work_together(
     Helpers that have not started when the calling thread is done never do, so that work may itself be shared in the same
     pool. Raises what a call raises, after all that have begun are done; the others begin nothing more.
     """
+    if num_helpers <= 0:
+        return work()
 
     def end_if_it_fails() -> list[Outcome]:
         try:
