@@ -6,6 +6,7 @@ given away and taken again four times with it; views of arrays leave the lock al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ def as_array(item: Any) -> Any:
     """A tensor, or each one in a tuple or list, as an array; anything else as it is."""
     if isinstance(item, Tensor):
         return item.numpy()
-    return type(item)(map(as_array, item)) if type(item) in (tuple, list) else item
+    return _mapped(as_array, item)
 
 
 def as_tensor(item: Any) -> Any:
@@ -42,7 +43,14 @@ def as_tensor(item: Any) -> Any:
         return torch.from_numpy(item)
     if isinstance(item, np.generic):  # what numpy makes of arrays without a dimension
         return torch.from_numpy(np.asarray(item))
-    return type(item)(map(as_tensor, item)) if type(item) in (tuple, list) else item
+    return _mapped(as_tensor, item)
+
+
+def _mapped(function: Callable[[Any], Any], item: Any) -> Any:
+    """A tuple or list with the function's results of its items; torch.fx has lists of a class of its own."""
+    if type(item) is tuple:
+        return tuple(map(function, item))
+    return list(map(function, item)) if isinstance(item, list) else item
 
 
 def in_form_of(model: Values, tensor: Tensor) -> Values:

@@ -56,6 +56,16 @@ def test_answers(setting: str, tpch_data: Path, tpch_answers: DuckDBRun) -> None
     assert not problems
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_query_can_be_measured_operator_by_operator(threads: int, tpch_data: Path) -> None:
+    """Which runs each call of its program by itself, as torch.fx."""
+    with tqp.connect(threads=threads) as connection:
+        for table in data.TABLES:
+            connection.register(table, str(data.table_path(tpch_data, table)))
+        for number in QUERY_NUMBERS:
+            assert " ms" in connection.explain(load_query(number, TPCH_SCALE_FACTOR).text, analyze=True)
+
+
 _PROGRAMS = """
 import sys
 from pathlib import Path
