@@ -1,8 +1,11 @@
-"""Sums by group of several integer columns at once: small ones share the bits of one int64 accumulator.
+"""Sums by group of several integer columns at once: small ones share the bits of one accumulator, of 64 bits or of 32.
 
 A scatter costs as much for a sum of 20 bits as for one of 60. So columns whose sums over `capacity` rows need few bits
 are packed into one: a row's summand is a + (b << bits of the sum of a) + ..., and the sums are taken apart when so many
 rows have been added, or at the end.
+
+Accumulators of 32 bits where sums need no more: rows of random groups are added in the time that it takes to bring their
+accumulators from the last cache or from memory, and more of these are in the caches.
 
 Few groups have several accumulators each, their stripes, of which the rows take turns: adding to what was just written
 waits for it, and a stripe's sums need fewer bits.
@@ -26,9 +29,12 @@ from tqp.operators.rows import take
 #: The least and the greatest summand.
 Range = tuple[int, int]
 
-_ACCUMULATOR_BITS = 63
+#: Bits of an accumulator without its sign.
+_WIDE_BITS, _NARROW_BITS = 63, 31
 #: Accumulators of all groups that are nowhere but in the first cache, and stripes that are enough.
 _MANY_ACCUMULATORS, _MOST_STRIPES = 1024, 64
+#: Rows for each group from which on torch counts a batch by itself faster than rows are added to accumulators.
+_ROWS_COUNTED = 4
 #: Taking sums apart after this many rows leaves more of the bits for packing ...
 _FEW_ROWS = 262_144
 # ... and costs little against adding the rows while there are at most so many groups.
@@ -43,10 +49,13 @@ class Part(NamedTuple):
     signed: bool
 
 
-def arrange(ranges: tuple[Range, ...], capacity: int) -> tuple[tuple[Part, ...], ...]:
+def arrange(
+    ranges: tuple[Range, ...], capacity: int, accumulator_bits: int = _WIDE_BITS
+) -> tuple[tuple[Part, ...], ...]:
     """Which columns share an accumulator, the part in the highest bits first; accumulators in the order of their columns.
 
-    `ranges`: of the summands, each column's sum over `capacity` rows fitting 64 bits by itself.
+    `ranges`: of the summands, each column's sum over `capacity` rows fitting 64 bits by itself. Accumulators have more than
+    `accumulator_bits` only where a column needs them.
     """
     parts = []
     for column, (low, high) in enumerate(ranges):
@@ -57,7 +66,7 @@ def arrange(ranges: tuple[Range, ...], capacity: int) -> tuple[tuple[Part, ...],
     packs: list[list[Part]] = []
     for part in parts:
         for pack in packs:
-            if sum(other.bits for other in pack) + part.bits <= _ACCUMULATOR_BITS:
+            if sum(other.bits for other in pack) + part.bits <= accumulator_bits:
                 pack.append(part)
                 break
         else:
@@ -115,7 +124,8 @@ class PackedSums:
     """
 
     __slots__ = (
-        "_accumulators", "_capacity", "_device", "_layout", "_num_groups", "_packs", "_rows", "_stripes", "_table", "_totals",
+        "_accumulators", "_capacity", "_device", "_dtype", "_layout", "_num_groups", "_packs", "_rows", "_stripes", "_table",
+        "_totals",
     )  # fmt: skip
 
     def __init__(self, ranges: Sequence[Range], num_groups: int, max_rows: int, device: torch.device) -> None:
@@ -123,7 +133,7 @@ class PackedSums:
         capacity = min(max_rows, _FEW_ROWS) if few else max_rows
         self._stripes = _stripes(num_groups, capacity) if few else 1
         rows = max(1, -(-capacity // self._stripes))  # that one stripe can take
-        self._packs, self._layout = _arranged(tuple(ranges), rows, device)
+        self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
         self._num_groups, self._device = num_groups, device
         self._table: Tensor | None = None  # [packs, groups * stripes]; none before rows are added
@@ -149,19 +159,22 @@ class PackedSums:
             self._take_apart()
         if self._table is None:
             size = self._num_groups * self._stripes
-            table = allocation.zeros(len(self._packs) * size, torch.int64, self._device)
+            table = allocation.zeros(len(self._packs) * size, self._dtype, self._device)
             self._table = table.view(-1, size)
             self._accumulators = self._table.unbind()
         self._rows += rows
         if (
-            len(columns) == 1 and columns[0] is None and self._num_groups <= num_rows and group_ids.is_cpu
+            len(columns) == 1
+            and columns[0] is None
+            and self._num_groups * _ROWS_COUNTED <= num_rows
+            and group_ids.is_cpu
         ):  # of any width
             counts = torch.bincount(group_ids, minlength=self._num_groups)
             self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
             return
         places = self._places(group_ids)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
-            summands = _packed(pack, columns, num_rows, self._device)
+            summands = _packed(pack, columns, num_rows, self._dtype, self._device)
             torch.scatter_add(accumulator, 0, places, summands, out=accumulator)
 
     def _places(self, group_ids: Tensor) -> Tensor:
@@ -195,8 +208,7 @@ class PackedSums:
 
     def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
-        self._take_apart()
-        self._table, self._accumulators = None, ()
+        self._take_apart(last=True)
         return self._all_totals().unbind()
 
     def _all_totals(self) -> Tensor:
@@ -207,19 +219,21 @@ class PackedSums:
             )
         return self._totals
 
-    def _take_apart(self) -> None:
+    def _take_apart(self, last: bool = False) -> None:
+        """Move what the accumulators hold to the totals; `last`: they are not needed any more."""
         if self._table is None:
             return
-        table: Any = as_array(self._table) if self._table.is_cpu else self._table
+        wide = self._table.to(torch.int64)
+        table: Any = as_array(wide) if wide.is_cpu else wide
         sums = self._layout.sums(table)
         if self._stripes > 1:
             sums = sums.reshape(sums.shape[0], -1, self._stripes).sum(2)
         self._add_totals(as_tensor(sums))
         self._rows = 0
-        if sums is table:  # which are the totals now
+        if last or (sums is table and wide is self._table):  # which are the totals now
             self._table, self._accumulators = None, ()
         else:
-            table[:] = 0
+            self._table.zero_()
 
     def _add_totals(self, sums: Tensor) -> None:
         if self._totals is None:
@@ -243,9 +257,13 @@ def _stripes(num_groups: int, num_rows: int) -> int:
 @lru_cache(maxsize=256)
 def _arranged(
     ranges: tuple[Range, ...], capacity: int, device: torch.device
-) -> tuple[tuple[tuple[Part, ...], ...], _Layout]:
-    packs = arrange(ranges, capacity)
-    return packs, _Layout(packs, device)
+) -> tuple[torch.dtype, tuple[tuple[Part, ...], ...], _Layout]:
+    """The dtype of the accumulators, int32 where no more of them are needed than of int64; which columns share them."""
+    packs, dtype = arrange(ranges, capacity), torch.int64
+    narrow = arrange(ranges, capacity, _NARROW_BITS)
+    if len(narrow) == len(packs) and all(part.bits <= _NARROW_BITS for pack in packs for part in pack):
+        packs, dtype = narrow, torch.int32
+    return dtype, packs, _Layout(packs, device)
 
 
 @lru_cache(maxsize=16)
@@ -255,22 +273,26 @@ def _turns(stripes: int, num_rows: int) -> npt.NDArray[np.int16]:
 
 
 def _packed(
-    pack: tuple[Part, ...], columns: Sequence[Tensor | None], num_rows: int, device: torch.device
+    pack: tuple[Part, ...],
+    columns: Sequence[Tensor | None],
+    num_rows: int,
+    dtype: torch.dtype,
+    device: torch.device,
 ) -> Tensor:
-    """int64 [num_rows]: the columns of a pack as one summand."""
+    """[num_rows]: the columns of a pack as one summand."""
     first = columns[pack[0].column]
     if first is None:
-        result = torch.ones(num_rows, dtype=torch.int64, device=device)
+        result = torch.ones(num_rows, dtype=dtype, device=device)
     else:
-        result = first.to(torch.int64)
-        if len(pack) > 1 and first.dtype is torch.int64:
+        result = first.to(dtype)
+        if len(pack) > 1 and first.dtype is dtype:
             result = result.clone()  # the column itself stays as it is
     if len(pack) > 1 and result.is_cpu:
         array = result.numpy()  # its loops take a quarter of torch's time
         for part in pack[1:]:
             column = columns[part.column]
             np.left_shift(array, part.bits, out=array)
-            np.add(array, 1 if column is None else column.to(torch.int64).numpy(), out=array)
+            np.add(array, 1 if column is None else column.to(dtype).numpy(), out=array)
         return result
     for part in pack[1:]:
         column = columns[part.column]
