@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
-from tqp.operators.group_ids import distinct_rows_of_columns
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
 from tqp.operators.wide import SIGN_BIT, is_wide, less, order_keys
@@ -123,18 +122,6 @@ def bool_or_by_group(
     if out is None:
         out = allocation.zeros(num_groups, torch.bool, values.device)
     return _set_groups(out, group_ids, row_indices(values, validity), True)
-
-
-def distinct_rows(group_ids: Tensor, keys: Tensor, validity: Tensor | None = None) -> Tensor:
-    """Ascending rows (int64 [m]): the first of each distinct (group, key) pair among the valid rows.
-
-    `keys`: integers [n] or [n, 2]; of floats, their `ordered_bits`.
-    """
-    rows = None if validity is None else row_indices(validity)
-    if rows is not None:
-        group_ids, keys = take(group_ids, rows), take(keys, rows)
-    first_rows = distinct_rows_of_columns([group_ids, keys])
-    return first_rows if rows is None else take(rows, first_rows)
 
 
 def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None = None) -> Tensor:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
-from tqp.operators.hash_groups import distinct_rows, group_by_hash
+from tqp.operators.hash_groups import group_by_hash, last_of_each
 from tqp.operators.join_pairs import any_by_row
 from tqp.operators.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows import row_indices, take
@@ -39,13 +39,13 @@ def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
     return groups
 
 
-def distinct_rows_of_columns(columns: Sequence[Tensor]) -> Tensor:
-    """Ascending rows (int64 [g]): one of each distinct combination of integer columns, as `group_ids_of_columns`."""
+def one_of_each_combination(columns: Sequence[Tensor]) -> Tensor:
+    """bool [n], true for one row of each distinct combination of integer columns, as `group_ids_of_columns`."""
     words = _words(columns)
     if len(words) == 1 and _is_hashed(words[0]):
-        return distinct_rows(words[0].codes)
+        return last_of_each(words[0].codes)
     first_rows = group_ids_of_columns([word.codes for word in words])[1]
-    return row_indices(any_by_row(first_rows, columns[0].shape[0]))  # cheaper than a sort
+    return any_by_row(first_rows, columns[0].shape[0])
 
 
 def cluster_boundaries(keys: Tensor) -> Groups:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.arrays import Array, as_array, as_tensor, converted
+from tqp.operators.elementwise import multiply, subtract
 
 #: (minimum, span, nullable) of one key column: code = value - minimum (+ 1 if nullable, NULL being 0), 0 <= code < span.
 Part = tuple[int, int, bool]
@@ -176,10 +177,10 @@ def pack_by_range(columns: Sequence[Tensor]) -> list[Word]:
         if span == 1:
             continue
         codes = column.to(torch.int64)
-        codes = codes - low if low and span <= _INT64_LIMIT else codes
+        codes = subtract(codes, low) if low and span <= _INT64_LIMIT else codes
         if words and words[-1].span * span <= _INT64_LIMIT:
             previous = words.pop()
-            words.append(Word((previous.codes * span).add_(codes), previous.span * span))
+            words.append(Word(multiply(previous.codes, span).add_(codes), previous.span * span))
         else:
             words.append(Word(codes, span))
     if not words:

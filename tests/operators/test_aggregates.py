@@ -187,16 +187,6 @@ def test_first_row(num_rows: int, nulls: str) -> None:
 
 @pytest.mark.parametrize("num_rows", SIZES)
 @pytest.mark.parametrize("nulls", NULLS)
-def test_distinct_rows(num_rows: int, nulls: str) -> None:
-    kept, values, validity, ids, group_ids = draw(torch.int64, num_rows, nulls)
-    pairs = [(group, value) for group, value in zip(ids, kept, strict=True)]
-    rows = aggregates.distinct_rows(group_ids, values, validity).tolist()
-    assert rows == sorted(rows)
-    assert sorted(pairs[row] for row in rows) == sorted({pair for pair in pairs if pair[1] is not None})
-
-
-@pytest.mark.parametrize("num_rows", SIZES)
-@pytest.mark.parametrize("nulls", NULLS)
 @pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
 def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> None:
     kept, values, validity, ids, group_ids = draw(dtype, num_rows, nulls)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import aggregates, allocation, group_ids, rows, string_hash
+from tqp.operators import allocation, distinct_pairs, elementwise, group_ids, rows, string_hash
 from tqp.operators import keys as key_kernels
 from tqp.operators.hash_groups import partition_rows
 from tqp.operators.join_pairs import mark_rows
@@ -138,13 +138,19 @@ class CollectGroups:
         codes = frame.columns[0].values
         assert isinstance(codes, Tensor) and self.size is not None
         ids, count = (codes >> bits if bits else codes).to(torch.int64), (self.size >> bits) + 1
-        groups = rows.row_indices(mark_rows(allocation.zeros(count, torch.bool, self.device), ids))
-        reduced = [
-            FrameColumn(take_values(reduce_rows(reduction, frame, ids, count), groups), None)
-            for reduction in self.reductions
-        ]
+        reduced = [reduce_rows(reduction, frame, ids, count) for reduction in self.reductions]
+        groups = rows.row_indices(self._present(frame, ids, count, reduced))
         keys = ((groups << bits) | partition).to(codes.dtype)
-        return Frame(groups.shape[0], (FrameColumn(keys, None), *reduced))
+        columns = (FrameColumn(take_values(values, groups), None) for values in reduced)
+        return Frame(groups.shape[0], (FrameColumn(keys, None), *columns))
+
+    def _present(self, frame: Frame, ids: Tensor, count: int, reduced: Sequence[Any]) -> Tensor:
+        """bool [count]: has the group rows?"""
+        for reduction, values in zip(self.reductions, reduced, strict=True):
+            counts_rows = reduction.kind == "count" and frame.columns[reduction.column].validity is None
+            if counts_rows or reduction.kind == "count_star":
+                return elementwise.greater(values, 0)
+        return mark_rows(allocation.zeros(count, torch.bool, self.device), ids)
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
@@ -157,7 +163,9 @@ def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> 
     column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
     if reduction.distinct:
         word = key_columns(FrameColumn(column.values, None))[0]
-        chosen = aggregates.distinct_rows(ids, word, column.validity)
+        if reduction.kind == "count":
+            return distinct_pairs.count_distinct_by_group(ids, count, word, column.validity)
+        chosen = rows.row_indices(distinct_pairs.one_of_each(ids, word, column.validity))
         ids = rows.take(ids, chosen)
         column = FrameColumn(take_values(column.values, chosen), None)
     if not reduction.is_mergeable:
