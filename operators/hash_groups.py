@@ -30,10 +30,10 @@ def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor
     """
     numbers = keys & ((1 << bits) - 1) if dense else high_bits(keys, bits, _PARTITION_MULTIPLIER)
     if keys.is_cpu:  # three quarters of torch's time
-        partitions = numbers.numpy().astype(np.uint8)
-        order = partitions.argsort(kind="stable")
-        ends = partitions.searchsorted(np.arange(1 << bits, dtype=np.uint8), "right", sorter=order)
-        return torch.from_numpy(order), ends.tolist()
+        array = numbers.numpy().astype(np.uint8)
+        places = array.argsort(kind="stable")
+        ends = array.searchsorted(np.arange(1 << bits, dtype=np.uint8), "right", sorter=places)
+        return torch.from_numpy(places), ends.tolist()
     partitions = numbers.to(torch.int8)
     order = torch.sort(partitions, stable=True)[1]
     return order, torch.bincount(partitions, minlength=1 << bits).cumsum(0).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,13 +16,14 @@ from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import narrow, sort_codes
 from tqp.operators.rows import row_indices, scattered, take, take_padded
+from tqp.operators.runs import Runs
 
 # Below this share of keys that build rows have, probe rows are first asked whether they have a partner at all ...
 _SPARSE = 0.5
 # ... and below this share of rows in the key range, only keys that there are get an offset.
 _VERY_SPARSE = 0.25
 # Tables over the key range are filled piece by piece, each of which fits the caches, by all workers.
-_SLOTS_AT_ONCE = 2 << 20
+_KEYS_AT_ONCE = 8 << 20
 # Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
 _MOST_PADDING = 2
 # ... and that is so wide at most.
@@ -30,9 +32,9 @@ _MOST_CANDIDATES = 32
 
 @dataclass(frozen=True, slots=True)
 class DirectoryBuild:
-    """Build rows of key k are rows[offsets[s]:offsets[s + 1]], ascending, in slot s = k, or slots[k] if there are slots.
+    """Build rows of key k are rows[offsets[s]:offsets[s + 1]], ascending, in slot s = k, or the number of k if keys have some.
 
-    Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a slot. Without
+    Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a number. Without
     `rows` the build rows lie in order of their keys: each is its own place.
     """
 
@@ -41,20 +43,19 @@ class DirectoryBuild:
     unique: bool
     nulls: BuildNulls = NO_NULLS
     present: Tensor | None = None  # bool [size]
-    slots: Tensor | None = None  # int32 [size], unspecified for keys without rows
+    numbers: KeyNumbers | None = None
     takes_arrays: ClassVar[bool] = True
 
     def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
         found, starts, counts = self._ranges(as_index(keys), validity)
-        if self.present is None:
+        if found is None:
             places = row_indices(elementwise.greater(counts, 0))
             if not self.unique and places.shape[0] * 2 > counts.shape[0]:
                 probe_rows, positions = expand_ranges(starts, counts)
                 return probe_rows, self._rows_at(positions)
             # expanding costs several times what leaving out the others does
             found, starts, counts = places, take(starts, places), take(counts, places)
-        assert found is not None
         if self.unique:
             return found, self._rows_at(starts)
         probe_rows, positions = expand_ranges(starts, counts)
@@ -115,18 +116,59 @@ class DirectoryBuild:
     def _ranges(self, keys: Values, validity: Values | None) -> tuple[Values | None, Values, Values]:
         """(probe rows with a match, or None for all rows, with one or not; the first position of each; how many)."""
         found = None
+        offsets = in_form_of(keys, self.offsets)
         if self.present is not None:
+            first = None if self.numbers is None or validity is not None else self.numbers.first_of(keys)
+            if first is not None:
+                offsets = offsets[first : first + keys.shape[0] + 1]
+                starts, ends = offsets[:-1], offsets[1:]
+                return None, starts, ends - starts
             found = row_indices(take(in_form_of(keys, self.present), keys), validity)
             keys = take(keys, found)
-            if self.slots is not None:
-                keys = take(in_form_of(keys, self.slots), keys)
-        offsets = in_form_of(keys, self.offsets)
+            if self.numbers is not None:
+                keys = take(in_form_of(keys, self.numbers.table()), keys)
         starts = take(offsets, keys)
         counts = take(offsets[1:], keys)
         counts -= starts
         if validity is not None and found is None:
             counts *= validity
         return found, starts, counts
+
+
+class KeyNumbers:
+    """The numbers 0, 1, ... of ascending distinct keys in [0, size).
+
+    Where both sides of a join are clustered on its key, batches often ask for neighbours among the keys, in order. A table
+    over the range is made when other keys are looked up.
+    """
+
+    __slots__ = ("_keys", "_lock", "_size", "_table")
+
+    def __init__(self, keys: Tensor, size: int) -> None:
+        self._keys, self._size = keys, size
+        self._table: Tensor | None = None
+        self._lock = threading.Lock()
+
+    def first_of(self, keys: Values) -> int | None:
+        """The number of the first of integers [n], if these are n neighbours among the keys; on the CPU only, else None."""
+        wanted = keys if isinstance(keys, np.ndarray) else keys.numpy() if keys.is_cpu else None
+        if wanted is None or not 0 < wanted.shape[0] <= self._keys.shape[0]:
+            return None
+        known = self._keys.numpy()
+        first = int(known.searchsorted(known.dtype.type(wanted[0])))
+        neighbours = known[first : first + wanted.shape[0]]
+        if neighbours.shape != wanted.shape or neighbours[-1] != wanted[-1]:
+            return None
+        return first if np.array_equal(neighbours, wanted) else None
+
+    def table(self) -> Tensor:
+        """int32 [size]: the number of each key, and anything in other places."""
+        with self._lock:
+            if self._table is None:
+                numbers = torch.arange(self._keys.shape[0], dtype=torch.int32, device=self._keys.device)
+                table = allocation.empty((self._size,), torch.int32, self._keys.device)
+                self._table = table.scatter_(0, self._keys.to(torch.int64), numbers)
+            return self._table
 
 
 def _equal_candidates(starts: Values, counts: Values, wanted: Values, by_place: Values, width: int) -> Values:
@@ -156,7 +198,7 @@ def build_directory(
     if rows is not None:
         keys = take(keys, rows)
     if keys.shape[0] < size * _VERY_SPARSE:
-        return _with_slots(keys, size, rows, nulls, workers)
+        return _with_numbers(keys, size, rows, nulls, workers)
     offsets, order, largest = counting_sort(keys, size)
     present = offsets[1:] > offsets[:-1]
     few = int(present.sum()) < size * _SPARSE
@@ -164,51 +206,54 @@ def build_directory(
     return DirectoryBuild(offsets, rows, largest <= 1, nulls, present if few else None)
 
 
-def _with_slots(
+def _with_numbers(
     keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls, workers: Map | None
 ) -> DirectoryBuild:
     """A directory whose build touches the tables of the key range only where there are keys."""
-    ordered, order = sort_by_key(keys, size)
-    num_rows = ordered.shape[0]
-    starts = torch.ones(num_rows, dtype=torch.bool, device=keys.device)
-    torch.ne(ordered[1:], ordered[:-1], out=starts[1:])
-    firsts = row_indices(starts)
-    distinct = take(ordered, firsts).to(torch.int64)
-    numbers = torch.arange(distinct.shape[0] + 1, dtype=torch.int32, device=keys.device)
-    present, slots = _slots(distinct, numbers, size, workers)
-    offsets = torch.full_like(numbers, num_rows)
-    offsets[:-1] = firsts
-    rows = (order if rows is None else take(rows, order)).to(torch.int32)
-    return DirectoryBuild(offsets, rows, distinct.shape[0] == num_rows, nulls, present, slots)
+    ordered, order = (keys, None) if _is_ascending(keys) else sort_codes(narrow(keys, size))
+    runs = Runs(ordered)
+    distinct = take(ordered, runs.first_rows)
+    present = _present(distinct.to(torch.int64), size, workers)
+    if order is not None:
+        rows = order if rows is None else take(rows, order)
+    return DirectoryBuild(
+        runs.bounds.to(torch.int32),
+        None if rows is None else rows.to(torch.int32),
+        runs.count == ordered.shape[0],
+        nulls,
+        present,
+        KeyNumbers(distinct, size),
+    )
 
 
-def _slots(keys: Tensor, numbers: Tensor, size: int, workers: Map | None) -> tuple[Tensor, Tensor]:
-    """(bool [size]: is the key there; int32 [size]: its number) of ascending distinct keys, int64 [n]."""
+def _present(keys: Tensor, size: int, workers: Map | None) -> Tensor:
+    """bool [size]: is the key there? Of ascending keys, int64 [n]."""
     present = allocation.empty((size,), torch.bool, keys.device)
-    slots = allocation.empty((size,), torch.int32, keys.device)
-    starts = range(0, size, _SLOTS_AT_ONCE)
+    starts = range(0, size, _KEYS_AT_ONCE)
     places = torch.searchsorted(keys, torch.tensor([*starts, size], device=keys.device)).tolist()
 
     def enter(piece: int) -> None:
-        present[starts[piece] : starts[piece] + _SLOTS_AT_ONCE].zero_()
-        entered = slice(places[piece], places[piece + 1])
-        mark_rows(present, keys[entered])
-        slots.scatter_(0, keys[entered], numbers[entered])
+        present[starts[piece] : starts[piece] + _KEYS_AT_ONCE].zero_()
+        mark_rows(present, keys[places[piece] : places[piece + 1]])
 
     if workers is None or len(starts) == 1:
         for piece in range(len(starts)):
             enter(piece)
     else:
         workers(enter, range(len(starts)))
-    return present, slots
+    return present
 
 
 def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """(keys, order): a stable sort of integer keys [n] in [0, size); order is int32 or int64."""
-    # clustered inputs are common, and the look is a tenth of the sort
-    if bool((keys[1:] >= keys[:-1]).all()):
+    if _is_ascending(keys):
         return keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
     return sort_codes(narrow(keys, size))
+
+
+def _is_ascending(keys: Tensor) -> bool:
+    """Clustered inputs are common, and the look is a hundredth of the sort."""
+    return bool(elementwise.greater_equal(keys[1:], keys[:-1]).all())
 
 
 def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:

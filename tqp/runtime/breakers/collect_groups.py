@@ -149,6 +149,7 @@ class CollectGroups:
         for reduction, values in zip(self.reductions, reduced, strict=True):
             counts_rows = reduction.kind == "count" and frame.columns[reduction.column].validity is None
             if counts_rows or reduction.kind == "count_star":
+                assert isinstance(values, Tensor)
                 return elementwise.greater(values, 0)
         return mark_rows(allocation.zeros(count, torch.bool, self.device), ids)
 
