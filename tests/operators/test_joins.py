@@ -49,7 +49,7 @@ JOIN_TYPES = ["inner", "left", "right", "full", "semi", "anti"]
 BUILDS: dict[str, Callable[[Tensor, Tensor | None], JoinBuild]] = {
     "lookup": lambda keys, validity: build_lookup(keys, SIZE, validity),
     "directory": lambda keys, validity: build_directory(keys, SIZE, validity),
-    "directory with slots": lambda keys, validity: build_directory(keys, 10 * SIZE, validity),
+    "directory of few keys": lambda keys, validity: build_directory(keys, 10 * SIZE, validity),
     "bucket": build_buckets,
     "sort": build_sorted,
 }
@@ -302,6 +302,36 @@ def test_a_second_row_of_a_scalar_subquery_is_an_error() -> None:
         check_single(torch.tensor([0, 1, 1]), 4)
 
 
+@pytest.mark.parametrize(
+    "build_keys", [[3, 3, 7, 20, 20, 20, 900], [900, 3, 20, 3, 7, 20, 20], [3, 7, 20, 900]]
+)
+def test_directory_of_few_keys_asked_for_neighbours(build_keys: list[int]) -> None:
+    build = build_directory(torch.tensor(build_keys), 1000)
+    for keys in (
+        [3, 7, 20, 900],
+        [7, 20],
+        [900],
+        [7, 900],
+        [7, 7],
+        [20, 7],
+        [4, 7],
+        [900, 901],
+        [],
+        [3, 7, 20, 900, 901],
+    ):
+        probe = torch.tensor(keys, dtype=torch.int32)
+        expected = [
+            (i, j) for i, key in enumerate(keys) for j, other in enumerate(build_keys) if key == other
+        ]
+        assert as_rows(*build.matches(probe)) == expected
+        pairs = ask_with_arrays(build, "matches", probe.numpy(), None)
+        assert as_rows(*map(torch.from_numpy, pairs)) == expected
+        firsts = [build_keys.index(key) if key in build_keys else -1 for key in keys]
+        assert build.first_match(probe).tolist() == firsts
+        validity = torch.arange(len(keys)) % 2 == 0
+        assert as_rows(*build.matches(probe, validity)) == [pair for pair in expected if pair[0] % 2 == 0]
+
+
 @pytest.mark.parametrize("build_rows", [0, 1, 5, 40, 300])
 @pytest.mark.parametrize("distinct", [1, 3, 30])
 @pytest.mark.parametrize("skewed", [False, True])
@@ -317,7 +347,7 @@ def test_pairs_with_a_second_equal_value(build_rows: int, distinct: int, skewed:
         build_keys[: build_rows // 2] = 0
     values, build_values = integers(3, 200).to(torch.int16), integers(3, build_rows).to(torch.int32)
     validity = integers(2, 200).to(torch.bool) if nulls else None
-    for size in (distinct, 4000):  # the second one has slots for keys that are there only
+    for size in (distinct, 4000):  # the second one numbers the keys that are there only
         build = build_directory(build_keys, size)
         probe_rows, found = build.matches_equal(keys, validity, values, build_values)
         expected = [

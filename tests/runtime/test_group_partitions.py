@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tqp.operators import distinct_pairs
 from tqp.runtime.breakers import collect_groups
 
 _QUERIES = (
@@ -56,6 +57,7 @@ def test_partitions_change_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
     expected = _answers(query, 1)
     monkeypatch.setattr(collect_groups, "_PARTITION_ROWS", 20)
     monkeypatch.setattr(collect_groups, "_PARTITIONED_ROWS", 40)
+    monkeypatch.setattr(distinct_pairs, "_SORTED_ROWS", 1)
     for rows_of_a_piece in (1, 100_000):  # distributed batch by batch, and at the end
         monkeypatch.setattr(collect_groups, "_ROWS_OF_A_PIECE", rows_of_a_piece)
         for threads in (1, 3):
