@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation
-from tqp.operators.arrays import Values, as_array, as_tensor
+from tqp.operators.arrays import Array, Values, as_array, as_tensor, converted
 from tqp.operators.rows import take
 
 #: The least and the greatest summand.
@@ -116,6 +116,18 @@ class _Layout:
         return sums
 
 
+class _Room:
+    """Memory for what is added of a batch on the CPU, as arrays to write to and as tensors to read: not made for each anew."""
+
+    __slots__ = ("num_rows", "place_tensor", "places", "summand_tensor", "summands")
+
+    def __init__(self, num_rows: int, dtype: torch.dtype) -> None:
+        self.num_rows = num_rows
+        self.place_tensor = torch.empty(num_rows, dtype=torch.int64)
+        self.summand_tensor = torch.empty(num_rows, dtype=dtype)
+        self.places, self.summands = self.place_tensor.numpy(), self.summand_tensor.numpy()
+
+
 class PackedSums:
     """Accumulators of integer sums by group.
 
@@ -124,8 +136,8 @@ class PackedSums:
     """
 
     __slots__ = (
-        "_accumulators", "_capacity", "_device", "_dtype", "_layout", "_num_groups", "_packs", "_rows", "_stripes", "_table",
-        "_totals",
+        "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_layout", "_num_groups", "_packs", "_room", "_rows",
+        "_stripes", "_table", "_totals",
     )  # fmt: skip
 
     def __init__(self, ranges: Sequence[Range], num_groups: int, max_rows: int, device: torch.device) -> None:
@@ -135,23 +147,28 @@ class PackedSums:
         rows = max(1, -(-capacity // self._stripes))  # that one stripe can take
         self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
+        self._at_once = min(self._capacity, _FEW_ROWS) if device.type == "cpu" else self._capacity
         self._num_groups, self._device = num_groups, device
-        self._table: Tensor | None = None  # [packs, groups * stripes]; none before rows are added
-        self._accumulators: Sequence[Tensor] = ()  # its rows
-        self._totals: Tensor | None = None  # [columns, groups]: what has been taken apart
+        self._room: _Room | None = None  # for the rows that are added next
+        # Both are arrays on the CPU; None before rows are added or taken apart.
+        self._table: Any = None  # [packs, groups * stripes]
+        self._totals: Any = None  # int64 [columns, groups]: what has been taken apart
+        self._accumulators: Sequence[Tensor] = ()  # the rows of the table
         self._rows = 0  # that the accumulators hold
 
-    def add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
-        """Add a batch: integers or booleans [n] of each column, integers [n] as group ids."""
+    def add(self, columns: Sequence[Any], group_ids: Any) -> None:
+        """Add a batch: integers or booleans [n] of each column, integers [n] as group ids; tensors or arrays."""
+        if self._device.type == "cpu":
+            columns, group_ids = as_array(columns), as_array(group_ids)
         num_rows = group_ids.shape[0]
-        if num_rows <= self._capacity:
+        if num_rows <= self._at_once:
             self._add(columns, group_ids)
             return
-        for start in range(0, num_rows, self._capacity):
-            rows = slice(start, start + self._capacity)
+        for start in range(0, num_rows, self._at_once):
+            rows = slice(start, start + self._at_once)
             self._add([None if column is None else column[rows] for column in columns], group_ids[rows])
 
-    def _add(self, columns: Sequence[Tensor | None], group_ids: Tensor) -> None:
+    def _add(self, columns: Sequence[Any], group_ids: Any) -> None:
         """As `add`, for at most as many rows as the accumulators can take."""
         num_rows = group_ids.shape[0]
         rows = -(-num_rows // self._stripes) * self._stripes  # as many in each stripe as in the first
@@ -159,38 +176,45 @@ class PackedSums:
             self._take_apart()
         if self._table is None:
             size = self._num_groups * self._stripes
-            table = allocation.zeros(len(self._packs) * size, self._dtype, self._device)
-            self._table = table.view(-1, size)
-            self._accumulators = self._table.unbind()
+            table = self._zeros(len(self._packs), size, self._dtype)
+            self._table, self._accumulators = table, as_tensor(table).unbind()
         self._rows += rows
-        if (
-            len(columns) == 1
-            and columns[0] is None
-            and self._num_groups * _ROWS_COUNTED <= num_rows
-            and group_ids.is_cpu
-        ):  # of any width
-            counts = torch.bincount(group_ids, minlength=self._num_groups)
-            self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
+        if self._device.type == "cpu":
+            self._add_arrays(columns, group_ids)
             return
-        places = self._places(group_ids)
+        places = group_ids.to(torch.int64)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
             summands = _packed(pack, columns, num_rows, self._dtype, self._device)
             torch.scatter_add(accumulator, 0, places, summands, out=accumulator)
 
-    def _places(self, group_ids: Tensor) -> Tensor:
+    def _add_arrays(self, columns: Sequence[Array | None], group_ids: Array) -> None:
+        num_rows = group_ids.shape[0]
+        if len(columns) == 1 and columns[0] is None and self._num_groups * _ROWS_COUNTED <= num_rows:
+            counts = torch.bincount(torch.from_numpy(group_ids), minlength=self._num_groups)  # of any width
+            self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
+            return
+        if self._room is None or self._room.num_rows != num_rows:
+            self._room = _Room(num_rows, self._dtype)
+        room = self._room
+        self._fill_places(room.places, group_ids)
+        for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
+            _pack(room.summands, pack, columns)
+            torch.scatter_add(accumulator, 0, room.place_tensor, room.summand_tensor, out=accumulator)
+
+    def _fill_places(self, places: Array, group_ids: Array) -> None:
         """int64 [n]: the accumulators of consecutive rows."""
         if self._stripes == 1:
-            return group_ids.to(torch.int64)
+            np.copyto(places, group_ids)
+            return
         turns = _turns(self._stripes, self._capacity)
-        places = group_ids.numpy().astype(turns.dtype)
-        places *= self._stripes
-        places += turns[: places.shape[0]]
-        return torch.from_numpy(places).to(torch.int64)
+        narrow = group_ids.astype(turns.dtype)
+        narrow *= self._stripes
+        narrow += turns[: narrow.shape[0]]
+        np.copyto(places, narrow)
 
     def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
         """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
-        totals = self._all_totals()
-        for total, column in zip(totals.unbind(), sums, strict=True):
+        for total, column in zip(self._all_totals(), sums, strict=True):
             total.scatter_add_(0, group_ids, column)
 
     def merge(self, other: PackedSums) -> None:
@@ -202,44 +226,45 @@ class PackedSums:
         if self._table is None:
             self._table, self._accumulators = other._table, other._accumulators
         elif other._rows and other._table is not None:
-            _add(self._table, other._table)
+            self._table += other._table
         if other._totals is not None:
             self._add_totals(other._totals)
 
     def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
         self._take_apart(last=True)
-        return self._all_totals().unbind()
+        self._room = None
+        return self._all_totals()
 
-    def _all_totals(self) -> Tensor:
+    def _all_totals(self) -> Sequence[Tensor]:
         if self._totals is None:
-            columns = self._layout.num_columns
-            self._totals = allocation.zeros(columns * self._num_groups, torch.int64, self._device).view(
-                columns, -1
-            )
-        return self._totals
+            self._totals = self._zeros(self._layout.num_columns, self._num_groups, torch.int64)
+        rows: Sequence[Tensor] = as_tensor(self._totals).unbind()
+        return rows
+
+    def _zeros(self, num_rows: int, num_columns: int, dtype: torch.dtype) -> Any:
+        zeros = allocation.zeros(num_rows * num_columns, dtype, self._device).view(num_rows, num_columns)
+        return zeros.numpy() if zeros.is_cpu else zeros
 
     def _take_apart(self, last: bool = False) -> None:
         """Move what the accumulators hold to the totals; `last`: they are not needed any more."""
         if self._table is None:
             return
-        wide = self._table.to(torch.int64)
-        table: Any = as_array(wide) if wide.is_cpu else wide
-        sums = self._layout.sums(table)
+        sums = self._layout.sums(converted(self._table, torch.int64))
         if self._stripes > 1:
             sums = sums.reshape(sums.shape[0], -1, self._stripes).sum(2)
-        self._add_totals(as_tensor(sums))
+        self._add_totals(sums)
         self._rows = 0
-        if last or (sums is table and wide is self._table):  # which are the totals now
+        if last or sums is self._table:  # which are the totals now
             self._table, self._accumulators = None, ()
         else:
-            self._table.zero_()
+            self._table[:] = 0
 
-    def _add_totals(self, sums: Tensor) -> None:
+    def _add_totals(self, sums: Any) -> None:
         if self._totals is None:
             self._totals = sums
         else:
-            _add(self._totals, sums)
+            self._totals += sums
 
 
 def _stripes(num_groups: int, num_rows: int) -> int:
@@ -287,22 +312,17 @@ def _packed(
         result = first.to(dtype)
         if len(pack) > 1 and first.dtype is dtype:
             result = result.clone()  # the column itself stays as it is
-    if len(pack) > 1 and result.is_cpu:
-        array = result.numpy()  # its loops take a quarter of torch's time
-        for part in pack[1:]:
-            column = columns[part.column]
-            np.left_shift(array, part.bits, out=array)
-            np.add(array, 1 if column is None else column.to(dtype).numpy(), out=array)
-        return result
     for part in pack[1:]:
         column = columns[part.column]
         result.bitwise_left_shift_(part.bits).add_(1 if column is None else column)
     return result
 
 
-def _add(out: Tensor, values: Tensor) -> None:
-    """out += values, both int64."""
-    if out.is_cpu:
-        np.add(out.numpy(), values.numpy(), out=out.numpy())
-    else:
-        out.add_(values)
+def _pack(summands: Array, pack: tuple[Part, ...], columns: Sequence[Array | None]) -> None:
+    """As `_packed`, into an array."""
+    first = columns[pack[0].column]
+    np.copyto(summands, 1 if first is None else first)
+    for part in pack[1:]:
+        column = columns[part.column]
+        np.left_shift(summands, part.bits, out=summands)
+        np.add(summands, 1 if column is None else column, out=summands)

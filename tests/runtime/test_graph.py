@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -122,6 +123,10 @@ def test_on_arrays_nothing_becomes_a_tensor_in_between(monkeypatch: pytest.Monke
     rows = builder.call(row_kernels.row_indices, builder.call(operator.or_, low, high))
     graph, _ = builder.graph((rows,))
     assert compile_graph(graph, on_arrays=True)(torch.arange(10))[0].tolist() == [0, 1, 8, 9]
+    assert len(made) == 1
+    # one whose reader takes arrays does not become a tensor at the end either
+    rows_array = compile_graph(graph, on_arrays=True, array_outputs=True)(torch.arange(10))[0]
+    assert isinstance(rows_array, np.ndarray) and rows_array.tolist() == [0, 1, 8, 9]
     assert len(made) == 1
 
 

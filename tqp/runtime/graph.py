@@ -123,9 +123,10 @@ class Graph:
         for node in self.nodes:
             yield node, f"{node.name} = {call_text(node, function_names)}"
 
-    def result(self) -> str:
+    def result(self, value_names: Mapping[Node, str] | None = None) -> str:
+        """The return statement. `value_names`: of the values that stand under another name than their own."""
         self._name()
-        return f"return {_literal(self.outputs, function_name, {})}"
+        return f"return {_literal(self.outputs, function_name, value_names or {})}"
 
     def module(self) -> fx.GraphModule:
         """The same as torch.fx; `meta` has each node's `fragment`, `operator` and `node`, the one here."""

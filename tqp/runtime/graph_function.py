@@ -17,11 +17,11 @@ class GraphFunction:
     """A graph as a function of its inputs; a value is let go of after its last use.
 
     The first call goes through the graph node by node: most queries run once, most pipelines on one batch, and compiling
-    takes ten times as long as that. Later calls run compiled Python. `on_arrays`: see `compile_graph`.
+    takes ten times as long as that. Later calls run compiled Python. `on_arrays`, `array_outputs`: see `compile_graph`.
     """
 
-    def __init__(self, graph: Graph, *, on_arrays: bool = False) -> None:
-        self._graph, self._on_arrays = graph, on_arrays
+    def __init__(self, graph: Graph, *, on_arrays: bool = False, array_outputs: bool = False) -> None:
+        self._graph, self._on_arrays, self._array_outputs = graph, on_arrays, array_outputs
         self._called = False
         self._compiled: Callable[..., Any] | None = None
 
@@ -37,7 +37,7 @@ class GraphFunction:
             self._called = True
             return interpret(self._graph, arguments)
         self._compiled = compile_graph(
-            self._graph, on_arrays=self._on_arrays
+            self._graph, on_arrays=self._on_arrays, array_outputs=self._array_outputs
         )  # two workers at once make the same
         return self._compiled(*arguments)
 
@@ -66,19 +66,22 @@ def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
     return filled(graph.outputs)
 
 
-def compile_graph(graph: Graph, *, on_arrays: bool = False) -> Callable[..., Any]:
+def compile_graph(
+    graph: Graph, *, on_arrays: bool = False, array_outputs: bool = False
+) -> Callable[..., Any]:
     """The graph as a Python function, its inputs as parameters; a value is let go of after its last use.
 
     `on_arrays`: tensors are on the CPU and none has a gradient; calls that have an array form (`operators/array_forms.py`)
     pass numpy arrays on to each other, as every tensor made in between takes time and the interpreter lock four times.
     Tensors that are read by such calls only may be given as arrays; the function's attribute `array_inputs` tells which.
+    `array_outputs`: what was computed as an array comes out as one.
     """
     writer = _Writer(graph, on_arrays)
     last = last_uses(graph)
     for node in graph.nodes:
         writer.call(node)
         writer.let_go(last.get(node, ()))
-    return writer.function(graph)
+    return writer.function(graph, array_outputs)
 
 
 class _Writer:
@@ -124,10 +127,12 @@ class _Writer:
         if names:
             self._lines[-1] += f"; {' = '.join(names)} = None"
 
-    def function(self, graph: Graph) -> Callable[..., Any]:
+    def function(self, graph: Graph, array_outputs: bool) -> Callable[..., Any]:
+        arrays_put_out = self._arrays if array_outputs else {}
         for node in nodes_in(graph.outputs):
-            self._have(node, as_array=False)
-        lines = [*self._lines, f" {graph.result()}"]
+            if node not in arrays_put_out:
+                self._have(node, as_array=False)
+        lines = [*self._lines, f" {graph.result(arrays_put_out)}"]
         exec(compile("\n".join(lines), "<tensor program>", "exec"), self._names)  # noqa: S102 - names and literals of ours
         function: Callable[..., Any] = self._names["pipeline"]
         array_inputs = [

@@ -47,7 +47,10 @@ class Breaker(Protocol):
         ...
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        """Fold one batch's graph outputs into `state`, at first the `initial` one (where `ordered`, always)."""
+        """Fold one batch's graph outputs into `state`, at first the `initial` one (where `ordered`, always).
+
+        Tensors are arrays where they were computed as such and the breaker says that it `takes_arrays`.
+        """
         ...
 
     def merge(self, states: list[Any]) -> Any:
@@ -84,7 +87,9 @@ class Pipeline:
         self.record = record
         self.calls_modules = calls_modules  # torch modules of models, which may be anybody's
         #: What the executor calls with the inputs.
-        self.function: Callable[..., Any] = GraphFunction(record, on_arrays=on_arrays)
+        self.function: Callable[..., Any] = GraphFunction(
+            record, on_arrays=on_arrays, array_outputs=getattr(breaker, "takes_arrays", False)
+        )
         self.cost = Cost()
         self.inputs = tuple(inputs)
         self._readers = [_reader(item) for item in self.inputs]

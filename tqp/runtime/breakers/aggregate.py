@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import aggregates, allocation, distinct_sets, elementwise, rows, wide
+from tqp.operators.arrays import TORCH_DTYPES, as_array
 from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
@@ -113,6 +114,7 @@ class FoldGroups:
             and not reduction.distinct
             and index not in self._of_counts
         ]
+        self.takes_arrays = device.type == "cpu" and len(self._packed) == len(self.reductions)
 
     def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
         """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
@@ -142,7 +144,7 @@ class FoldGroups:
         return None
 
     def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators | Frame:
-        frame = frame_of_outputs(outputs)
+        frame = frame_of_outputs(as_array(outputs) if self.takes_arrays else outputs)
         kept = frame.columns[-1].values if self.has_kept else None
         match self.algorithm:
             case GroupAlgorithm.SINGLE:
@@ -152,11 +154,13 @@ class FoldGroups:
         return self._fold_runs(frame)
 
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
-        codes = frame.columns[0].values
-        assert isinstance(codes, Tensor)
+        codes: Any = frame.columns[0].values
         size = self.size + self.has_kept
         if kept is not None:  # the others fall into a group behind the last one
-            codes = elementwise.choose(kept, codes, self.size, codes.dtype)
+            if self.takes_arrays:
+                codes = elementwise.choose_array(kept, codes, self.size, TORCH_DTYPES[codes.dtype])
+            else:
+                codes = elementwise.choose(kept, codes, self.size, codes.dtype)
         if state is None:
             ranges = [self.reductions[index].value_range for index in self._packed]
             sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
@@ -312,14 +316,14 @@ def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor
             return aggregates.bool_or_by_group(values, ids, size, validity, out)
 
 
-def summands(reduction: Reduction, frame: Frame) -> Tensor | None:
-    """What an integer sum adds up; None where every row counts one."""
+def summands(reduction: Reduction, frame: Frame) -> Any:
+    """What an integer sum adds up, a tensor or an array as in the frame; None where every row counts one."""
     if reduction.kind == "count_star":
         return None
+    values: Any
     values, validity = frame.columns[reduction.column]
     if reduction.kind == "count":
         return validity
-    assert isinstance(values, Tensor)
     return values if validity is None else values * validity
 
 
