@@ -268,7 +268,7 @@ class FoldGroups:
         assert self.presence is not None
         values = states[self.presence]
         assert values is not None
-        return values if values.dtype is torch.bool else values > 0
+        return values if values.dtype is torch.bool else elementwise.greater(values, 0)
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
