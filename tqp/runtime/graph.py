@@ -186,11 +186,11 @@ def live_bytes(graph: Graph) -> int:
     return most
 
 
-def last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """The values that nobody reads after a node."""
+def last_uses(graph: Graph, order: Sequence[Node] | None = None) -> dict[Node, list[Node]]:
+    """The values that nobody reads after a node, where the nodes are called in that order."""
     seen = set(nodes_in(graph.outputs)).union(graph.inputs)
     last: dict[Node, list[Node]] = {}
-    for node in reversed(graph.nodes):
+    for node in reversed(graph.nodes if order is None else order):
         for used in node.uses():
             if used not in seen:
                 seen.add(used)

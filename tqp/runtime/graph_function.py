@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tqp.operators import arrays
 from tqp.operators.array_forms import ARRAY_FORMS, EITHER_FORM
+from tqp.runtime import row_blocks
 from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
 
 #: The attribute of a compiled function that says which inputs may be arrays.
@@ -77,10 +78,16 @@ def compile_graph(
     `array_outputs`: what was computed as an array comes out as one.
     """
     writer = _Writer(graph, on_arrays)
-    last = last_uses(graph)
-    for node in graph.nodes:
-        writer.call(node)
-        writer.let_go(last.get(node, ()))
+    blocks = row_blocks.conditions(graph) if on_arrays else {}
+    inside = {node for calls in blocks.values() for node in calls}
+    outside = [node for node in graph.nodes if node in blocks or node not in inside]
+    last = last_uses(graph, [call for node in outside for call in blocks.get(node, (node,))])
+    for node in outside:
+        if node in blocks:
+            writer.block(blocks[node], last)
+        else:
+            writer.call(node)
+            writer.let_go(last.get(node, ()))
     return writer.function(graph, array_outputs)
 
 
@@ -97,6 +104,7 @@ class _Writer:
         self._arrays: dict[Node, str] = {}
         self._prefers_array = set(graph.inputs)  # and what is made as an array
         self._read_as_tensors: set[Node] = set()
+        self._functions_of_blocks: list[str] = []
         self._lines = [f"def pipeline({', '.join(self._parameters)}):"]
 
     def _array_form(self, node: Node) -> Callable[..., Any] | None:
@@ -121,6 +129,31 @@ class _Writer:
         on_arrays = Node(array_form, node.arguments, node.keywords, name)
         self._lines.append(f" {name} = {call_text(on_arrays, self._function_name, self._arrays)}")
 
+    def block(self, calls: list[Node], last: Mapping[Node, Sequence[Node]]) -> None:
+        """Compute the last of the calls in blocks of rows, by a function of what the others read."""
+        values = list(dict.fromkeys(used for node in calls for used in node.uses() if used not in calls))
+        for used in values:
+            self._have(used, as_array=True)
+        self._prefers_array.update(values)
+        names = [self._arrays[used] for used in values]
+        before, self._lines = self._lines, []
+        done: list[Node] = []
+        for node in calls:
+            self.call(node)
+            self.let_go([used for used in last.get(node, ()) if used in calls])
+            done += [used for used in last.get(node, ()) if used not in calls]
+        result = self._arrays[calls[-1]]
+        function = unique_name(f"{calls[-1].name}_of_block", self._taken)
+        self._functions_of_blocks += [
+            f"def {function}({', '.join(names)}):",
+            *self._lines,
+            f" return {result}",
+        ]
+        self._lines = before
+        arguments = f"{function}, ({', '.join(names)},)"
+        self._lines.append(f" {result} = {self._function_name(row_blocks.in_blocks)}({arguments})")
+        self.let_go(done)
+
     def let_go(self, nodes: Sequence[Node]) -> None:
         names = [node.name for node in nodes if node in self._tensors]
         names += [self._arrays[node] for node in nodes if node in self._arrays]
@@ -132,7 +165,7 @@ class _Writer:
         for node in nodes_in(graph.outputs):
             if node not in arrays_put_out:
                 self._have(node, as_array=False)
-        lines = [*self._lines, f" {graph.result(arrays_put_out)}"]
+        lines = [*self._functions_of_blocks, *self._lines, f" {graph.result(arrays_put_out)}"]
         exec(compile("\n".join(lines), "<tensor program>", "exec"), self._names)  # noqa: S102 - names and literals of ours
         function: Callable[..., Any] = self._names["pipeline"]
         array_inputs = [
