@@ -23,7 +23,7 @@ from tqp.ml.scorer import Scorer
 from tqp.operators import differentiable
 from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.breakers.aggregate import FoldGroups
-from tqp.runtime.breakers.collect import BuildJoin, Collect, SortRows
+from tqp.runtime.breakers.collect import BuildJoin, CollectRows, SortRows
 from tqp.runtime.breakers.collect_groups import CollectGroups
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.breakers.differentiable import (
@@ -230,7 +230,7 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
             for source in breaker.sources:
                 columns[breaker.slot] |= columns[source]
             return
-        case Collect():
+        case CollectRows():
             pass
         case _:
             num_keys, what = len(pipeline.record.outputs), breaker.describe()
@@ -241,7 +241,7 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
         columns[breaker.slot] |= _follow_reductions(breaker, outputs, pipeline)
     elif isinstance(breaker, ScatterBuild):
         columns[breaker.payload_slot] |= {place - num_keys for place in outputs}
-    elif isinstance(breaker, Collect):
+    elif isinstance(breaker, CollectRows):
         columns[breaker.slot] |= {place - num_keys for place in outputs}
 
 

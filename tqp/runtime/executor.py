@@ -6,6 +6,7 @@ Results do not depend on the number of threads: states are merged in batch order
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 import os
 import threading
@@ -20,7 +21,7 @@ from tqp.core.errors import ExecutionError, ResourceError
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
-from tqp.runtime.frame import object_bytes
+from tqp.runtime.frame import Frame, FrameParts, object_bytes
 from tqp.runtime.graph_function import ARRAY_INPUTS
 from tqp.runtime.pipeline import Pipeline, State
 
@@ -113,16 +114,14 @@ class Executor:
             return self._run(pipeline, state, cancelled)
 
     def _run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> State:
-        num_rows = state[pipeline.source_slot].num_rows
-        breaker = pipeline.breaker
+        source: Frame | FrameParts = state[pipeline.source_slot]
+        num_rows, breaker = source.num_rows, pipeline.breaker
         state["workers"] = self
         job = _Job(pipeline, state, cancelled, self.memory_limit)
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            step = self._step(pipeline, num_rows)
-            job.cut(num_rows, step)
-            num_helpers = min(self.threads, -(-num_rows // step)) - 1
+            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, source))) - 1
             states = work_together(job.help, self._pool, num_helpers, job.batches)
             states.sort(key=operator.itemgetter(0))
             pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
@@ -133,6 +132,13 @@ class Executor:
         merged = breaker.merge(partials)
         pipeline.cost.merge_seconds = time.thread_time() - begin
         return breaker.finish(merged, state)
+
+    def _bounds(self, pipeline: Pipeline, source: Frame | FrameParts) -> list[int]:
+        """Where the batches of a pipeline's source begin, and the number of rows. No rows are one batch without rows."""
+        step = self._step(pipeline, source.num_rows)
+        if isinstance(source, FrameParts) and not pipeline.breaker.fixed_batches:
+            return source.bounds(step, self.batch_rows)
+        return [*range(0, max(1, source.num_rows), step), source.num_rows]
 
     def _step(self, pipeline: Pipeline, num_rows: int) -> int:
         """Rows of each batch of a pipeline's source."""
@@ -211,14 +217,15 @@ class _Job:
         self._initial = self._breaker.initial(state)
         self._cancelled, self._memory_limit = cancelled, memory_limit
         self._left_behind, self._lock = 0, threading.Lock()
-        self.batches: Handout[int] = Handout(())
+        self.batches: Handout[tuple[int, int]] = Handout(())
         self.seconds: list[float] = []  # of processor time, of each worker
-        self._num_rows = self._step = 0
+        self._num_batches = 1
 
-    def cut(self, num_rows: int, step: int) -> None:
-        """The batches for `work`. A source without rows is one batch without rows."""
-        self._num_rows, self._step = num_rows, step
-        self.batches = Handout(range(0, max(1, num_rows), step))
+    def cut(self, bounds: Sequence[int]) -> int:
+        """Batches for `work` between these rows; how many."""
+        self._num_batches = len(bounds) - 1
+        self.batches = Handout(itertools.pairwise(bounds))
+        return self._num_batches
 
     def help(self) -> list[tuple[int, Any]]:
         """`work`, on whatever worker: how operations run is said for each thread by itself."""
@@ -231,11 +238,11 @@ class _Job:
         initial, partial, ordered = self._initial, self._breaker.partial, self._breaker.ordered
         folded: Any = None if ordered else initial
         begin = time.thread_time()
-        for start in self.batches:
-            for row, outputs in self._run(start, min(start + self._step, self._num_rows)):
+        for start, stop in self.batches:
+            for row, outputs in self._run(start, stop):
                 if ordered:
                     states.append((row, partial(outputs, initial)))
-                    if self._step < self._num_rows:
+                    if self._num_batches > 1:
                         self._account(states[-1][1])
                 else:
                     folded = partial(outputs, folded)

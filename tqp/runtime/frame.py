@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators import allocation, string_layout
 from tqp.operators.allocation import Map
+from tqp.operators.arrays import as_array, as_tensor
 
 
 class FrameColumn(NamedTuple):
@@ -32,7 +35,7 @@ class Frame:
         if start == 0 and stop == self.num_rows:
             return self
         columns = tuple(
-            FrameColumn(_cut(column.values, start, stop), _cut(column.validity, start, stop))
+            FrameColumn(cut_values(column.values, start, stop), cut_values(column.validity, start, stop))
             for column in self.columns
         )
         return Frame(stop - start, columns)
@@ -47,6 +50,71 @@ class Frame:
         return size
 
 
+class ColumnParts(NamedTuple):
+    """A column in parts: of each its values, and of each its validity."""
+
+    values: tuple[Any, ...]
+    validity: tuple[Any, ...]
+
+
+class FrameParts:
+    """Rows that stay in several frames, one after the other, none of them empty. Nothing of it ever changes.
+
+    Pipelines that read it batch by batch take their batches from the parts: no part is copied for a batch within it. Who
+    needs whole columns has the breaker put the rows together, see `lowering/frames_in_parts.py`.
+    """
+
+    __slots__ = ("_ends", "columns", "num_rows", "parts")
+
+    def __init__(self, parts: Sequence[Frame]) -> None:
+        self.parts = tuple(parts)
+        self._ends = list(itertools.accumulate(part.num_rows for part in parts))
+        self.num_rows = self._ends[-1]
+        self.columns = tuple(
+            ColumnParts(*zip(*column, strict=True))
+            for column in zip(*(p.columns for p in parts), strict=True)
+        )
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(part.num_bytes for part in self.parts)
+
+    def bounds(self, step: int, most: int) -> list[int]:
+        """Where batches of about `step` rows begin, and last the number of rows; no batch has more than `most`.
+
+        Batches end where parts do, as far as these are not much longer or shorter than `step`.
+        """
+        found = [0]
+        for end in self._ends:
+            first = found[-1]
+            rows = end - first
+            if 2 * rows >= step or end == self.num_rows:
+                batches = max(1, round(rows / step), -(-rows // most))
+                found += [first + rows * number // batches for number in range(1, batches + 1)]
+        return found
+
+    def pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
+        """The parts that rows start to stop (exclusive) lie in: the number of each, its first row and the one after its last."""
+        found = []
+        for number in range(bisect.bisect_right(self._ends, start), len(self.parts)):
+            first = self._ends[number] - self.parts[number].num_rows
+            if first >= stop:
+                break
+            found.append((number, max(start - first, 0), min(stop, self._ends[number]) - first))
+        return found
+
+    def cut(self, items: tuple[Any, ...], pieces: Sequence[tuple[int, int, int]]) -> Any:
+        """The rows of some `pieces`, of what a column has in each part: a view, or a copy where they are several."""
+        return concatenate_values(
+            [
+                items[number]
+                if stop - start == self.parts[number].num_rows
+                else cut_values(items[number], start, stop)
+                for number, start, stop in pieces
+            ]
+        )
+
+
 def frame_of_outputs(outputs: Sequence[Any]) -> Frame:
     """A frame of what a pipeline's graph puts out: the number of rows, then values and validity of each column."""
     return Frame(outputs[0], tuple(map(FrameColumn, outputs[1::2], outputs[2::2])))
@@ -57,21 +125,38 @@ def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> F
 
     Frames without rows are left out, as they need not have the types of the others. Workers share what is much.
     """
-    frames = [frame for frame in frames if frame.num_rows] or frames[:1]
+    frames = _with_rows(frames)
     if len(frames) == 1:
         return frames[0]
     columns = []
     for parts in zip(*(frame.columns for frame in frames), strict=True):
         values, validities = zip(*parts, strict=True)
-        validity = None if validities[0] is None else allocation.concatenate(validities, workers)
-        columns.append(FrameColumn(concatenate_values(values, workers), validity))
+        columns.append(
+            FrameColumn(concatenate_values(values, workers), concatenate_values(validities, workers))
+        )
     return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
 
 
+def left_in_parts(frames: Sequence[Frame | FrameParts]) -> Frame | FrameParts:
+    """As `concatenate_frames`, without copying anything: several frames with rows stay as they are."""
+    parts = _with_rows(
+        [part for frame in frames for part in (frame.parts if isinstance(frame, FrameParts) else (frame,))]
+    )
+    return parts[0] if len(parts) == 1 else FrameParts(parts)
+
+
+def _with_rows(frames: Sequence[Frame]) -> Sequence[Frame]:
+    return [frame for frame in frames if frame.num_rows] or frames[:1]
+
+
 def concatenate_values(parts: Sequence[Any], workers: Map | None = None) -> Any:
-    """Tensors or Strings, one after the other."""
+    """Tensors, arrays or Strings, one after the other; or None of each."""
+    if len(parts) == 1 or parts[0] is None:
+        return parts[0]
     if isinstance(parts[0], Tensor):
         return allocation.concatenate(parts, workers)
+    if isinstance(parts[0], np.ndarray):
+        return as_array(allocation.concatenate(as_tensor(list(parts)), workers))
     return string_layout.concatenate(parts)
 
 
@@ -158,7 +243,7 @@ def object_bytes(item: Any) -> int:
     """Memory of a tensor, Strings (without the bytes they share), frame or join build; 0 for anything else."""
     if isinstance(item, Tensor):
         return item.nbytes
-    if isinstance(item, Frame):
+    if isinstance(item, (Frame, FrameParts)):
         return item.num_bytes
     if isinstance(item, Strings):
         return item.starts.nbytes + item.lengths.nbytes
@@ -172,7 +257,8 @@ def object_bytes(item: Any) -> int:
     return size
 
 
-def _cut(item: Any, start: int, stop: int) -> Any:
+def cut_values(item: Any, start: int, stop: int) -> Any:
+    """Rows start to stop (exclusive) of a tensor, an array or Strings, as views; None stays None."""
     if item is None:
         return None
     return string_layout.cut(item, start, stop) if isinstance(item, Strings) else item[start:stop]

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 from torch import fx
 
-from tqp.data.strings import Strings
-from tqp.operators import string_layout
 from tqp.operators.arrays import as_array
+from tqp.runtime.frame import FrameParts, cut_values
 from tqp.runtime.graph import Graph, Node
 from tqp.runtime.graph_function import GraphFunction
 from tqp.runtime.lowering.stream import Input, InputKind
@@ -116,21 +115,21 @@ class Pipeline:
 
         `array_inputs`: the tensors that are to be arrays, of which batches are cut without the interpreter lock.
         """
-        num_rows = state[self.source_slot].num_rows
-        values = [None if read is None else read(state) for read in self._readers]
+        source = state[self.source_slot]
+        parts, num_rows = source if isinstance(source, FrameParts) else None, source.num_rows
+        values: list[Any] = [None if read is None else read(state) for read in self._readers]
         for position in array_inputs:
             values[position] = as_array(values[position])
 
         def for_batch(start: int, stop: int) -> list[Any]:
             arguments = values.copy()
-            if start or stop != num_rows:
+            if parts is not None:
+                pieces = parts.pieces(start, stop)
                 for position in self._cut:
-                    value: Any = values[position]
-                    arguments[position] = (
-                        string_layout.cut(value, start, stop)
-                        if isinstance(value, Strings)
-                        else value[start:stop]
-                    )
+                    arguments[position] = parts.cut(values[position], pieces)
+            elif start or stop != num_rows:
+                for position in self._cut:
+                    arguments[position] = cut_values(values[position], start, stop)
             for position in self._counts:
                 arguments[position] = stop - start
             for position in self._firsts:
@@ -141,7 +140,7 @@ class Pipeline:
 
 
 def _reader(item: Input) -> Callable[[State], Any] | None:
-    """How an input is found in the program's state, for all rows; None for what only the batch says."""
+    """How an input is found in the program's state, for all rows, maybe in parts; None for what only the batch says."""
     slot, column = item.slot, item.column
     match item.kind:
         case InputKind.VALUES | InputKind.ALL_VALUES:

@@ -22,7 +22,14 @@ from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
 from tqp.operators.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames, frame_of_outputs, take_values
+from tqp.runtime.frame import (
+    Frame,
+    FrameColumn,
+    concatenate_frames,
+    frame_of_outputs,
+    left_in_parts,
+    take_values,
+)
 from tqp.runtime.pipeline import State
 
 
@@ -94,6 +101,7 @@ class FoldGroups:
         presence: int | None = None,
         nullable: Collection[int] = (),
     ) -> None:
+        self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
         self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
@@ -246,6 +254,8 @@ class FoldGroups:
 
     def finish(self, state: Any, program_state: State) -> State:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
+            if self.in_parts:
+                return {self.slot: left_in_parts(state)}
             return {self.slot: concatenate_frames(state, program_state["workers"].map)}
         states = list(state.states)
         if state.sums is not None:
@@ -273,7 +283,8 @@ class FoldGroups:
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         how = " by counts of values" if self._counted else ""
-        return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}"
+        parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
+        return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}{parts}"
 
 
 def _equal_keys(before: Frame, after: Frame) -> bool:

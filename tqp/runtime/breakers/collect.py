@@ -22,6 +22,7 @@ from tqp.runtime.frame import (
     compact_strings,
     concatenate_frames,
     frame_of_outputs,
+    left_in_parts,
     take_frame,
     take_frame_by_parts,
 )
@@ -31,14 +32,14 @@ from tqp.runtime.pipeline import State
 _FEW_ROWS = 4096
 
 
-class Collect:
-    """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
+class CollectRows:
+    """A breaker that needs all rows at once, in batch order."""
 
     ordered = True
     fixed_batches = False
 
-    def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
-        self.slot, self.limit, self.offset = slot, limit, offset
+    def __init__(self, slot: str) -> None:
+        self.slot = slot
 
     def initial(self, program_state: State) -> Any:
         return None
@@ -54,18 +55,39 @@ class Collect:
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         """What `finish` answers, given all rows."""
-        if self.limit is not None or self.offset:
+        raise NotImplementedError
+
+
+class Collect(CollectRows):
+    """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
+
+    def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
+        super().__init__(slot)
+        self.limit, self.offset = limit, offset
+        self.in_parts = False  # may all rows stay in parts, as the batches left them?
+
+    def finish(self, state: list[Frame], program_state: State) -> State:
+        if self.in_parts and self._takes_all:
+            return {self.slot: left_in_parts(state)}
+        return super().finish(state, program_state)
+
+    def finish_rows(self, state: Frame, program_state: State) -> State:
+        if not self._takes_all:
             stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
             state = state.cut(min(self.offset, stop), stop)
         return {self.slot: state}
 
+    @property
+    def _takes_all(self) -> bool:
+        return self.limit is None and not self.offset
+
     def describe(self) -> str:
-        if self.limit is None and not self.offset:
-            return f"collect the rows into {self.slot}"
+        if self._takes_all:
+            return f"collect the rows into {self.slot}{', in parts' if self.in_parts else ''}"
         return f"collect rows {self.offset} to {'the end' if self.limit is None else self.offset + self.limit} into {self.slot}"
 
 
-class SortRows(Collect):
+class SortRows(CollectRows):
     """Rows in order; the frame's first columns are the sort keys and are dropped. With `limit`, top-k.
 
     `packed`: the slot of the packed strings that are the first key, where the second are these strings.
@@ -79,8 +101,8 @@ class SortRows(Collect):
         offset: int,
         packed: str | None = None,
     ) -> None:
-        super().__init__(slot, limit, offset)
-        self.packed = packed
+        super().__init__(slot)
+        self.offset, self.packed = offset, packed
         self.directions = tuple(directions)  # (descending, nulls_first) of each key
         self.wanted = None if limit is None else limit + offset
 
@@ -143,7 +165,7 @@ def order_values(column: FrameColumn) -> Tensor:
     return column.values
 
 
-class BuildJoin(Collect):
+class BuildJoin(CollectRows):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload."""
 
     def __init__(

@@ -21,6 +21,7 @@ from tqp.runtime.frame import (
     FrameColumn,
     concatenate_frames,
     frame_of_outputs,
+    left_in_parts,
     take_frame,
     take_values,
 )
@@ -69,6 +70,7 @@ class CollectGroups:
         self.slot, self.num_keys, self.reductions = slot, num_keys, tuple(reductions)
         self.device, self.has_kept, self.bits = device, has_kept, bits if num_keys else 0
         self.size = size
+        self.in_parts = False  # may the groups of each partition stay by themselves?
 
     def initial(self, program_state: State) -> None:
         return None
@@ -107,7 +109,8 @@ class CollectGroups:
             return self._group(state[partition], partition, self.bits)
 
         workers = program_state["workers"].map
-        return {self.slot: concatenate_frames(workers(group, range(len(state))), workers)}
+        groups = workers(group, range(len(state)))
+        return {self.slot: left_in_parts(groups) if self.in_parts else concatenate_frames(groups, workers)}
 
     def _group(self, frames: list[Frame], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
@@ -156,7 +159,8 @@ class CollectGroups:
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         where = f" in {1 << self.bits} partitions" if self.bits else ""
-        return f"group all rows at the end{where}: reduce {kinds} into {self.slot}"
+        parts = ", in parts" if self.in_parts and self.bits else ""
+        return f"group all rows at the end{where}: reduce {kinds} into {self.slot}{parts}"
 
 
 def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> Any:

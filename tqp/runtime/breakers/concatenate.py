@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.runtime.frame import concatenate_frames
+from tqp.runtime.frame import FrameParts, concatenate_frames, left_in_parts
 from tqp.runtime.pipeline import State
 
 
@@ -17,6 +17,7 @@ class Concatenate:
 
     def __init__(self, slot: str, sources: Sequence[str]) -> None:
         self.slot, self.sources = slot, tuple(sources)
+        self.in_parts = False  # may the frames stay as they are?
 
     def initial(self, program_state: State) -> None:
         return None
@@ -28,8 +29,11 @@ class Concatenate:
         return None
 
     def finish(self, state: Any, program_state: State) -> State:
-        frames = [program_state[source] for source in self.sources]
-        return {self.slot: concatenate_frames(frames, program_state["workers"].map)}
+        rows = left_in_parts([program_state[source] for source in self.sources])
+        if isinstance(rows, FrameParts) and not self.in_parts:
+            rows = concatenate_frames(rows.parts, program_state["workers"].map)
+        return {self.slot: rows}
 
     def describe(self) -> str:
-        return f"concatenate {', '.join(self.sources)} into {self.slot}"
+        how = ", in parts" if self.in_parts else ""
+        return f"concatenate {', '.join(self.sources)} into {self.slot}{how}"

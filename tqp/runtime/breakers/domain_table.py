@@ -6,12 +6,12 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators import string_codes
-from tqp.runtime.breakers.collect import Collect
+from tqp.runtime.breakers.collect import CollectRows
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.pipeline import State
 
 
-class BuildDictionary(Collect):
+class BuildDictionary(CollectRows):
     """Puts the codes of the one column into the slot and the dictionary into `pool_slot`."""
 
     def __init__(self, slot: str, pool_slot: str, dtype: torch.dtype) -> None:

@@ -22,6 +22,7 @@ from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.conditions import all_of
 from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.frames_in_parts import leave_in_parts
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
@@ -311,4 +312,6 @@ def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[st
     """Lower a whole plan; the result's frame and its columns, one per field of the plan."""
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
-    return lowering.materialise(stream, plan.fields, "result", by_reference=True)
+    slot, columns = lowering.materialise(stream, plan.fields, "result", by_reference=True)
+    leave_in_parts(program.pipelines, [slot, *(column.slot for column in columns)])
+    return slot, columns
