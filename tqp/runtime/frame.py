@@ -50,6 +50,10 @@ class Frame:
         return size
 
 
+#: Parts with so many rows on average make batches of their own; smaller ones are put together at once, by all workers.
+_ROWS_OF_A_PART = 131_072
+
+
 class ColumnParts(NamedTuple):
     """A column in parts: of each its values, and of each its validity."""
 
@@ -80,15 +84,15 @@ class FrameParts:
         return sum(part.num_bytes for part in self.parts)
 
     def bounds(self, step: int, most: int) -> list[int]:
-        """Where batches of about `step` rows begin, and last the number of rows; no batch has more than `most`.
+        """Where batches of about `step` rows begin, `most` at most, and last the number of rows.
 
-        Batches end where parts do, as far as these are not much longer or shorter than `step`.
+        They end where parts do, as far as these are not much longer; a part may be shorter, but few rows wait for others.
         """
         found = [0]
-        for end in self._ends:
+        for end, part in zip(self._ends, (*self.parts[1:], None), strict=True):
             first = found[-1]
             rows = end - first
-            if 2 * rows >= step or end == self.num_rows:
+            if part is None or rows >= _ROWS_OF_A_PART or 2 * rows + part.num_rows >= 2 * step:
                 batches = max(1, round(rows / step), -(-rows // most))
                 found += [first + rows * number // batches for number in range(1, batches + 1)]
         return found
@@ -137,12 +141,16 @@ def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> F
     return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
 
 
-def left_in_parts(frames: Sequence[Frame | FrameParts]) -> Frame | FrameParts:
-    """As `concatenate_frames`, without copying anything: several frames with rows stay as they are."""
+def joined_frames(
+    frames: Sequence[Frame | FrameParts], workers: Map | None, in_parts: bool
+) -> Frame | FrameParts:
+    """The rows of the frames one after the other: where they may stay `in_parts` and are many, without a copy."""
     parts = _with_rows(
         [part for frame in frames for part in (frame.parts if isinstance(frame, FrameParts) else (frame,))]
     )
-    return parts[0] if len(parts) == 1 else FrameParts(parts)
+    if in_parts and 1 < len(parts) <= sum(part.num_rows for part in parts) // _ROWS_OF_A_PART:
+        return FrameParts(parts)
+    return concatenate_frames(parts, workers)
 
 
 def _with_rows(frames: Sequence[Frame]) -> Sequence[Frame]:

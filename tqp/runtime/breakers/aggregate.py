@@ -25,9 +25,8 @@ from tqp.planner.physical_plan import GroupAlgorithm
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
-    concatenate_frames,
     frame_of_outputs,
-    left_in_parts,
+    joined_frames,
     take_values,
 )
 from tqp.runtime.pipeline import State
@@ -254,9 +253,7 @@ class FoldGroups:
 
     def finish(self, state: Any, program_state: State) -> State:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
-            if self.in_parts:
-                return {self.slot: left_in_parts(state)}
-            return {self.slot: concatenate_frames(state, program_state["workers"].map)}
+            return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
         states = list(state.states)
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):

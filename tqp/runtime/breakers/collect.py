@@ -22,7 +22,7 @@ from tqp.runtime.frame import (
     compact_strings,
     concatenate_frames,
     frame_of_outputs,
-    left_in_parts,
+    joined_frames,
     take_frame,
     take_frame_by_parts,
 )
@@ -67,15 +67,13 @@ class Collect(CollectRows):
         self.in_parts = False  # may all rows stay in parts, as the batches left them?
 
     def finish(self, state: list[Frame], program_state: State) -> State:
-        if self.in_parts and self._takes_all:
-            return {self.slot: left_in_parts(state)}
-        return super().finish(state, program_state)
+        if not self._takes_all:
+            return super().finish(state, program_state)
+        return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
-        if not self._takes_all:
-            stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
-            state = state.cut(min(self.offset, stop), stop)
-        return {self.slot: state}
+        stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
+        return {self.slot: state.cut(min(self.offset, stop), stop)}
 
     @property
     def _takes_all(self) -> bool:

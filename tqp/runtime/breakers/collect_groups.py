@@ -21,7 +21,7 @@ from tqp.runtime.frame import (
     FrameColumn,
     concatenate_frames,
     frame_of_outputs,
-    left_in_parts,
+    joined_frames,
     take_frame,
     take_values,
 )
@@ -109,8 +109,7 @@ class CollectGroups:
             return self._group(state[partition], partition, self.bits)
 
         workers = program_state["workers"].map
-        groups = workers(group, range(len(state)))
-        return {self.slot: left_in_parts(groups) if self.in_parts else concatenate_frames(groups, workers)}
+        return {self.slot: joined_frames(workers(group, range(len(state))), workers, self.in_parts)}
 
     def _group(self, frames: list[Frame], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.runtime.frame import FrameParts, concatenate_frames, left_in_parts
+from tqp.runtime.frame import joined_frames
 from tqp.runtime.pipeline import State
 
 
@@ -29,10 +29,8 @@ class Concatenate:
         return None
 
     def finish(self, state: Any, program_state: State) -> State:
-        rows = left_in_parts([program_state[source] for source in self.sources])
-        if isinstance(rows, FrameParts) and not self.in_parts:
-            rows = concatenate_frames(rows.parts, program_state["workers"].map)
-        return {self.slot: rows}
+        frames = [program_state[source] for source in self.sources]
+        return {self.slot: joined_frames(frames, program_state["workers"].map, self.in_parts)}
 
     def describe(self) -> str:
         how = ", in parts" if self.in_parts else ""
