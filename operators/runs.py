@@ -2,76 +2,87 @@
 
 from __future__ import annotations
 
+from typing import Generic
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators.arrays import running_sums
-from tqp.operators.elementwise import subtract
+from tqp.operators.arrays import NUMPY_DTYPES, Array, Values, converted, running_sums
 from tqp.operators.rows import row_indices, take
 
 _INT32_MAX = 2**31 - 1
 
 
-class Runs:
-    """The runs of integer keys [n]; `bounds` int64 [g + 1]: the first row of each, and n."""
+class Runs(Generic[Values]):
+    """The runs of integer keys [n]; `bounds` int64 [g + 1]: the first row of each, and n.
+
+    Keys are a tensor or an array, and so is everything else here then.
+    """
 
     __slots__ = ("_ids", "_lengths", "_starts", "bounds")
 
-    def __init__(self, keys: Tensor) -> None:
-        num_rows = keys.shape[0]
-        starts = torch.ones(num_rows + 1, dtype=torch.bool, device=keys.device)
-        if keys.is_cpu:  # with vector instructions, which torch does not use here
-            array = keys.numpy()
-            np.not_equal(array[1:], array[:-1], out=starts.numpy()[1:num_rows])
-        elif num_rows > 1:
-            torch.ne(keys[1:], keys[:-1], out=starts[1:num_rows])
-        self._starts = starts
-        self.bounds = row_indices(starts)
-        self._ids: Tensor | None = None
-        self._lengths: Tensor | None = None
+    def __init__(self, keys: Values) -> None:
+        self._starts: Values = _starts(keys)
+        self.bounds: Values = row_indices(self._starts)
+        self._ids: Values | None = None
+        self._lengths: Values | None = None
 
     @property
-    def first_rows(self) -> Tensor:
+    def first_rows(self) -> Values:
         """int64 [g]."""
         return self.bounds[:-1]
 
     @property
     def count(self) -> int:
-        return self.bounds.shape[0] - 1
+        return int(self.bounds.shape[0]) - 1
 
-    def ids(self) -> Tensor:
+    def ids(self) -> Values:
         """int64 [n]: the number of each row's run."""
         if self._ids is None:
-            self._ids = self._starts[:-1].cumsum(0).sub_(1)
+            self._ids = _running_sums(self._starts[:-1], torch.int64)[1:]
+            self._ids -= 1
         return self._ids
 
-    def lengths(self) -> Tensor:
+    def lengths(self) -> Values:
         """int64 [g]: the rows of each run."""
         if self._lengths is None:
-            self._lengths = subtract(self.bounds[1:], self.bounds[:-1])
+            self._lengths = self.bounds[1:] - self.bounds[:-1]
         return self._lengths
 
-    def sums(self, values: Tensor, value_range: tuple[int, int]) -> Tensor:
+    def sums(self, values: Values, value_range: tuple[int, int]) -> Values:
         """int64 [g]: the sum of each run of integers or booleans [n] in a range.
 
         It is the difference of two running sums: right even where these leave their width, if each run's sum fits.
         """
-        if self.count == 0:
-            return torch.zeros(0, dtype=torch.int64, device=values.device)
         largest = max(-value_range[0], value_range[1])
         narrow = largest * values.shape[0] <= _INT32_MAX or largest * int(self.lengths().max()) <= _INT32_MAX
         totals = take(_running_sums(values, torch.int32 if narrow else torch.int64), self.bounds)
-        return subtract(totals[1:], totals[:-1]).to(torch.int64)
+        return converted(totals[1:] - totals[:-1], torch.int64)
 
 
-def _running_sums(values: Tensor, dtype: torch.dtype) -> Tensor:
+def _starts(keys: Values) -> Values:
+    """bool [n + 1]: does a run begin with the row? True behind the last one."""
+    num_rows = keys.shape[0]
+    if isinstance(keys, np.ndarray):
+        array = np.empty(num_rows + 1, np.bool_)
+        array[0] = array[num_rows] = True
+        np.not_equal(keys[1:], keys[:-1], out=array[1:num_rows])
+        return array
+    starts = torch.ones(num_rows + 1, dtype=torch.bool, device=keys.device)
+    if num_rows > 1:
+        torch.ne(keys[1:], keys[:-1], out=starts[1:num_rows])
+    return starts
+
+
+def _running_sums(values: Values, dtype: torch.dtype) -> Values:
     """[n + 1]: the sums of the first 0, 1, ..., n values."""
-    sums = torch.empty(values.shape[0] + 1, dtype=dtype, device=values.device)
+    if isinstance(values, np.ndarray):
+        array: Array = np.empty(values.shape[0] + 1, NUMPY_DTYPES[dtype])
+        array[0] = 0
+        running_sums(values, array.dtype, out=array[1:])
+        return array
+    sums: Tensor = torch.empty(values.shape[0] + 1, dtype=dtype, device=values.device)
     sums[0] = 0
-    if values.is_cpu:
-        result = sums.numpy()
-        running_sums(values.numpy(), result.dtype, out=result[1:])
-    else:
-        torch.cumsum(values, 0, dtype=dtype, out=sums[1:])
+    torch.cumsum(values, 0, dtype=dtype, out=sums[1:])
     return sums

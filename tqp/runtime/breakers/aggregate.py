@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import aggregates, allocation, distinct_sets, elementwise, rows, wide
-from tqp.operators.arrays import TORCH_DTYPES, as_array
+from tqp.operators.arrays import TORCH_DTYPES, as_array, as_tensor
 from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
@@ -191,20 +191,20 @@ class FoldGroups:
 
     def _fold_runs(self, frame: Frame) -> Frame:
         """The keys of the runs and their states."""
-        codes = frame.columns[0].values
-        assert isinstance(codes, Tensor)
+        codes: Any = frame.columns[0].values
+        on_device = as_array if codes.is_cpu else _same  # few calls there that give the interpreter lock away
+        codes = on_device(codes)
         runs = Runs(codes)
-        states: list[Tensor | None] = []
+        columns: list[Any] = [rows.take(codes, runs.first_rows)]
         for reduction in self.reductions:
             if reduction.kind in PACKED:
-                column = summands(reduction, frame)
-                states.append(runs.lengths() if column is None else runs.sums(column, reduction.value_range))
+                column = on_device(summands(reduction, frame))
+                columns.append(runs.lengths() if column is None else runs.sums(column, reduction.value_range))
             elif reduction.kind == "reference":
-                states.append(take_values(frame.columns[reduction.column].values, runs.first_rows))
+                columns.append(rows.take(on_device(frame.columns[reduction.column].values), runs.first_rows))
             else:
-                states.append(fold(reduction, frame, runs.ids(), runs.count, None))
-        columns = (rows.take(codes, runs.first_rows), *states)
-        return Frame(runs.count, tuple(FrameColumn(values, None) for values in columns))
+                columns.append(fold(reduction, frame, as_tensor(runs.ids()), runs.count, None))
+        return Frame(runs.count, tuple(FrameColumn(values, None) for values in as_tensor(columns)))
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         states: list[Tensor | None] = [
@@ -238,14 +238,10 @@ class FoldGroups:
         joined: list[Frame] = []
         for state in states:
             if joined and state.num_rows and _equal_keys(joined[-1], state):
-                last = [column.values for column in joined[-1].columns[1:]]
-                ends = self._merged(
-                    [_end(values, -1) for values in last],
-                    [_end(column.values, 0) for column in state.columns[1:]],
-                )
-                for values, end in zip(last, ends, strict=True):
-                    assert isinstance(values, Tensor) and end is not None
-                    values[-1:] = end
+                last = [_tensor(column)[-1:] for column in joined[-1].columns[1:]]
+                first = [_tensor(column)[:1] for column in state.columns[1:]]
+                for reduction, before, after in zip(self.reductions, last, first, strict=True):
+                    before.copy_(_merge(reduction, before, after))
                 state = state.cut(1, state.num_rows)
             if state.num_rows:
                 joined.append(state)
@@ -284,15 +280,18 @@ class FoldGroups:
         return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}{parts}"
 
 
+def _same(item: Any) -> Any:
+    return item
+
+
 def _equal_keys(before: Frame, after: Frame) -> bool:
     """Is the last group of the one the first of the other?"""
-    last, first = _end(before.columns[0].values, -1), _end(after.columns[0].values, 0)
-    return bool(last == first)
+    return torch.equal(_tensor(before.columns[0])[-1:], _tensor(after.columns[0])[:1])
 
 
-def _end(values: Any, position: int) -> Any:
-    """The first (0) or the last (-1) row, as one of its own."""
-    return values[position:][:1]
+def _tensor(column: FrameColumn) -> Tensor:
+    assert isinstance(column.values, Tensor)
+    return column.values
 
 
 def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:

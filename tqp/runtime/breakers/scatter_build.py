@@ -78,14 +78,16 @@ class ScatterBuild:
         keys, validity = columns[0]
         assert isinstance(keys, Tensor)
         rows = None if validity is None else row_indices(validity)
-        keys = (keys if rows is None else take(keys, rows)).to(torch.int64)
+        keys = keys if rows is None else take(keys, rows)
+        keys = keys if keys.dtype is torch.int64 else keys.to(torch.int64)
         mark_rows(state.keys, keys)
         for table, column in zip(state.columns, columns[1:], strict=True):
             for target, values in zip(table, column, strict=True):
                 if target is not None:
                     assert isinstance(target, Tensor) and isinstance(values, Tensor)
                     values = values if rows is None else take(values, rows)
-                    target.scatter_(0, keys, values.to(target.dtype))
+                    values = values if values.dtype is target.dtype else values.to(target.dtype)
+                    torch.scatter(target, 0, keys, values, out=target)
         return state
 
     def merge(self, states: list[_Tables]) -> _Tables:
