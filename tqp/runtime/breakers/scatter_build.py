@@ -86,8 +86,7 @@ class ScatterBuild:
                 if target is not None:
                     assert isinstance(target, Tensor) and isinstance(values, Tensor)
                     values = values if rows is None else take(values, rows)
-                    values = values if values.dtype is target.dtype else values.to(target.dtype)
-                    torch.scatter(target, 0, keys, values, out=target)
+                    target.scatter_(0, keys, values.to(target.dtype))
         return state
 
     def merge(self, states: list[_Tables]) -> _Tables:
