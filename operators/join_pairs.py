@@ -180,7 +180,8 @@ def mark_rows(table: Tensor, rows: Tensor) -> Tensor:
     # a value for each row: scattering one expanded value costs twice as much
     true = torch.ones(rows.shape[0], dtype=torch.bool, device=rows.device)
     rows = rows if rows.dtype is torch.int64 else rows.to(torch.int64)
-    return torch.scatter(table, 0, rows, true, out=table)  # in place; takes the interpreter lock once, not six times
+    # in place; it takes the interpreter lock once, `scatter_` six times
+    return torch.scatter(table, 0, rows, true, out=table)
 
 
 def first_by_row(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> Tensor:
