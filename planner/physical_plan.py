@@ -31,7 +31,7 @@ class GroupAlgorithm(Enum):
     SINGLE = "single group"  # no keys
     DIRECT = "direct group-by"  # the packed key is the group id; accumulators cover the whole key range
     CLUSTERED = "clustered group-by"  # input sorted on the key: run boundaries, groups joined across batches
-    HASH = "hash group-by"  # one word of 64 bits, few groups: a slot of a hash table; accumulators cover the slots
+    HASH = "hash group-by"  # one word of 64 bits, few groups: numbered by a hash table
     SORT = "sort group-by"  # anything else
 
 

@@ -1,4 +1,4 @@
-"""The hash table of keys: every key keeps its slot, whatever batches bring, until there is no room."""
+"""The hash table of keys: every key keeps its number, whatever batches bring, and however far the table has to grow."""
 
 from __future__ import annotations
 
@@ -7,29 +7,78 @@ import random
 import pytest
 import torch
 
+from tqp.operators import key_table
+from tqp.operators.hash_groups import MULTIPLIERS
 from tqp.operators.key_table import KeyTable
 
 
-@pytest.mark.parametrize("domain", [[0], [1], [0, 1, -1], [-(2**63), 2**63 - 1, 0], "few", "many"])
-def test_slots(domain: list[int] | str) -> None:
+def _check(table: KeyTable, known: dict[int, int], keys: list[int]) -> None:
+    """Numbers the keys, and compares with the numbers known from before, which the new ones follow."""
+    numbers = table.numbers(torch.tensor(keys, dtype=torch.int64))
+    assert numbers.dtype is torch.int64 and numbers.shape == (len(keys),)
+    for key, number in zip(keys, numbers.tolist(), strict=True):
+        assert known.setdefault(key, number) == number
+    assert sorted(known.values()) == list(range(table.count))
+    assert table.count <= table.capacity
+    found = table.keys().tolist()
+    assert all(found[number] == key for key, number in known.items())
+
+
+@pytest.mark.parametrize("rows_at_once", [key_table._ROWS_AT_ONCE, 100])
+@pytest.mark.parametrize("domain", [[0], [1], [0, 1, -1], [-(2**63), 2**63 - 1, 0], "few", "many", "more"])
+def test_numbers(domain: list[int] | str, rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_table, "_ROWS_AT_ONCE", rows_at_once)
     generator = random.Random(5)
     if isinstance(domain, str):
-        size = 50 if domain == "few" else 700
+        size = {"few": 50, "many": 700, "more": 5000}[domain]
         domain = [generator.randrange(-(2**63), 2**63) for _ in range(size)]
-    table = KeyTable(100)
-    known: dict[int, int] = {}
-    for num_rows in (0, 1, 7, 3000, 3000):
-        keys = generator.choices(domain, k=num_rows)
-        slots = table.slots(torch.tensor(keys, dtype=torch.int64))
-        assert slots is not None and slots.dtype is torch.int64
-        for key, slot in zip(keys, slots.tolist(), strict=True):
-            assert 0 <= slot < table.size and known.setdefault(key, slot) == slot
-    assert len(set(known.values())) == len(known)
-    keys_found, slots_found = table.keys()
-    assert list(zip(keys_found.tolist(), slots_found.tolist(), strict=True)) == sorted(known.items())
+    table, known = KeyTable(100), {}
+    for num_rows in (0, 1, 7, 3000, 0, 3000, 10_000):
+        _check(table, known, generator.choices(domain, k=num_rows))
 
 
-def test_a_full_table_says_so() -> None:
-    table = KeyTable(10)
-    assert table.slots(torch.arange(4 * table.size)) is None
-    assert table.slots(table.keys()[0]) is not None
+@pytest.mark.parametrize("first", [0, 1, -(2**63), 12345])
+def test_the_first_key_may_come_back_in_any_company(first: int) -> None:
+    """The first key has no place of its own: it must be found behind keys that came to its places later."""
+    generator = random.Random(first)
+    table, known = KeyTable(1), {}
+    _check(table, known, [first] * 3)
+    for _ in range(20):
+        _check(table, known, [generator.randrange(-(2**63), 2**63) for _ in range(200)] + [first])
+
+
+@pytest.mark.parametrize("multipliers", [1, 2, 3, 4])
+def test_keys_that_meet_in_every_level(multipliers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that all hash to the first places under some of the multipliers, or share their low bits, move on or let it grow."""
+    monkeypatch.setattr(key_table, "_MIN_BITS", 7)
+    inverse = pow(MULTIPLIERS[multipliers - 1], -1, 2**64)
+    products = [number * inverse % 2**64 for number in range(3000)]  # what they are multiplied to is small
+    shared = [number << 48 for number in range(3000)]
+    generator = random.Random(7)
+    for domain in (products, shared, products + shared):
+        keys = [key - 2**64 if key >= 2**63 else key for key in domain]
+        table, known = KeyTable(1), {}
+        for num_rows in (5, 100, 4000, 4000):
+            _check(table, known, generator.choices(keys, k=num_rows))
+
+
+def test_keys_that_meet_under_all_multipliers() -> None:
+    """Sums of one difference whose products all are short: more keys than levels share the first places of each."""
+    generator = random.Random(11)
+
+    def spread(difference: int) -> int:
+        products = ((difference * multiplier) % 2**64 for multiplier in MULTIPLIERS)
+        return max(min(product, 2**64 - product) for product in products)
+
+    difference = min((generator.randrange(2**64) for _ in range(200_000)), key=spread)
+    keys = [number * difference % 2**64 for number in range(-200, 200)]
+    table, known = KeyTable(1), {}
+    _check(table, known, [key - 2**64 if key >= 2**63 else key for key in keys] * 3)
+
+
+def test_a_table_that_was_expected_to_be_small_grows() -> None:
+    table, known = KeyTable(10), {}
+    before = table.capacity
+    _check(table, known, list(range(4 * before)))
+    assert table.capacity >= 4 * before
+    _check(table, known, list(range(4 * before, 0, -3)))

@@ -1,8 +1,9 @@
-"""GROUP BY that folds each batch into accumulators by slot of a hash table: keys of any range, few against the rows."""
+"""GROUP BY that folds each batch into accumulators by number of the key in a hash table: keys of any range, few against the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +20,38 @@ from tqp.runtime.pipeline import State
 
 
 class _Groups:
-    """The groups that one worker has seen. The accumulators behind the table's slots are those of NULL."""
+    """The groups that one worker has seen: accumulators by the number of the key. Those behind the last are of NULL."""
 
-    __slots__ = ("has_null", "key_dtype", "nullable", "states", "sums", "table")
+    __slots__ = ("capacity", "has_null", "key_dtype", "nullable", "states", "sums", "table")
 
-    def __init__(self, table: KeyTable, states: list[Tensor | None], sums: PackedSums | None) -> None:
-        self.table, self.states, self.sums = table, states, sums
+    def __init__(self, table: KeyTable, reductions: int) -> None:
+        self.table, self.capacity = table, 0
+        self.states: list[Tensor | None] = [None] * reductions
+        self.sums: PackedSums | None = None
         self.key_dtype, self.nullable, self.has_null = torch.int64, False, False
+
+    @property
+    def size(self) -> int:
+        """Of the accumulators."""
+        return self.capacity + 1
+
+    def places(self, numbers: Tensor) -> Tensor:
+        """int64 [m]: where the accumulators of the keys with these numbers are, and those of NULL if it was there."""
+        return torch.cat([numbers, numbers.new_full((1,), self.capacity)]) if self.has_null else numbers
+
+    def key_column(self, keys: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Values and validity of a column: the keys of the table [m], and NULL if it was there."""
+        if not self.nullable:
+            return keys, None
+        validity = torch.ones(keys.shape[0] + self.has_null, dtype=torch.bool)
+        if self.has_null:
+            validity[-1] = False
+            keys = torch.cat([keys, keys.new_zeros(1)])
+        return keys, validity
 
 
 class HashGroups:
-    """Accumulators by the slot of a key, the first output column: integers of up to 64 bits.
+    """Accumulators by the number that a hash table gives a key, the first output column: integers of up to 64 bits.
 
     The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
     """
@@ -46,91 +68,78 @@ class HashGroups:
     def initial(self, program_state: State) -> None:
         return None
 
-    def _empty(self, expected_groups: float) -> _Groups:
-        table = KeyTable(expected_groups)
-        ranges = [self.reductions[index].value_range for index in self._packed]
-        sums = PackedSums(ranges, table.size + 1, self.max_rows, torch.device("cpu")) if ranges else None
-        return _Groups(table, [None] * len(self.reductions), sums)
-
     def partial(self, outputs: Sequence[Any], state: _Groups | None) -> _Groups:
         frame = frame_of_outputs(outputs)
         keys, validity = frame.columns[0]
         assert isinstance(keys, Tensor)
-        groups = self._empty(self.expected_groups) if state is None else state
+        groups = state or _Groups(KeyTable(self.expected_groups), len(self.reductions))
         groups.key_dtype, groups.nullable = keys.dtype, validity is not None
-        groups, slots = self._slots(groups, keys.to(torch.int64), validity)
-        size = groups.table.size + 1
+        numbers = self._numbers(groups, keys.to(torch.int64), validity)
         if groups.sums is not None:
-            groups.sums.add([summands(self.reductions[index], frame) for index in self._packed], slots)
+            groups.sums.add([summands(self.reductions[index], frame) for index in self._packed], numbers)
         for index, reduction in enumerate(self.reductions):
             if index not in self._packed:
-                groups.states[index] = fold(reduction, frame, slots, size, groups.states[index])
+                groups.states[index] = fold(reduction, frame, numbers, groups.size, groups.states[index])
         return groups
 
-    def _slots(self, groups: _Groups, keys: Tensor, validity: Tensor | None) -> tuple[_Groups, Tensor]:
-        """The slots of the keys, int64 [n], and the groups with them, in a larger table if need be."""
+    def _numbers(self, groups: _Groups, keys: Tensor, validity: Tensor | None) -> Tensor:
+        """Where the accumulators of the keys are, int64 [n]. Room is made for those of new keys."""
         nulls = None if validity is None else row_indices(~validity)
+        if nulls is None or not nulls.shape[0]:
+            numbers = groups.table.numbers(keys)
+        elif nulls.shape[0] == keys.shape[0]:
+            numbers = torch.empty(keys.shape[0], dtype=torch.int64)
+        else:  # the table must see no key that is not there
+            assert validity is not None
+            one = int(keys[int(validity.to(torch.int8).argmax())])
+            numbers = groups.table.numbers(elementwise.choose(validity, keys, one, keys.dtype))
+        if groups.capacity < groups.table.capacity:
+            self._make_room(groups)
         if nulls is not None and nulls.shape[0]:
             groups.has_null = True
-            if nulls.shape[0] == keys.shape[0]:
-                return groups, torch.full_like(nulls, groups.table.size)
-            assert validity is not None
-            # the table must see no key that is not there
-            keys = elementwise.choose(
-                validity, keys, int(keys[int(validity.to(torch.int8).argmax())]), keys.dtype
-            )
-        while (slots := groups.table.slots(keys)) is None:
-            larger = self._empty(groups.table.size)
-            larger.key_dtype, larger.nullable = groups.key_dtype, groups.nullable
-            groups = self._absorb(larger, groups)
-        if nulls is not None:
-            slots.scatter_(0, nulls, torch.full_like(nulls, groups.table.size))
-        return groups, slots
+            numbers.scatter_(0, nulls, groups.capacity)
+        return numbers
+
+    def _make_room(self, groups: _Groups) -> None:
+        """Accumulators for as many groups as the table has room for."""
+        before = copy(groups)
+        groups.capacity = groups.table.capacity
+        groups.states = [None] * len(self.reductions)
+        ranges = [self.reductions[index].value_range for index in self._packed]
+        groups.sums = PackedSums(ranges, groups.size, self.max_rows, torch.device("cpu")) if ranges else None
+        if before.capacity:
+            numbers = torch.arange(before.capacity)
+            self._add(groups, groups.places(numbers), before, before.places(numbers))
 
     def merge(self, states: list[_Groups]) -> _Groups:
         merged = states[0]
         for following in states[1:]:
-            merged = self._absorb(merged, following)
+            targets = self._numbers(merged, *following.key_column(following.table.keys()))
+            self._add(merged, targets, following, following.places(torch.arange(following.table.count)))
         return merged
 
-    def _absorb(self, groups: _Groups, others: _Groups) -> _Groups:
-        """`groups` with what `others` hold besides: sums of sums, extremes of extremes."""
-        keys, validity, slots = _occupied(others)
-        groups, targets = self._slots(groups, keys, validity)
-        size = groups.table.size + 1
+    def _add(self, groups: _Groups, targets: Tensor, others: _Groups, sources: Tensor) -> None:
+        """Adds what `others` hold in the places `sources` to `targets` of the groups: sums of sums, extremes of extremes."""
         if groups.sums is not None and others.sums is not None:
-            groups.sums.add_sums([take(total, slots) for total in others.sums.totals()], targets)
+            groups.sums.add_sums([take(total, sources) for total in others.sums.totals()], targets)
         for index, (reduction, state) in enumerate(zip(self.reductions, others.states, strict=True)):
             if state is not None:
-                frame = Frame(slots.shape[0], (FrameColumn(take(state, slots), None),))
+                frame = Frame(sources.shape[0], (FrameColumn(take(state, sources), None),))
                 groups.states[index] = fold(
-                    replace(reduction, column=0), frame, targets, size, groups.states[index]
+                    replace(reduction, column=0), frame, targets, groups.size, groups.states[index]
                 )
-        return groups
 
     def finish(self, state: _Groups, program_state: State) -> State:
-        keys, validity, slots = _occupied(state)
+        keys, order = torch.sort(state.table.keys())
+        places = state.places(order)
         states = list(state.states)
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):
                 states[index] = total
-        columns = [FrameColumn(take_values(values, slots), None) for values in states]
-        key = FrameColumn(keys.to(state.key_dtype), validity)
-        return {self.slot: Frame(slots.shape[0], (key, *columns))}
+        columns = [FrameColumn(take_values(values, places), None) for values in states]
+        key = FrameColumn(*state.key_column(keys.to(state.key_dtype)))
+        return {self.slot: Frame(places.shape[0], (key, *columns))}
 
     def describe(self) -> str:
         kinds = ", ".join(reduction.kind for reduction in self.reductions) or "nothing"
         return f"hash group-by: fold {kinds} into {self.slot}"
-
-
-def _occupied(groups: _Groups) -> tuple[Tensor, Tensor | None, Tensor]:
-    """The key of each group, int64 [m], its validity, and its slot, int64 [m]."""
-    keys, slots = groups.table.keys()
-    if not groups.nullable:
-        return keys, None, slots
-    validity = torch.ones(keys.shape[0] + groups.has_null, dtype=torch.bool)
-    if groups.has_null:
-        validity[-1] = False
-        keys = torch.cat([keys, keys.new_zeros(1)])
-        slots = torch.cat([slots, slots.new_full((1,), groups.table.size)])
-    return keys, validity, slots
