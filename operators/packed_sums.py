@@ -164,8 +164,9 @@ class PackedSums:
         if num_rows <= self._at_once:
             self._add(columns, group_ids)
             return
-        for start in range(0, num_rows, self._at_once):
-            rows = slice(start, start + self._at_once)
+        at_once = -(-num_rows // -(-num_rows // self._at_once))  # evenly: memory for as many rows is there
+        for start in range(0, num_rows, at_once):
+            rows = slice(start, start + at_once)
             self._add([None if column is None else column[rows] for column in columns], group_ids[rows])
 
     def _add(self, columns: Sequence[Any], group_ids: Any) -> None:
