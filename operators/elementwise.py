@@ -54,6 +54,12 @@ def greater_equal(a: Values, b: Values | Number) -> Values:
     return _compare(np.greater_equal, torch.ge, a, b)
 
 
+#: The six comparisons.
+COMPARISONS: frozenset[Callable[..., Any]] = frozenset(
+    {equal, not_equal, less, less_equal, greater, greater_equal}
+)
+
+
 def add(a: Operand, b: Operand) -> Tensor:
     """a + b of integers, in the wider of the two dtypes; a Python integer must fit into the tensor's. Wraps."""
     return _calculate(np.add, torch.add, a, b)

@@ -56,12 +56,7 @@ _OPTIONS: dict[str, Any] = {
 #: and negation, where it may lose the sign of a zero.
 _FUSIBLE: frozenset[Any] = frozenset(
     {
-        elementwise.equal,
-        elementwise.not_equal,
-        elementwise.less,
-        elementwise.less_equal,
-        elementwise.greater,
-        elementwise.greater_equal,
+        *elementwise.COMPARISONS,
         elementwise.add,
         elementwise.subtract,
         elementwise.multiply,

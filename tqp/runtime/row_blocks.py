@@ -25,12 +25,7 @@ _FEWEST_CALLS = 3
 #: Row by row: a mask of values, ...
 _MASKS: frozenset[Any] = frozenset(
     {
-        elementwise.equal,
-        elementwise.not_equal,
-        elementwise.less,
-        elementwise.less_equal,
-        elementwise.greater,
-        elementwise.greater_equal,
+        *elementwise.COMPARISONS,
         elementwise.all_of,
         elementwise.any_of,
         operator.and_,
