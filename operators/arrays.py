@@ -34,6 +34,8 @@ TORCH_DTYPES = {array_dtype: dtype for dtype, array_dtype in NUMPY_DTYPES.items(
 
 def as_array(item: Any) -> Any:
     """A tensor, or each one in a tuple or list, as an array; anything else as it is."""
+    if item is None or type(item) is np.ndarray:
+        return item
     if isinstance(item, Tensor):
         return item.numpy()
     return _mapped(as_array, item)

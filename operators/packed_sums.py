@@ -8,7 +8,7 @@ Accumulators of 32 bits where sums need no more: rows of random groups are added
 accumulators from the last cache or from memory, and more of these are in the caches.
 
 Few groups have several accumulators each, their stripes, of which the rows take turns: adding to what was just written
-waits for it, and a stripe's sums need fewer bits.
+waits for it, and a stripe's sums need fewer bits. Rows that do not count are added to accumulators that nobody reads.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ Range = tuple[int, int]
 #: Bits of an accumulator without its sign.
 _WIDE_BITS, _NARROW_BITS = 63, 31
 #: Accumulators of all groups that are nowhere but in the first cache, and stripes that are enough.
-_MANY_ACCUMULATORS, _MOST_STRIPES = 1024, 64
+_MANY_ACCUMULATORS, _MOST_STRIPES = 1024, 128
 #: Rows for each group from which on torch counts a batch by itself faster than rows are added to accumulators.
 _ROWS_COUNTED = 4
-#: Taking sums apart after this many rows leaves more of the bits for packing ...
-_FEW_ROWS = 262_144
+#: Rows that are added at once, in as much memory. Taking sums apart after so many, or so many for each stripe, leaves more
+#: of the bits for packing ...
+_FEW_ROWS, _FEW_ROWS_OF_STRIPE = 262_144, 4096
 # ... and costs little against adding the rows while there are at most so many groups.
 _FEW_GROUPS = 16_384
 
@@ -132,23 +133,31 @@ class PackedSums:
     """Accumulators of integer sums by group.
 
     `ranges` of the columns' summands; a column given as None to `add` counts rows and has the range (0, 1).
-    `max_rows`: that will ever be added.
+    `max_rows`: that will ever be added. `has_kept`: some of them do not count, as `kept` says.
     """
 
     __slots__ = (
-        "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_layout", "_num_groups", "_packs", "_room", "_rows",
-        "_stripes", "_table", "_totals",
+        "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_has_kept", "_layout", "_num_groups", "_packs",
+        "_room", "_rows", "_stripes", "_table", "_totals",
     )  # fmt: skip
 
-    def __init__(self, ranges: Sequence[Range], num_groups: int, max_rows: int, device: torch.device) -> None:
+    def __init__(
+        self,
+        ranges: Sequence[Range],
+        num_groups: int,
+        max_rows: int,
+        device: torch.device,
+        has_kept: bool = False,
+    ) -> None:
+        self._has_kept, self._device = has_kept, device
+        self._num_groups = num_groups + has_kept  # the first one is of the rows that do not count
         few = num_groups <= _FEW_GROUPS and device.type == "cpu"
-        capacity = min(max_rows, _FEW_ROWS) if few else max_rows
-        self._stripes = _stripes(num_groups, capacity) if few else 1
-        rows = max(1, -(-capacity // self._stripes))  # that one stripe can take
+        self._stripes = _stripes(self._num_groups, min(max_rows, _FEW_ROWS)) if few else 1
+        most_rows = max(_FEW_ROWS, _FEW_ROWS_OF_STRIPE * self._stripes) if few else max_rows
+        rows = max(1, -(-min(max_rows, most_rows) // self._stripes))  # that one stripe can take
         self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
         self._at_once = min(self._capacity, _FEW_ROWS) if device.type == "cpu" else self._capacity
-        self._num_groups, self._device = num_groups, device
         self._room: _Room | None = None  # for the rows that are added next
         # Both are arrays on the CPU; None before rows are added or taken apart.
         self._table: Any = None  # [packs, groups * stripes]
@@ -156,20 +165,24 @@ class PackedSums:
         self._accumulators: Sequence[Tensor] = ()  # the rows of the table
         self._rows = 0  # that the accumulators hold
 
-    def add(self, columns: Sequence[Any], group_ids: Any) -> None:
-        """Add a batch: integers or booleans [n] of each column, integers [n] as group ids; tensors or arrays."""
-        if self._device.type == "cpu":
-            columns, group_ids = as_array(columns), as_array(group_ids)
+    def add(self, columns: Sequence[Any], group_ids: Any, kept: Any = None) -> None:
+        """Add a batch: integers or booleans [n] of each column, integers [n] as group ids; tensors or arrays.
+
+        `kept` (bool [n]): which rows count; columns and group ids of the others may be anything. None: all of them.
+        """
+        if isinstance(group_ids, Tensor) and self._device.type == "cpu":
+            columns, group_ids, kept = as_array(columns), as_array(group_ids), as_array(kept)
         num_rows = group_ids.shape[0]
         if num_rows <= self._at_once:
-            self._add(columns, group_ids)
+            self._add(columns, group_ids, kept)
             return
         at_once = -(-num_rows // -(-num_rows // self._at_once))  # evenly: memory for as many rows is there
         for start in range(0, num_rows, at_once):
             rows = slice(start, start + at_once)
-            self._add([None if column is None else column[rows] for column in columns], group_ids[rows])
+            some = [None if column is None else column[rows] for column in columns]
+            self._add(some, group_ids[rows], None if kept is None else kept[rows])
 
-    def _add(self, columns: Sequence[Any], group_ids: Any) -> None:
+    def _add(self, columns: Sequence[Any], group_ids: Any, kept: Any) -> None:
         """As `add`, for at most as many rows as the accumulators can take."""
         num_rows = group_ids.shape[0]
         rows = -(-num_rows // self._stripes) * self._stripes  # as many in each stripe as in the first
@@ -181,16 +194,24 @@ class PackedSums:
             self._table, self._accumulators = table, as_tensor(table).unbind()
         self._rows += rows
         if self._device.type == "cpu":
-            self._add_arrays(columns, group_ids)
+            self._add_arrays(columns, group_ids, kept)
             return
         places = group_ids.to(torch.int64)
+        if self._has_kept:
+            places = places + 1
+            places = places if kept is None else places.mul_(kept)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
             summands = _packed(pack, columns, num_rows, self._dtype, self._device)
             torch.scatter_add(accumulator, 0, places, summands, out=accumulator)
 
-    def _add_arrays(self, columns: Sequence[Array | None], group_ids: Array) -> None:
+    def _add_arrays(self, columns: Sequence[Array | None], group_ids: Array, kept: Array | None) -> None:
         num_rows = group_ids.shape[0]
+        if kept is not None:  # -1 for the others
+            dropped = (kept.view(np.int8) - np.int8(1)).astype(group_ids.dtype, copy=False)
+            group_ids = np.bitwise_or(dropped, group_ids, out=dropped)
         if len(columns) == 1 and columns[0] is None and self._num_groups * _ROWS_COUNTED <= num_rows:
+            if self._has_kept:
+                group_ids = group_ids + group_ids.dtype.type(1)
             counts = torch.bincount(torch.from_numpy(group_ids), minlength=self._num_groups)  # of any width
             self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
             return
@@ -204,14 +225,14 @@ class PackedSums:
 
     def _fill_places(self, places: Array, group_ids: Array) -> None:
         """int64 [n]: the accumulators of consecutive rows."""
-        if self._stripes == 1:
-            np.copyto(places, group_ids)
-            return
-        turns = _turns(self._stripes, self._capacity)
-        narrow = group_ids.astype(turns.dtype)
-        narrow *= self._stripes
-        narrow += turns[: narrow.shape[0]]
-        np.copyto(places, narrow)
+        if self._stripes > 1:
+            turns = _turns(self._stripes, self._at_once, self._has_kept)
+            group_ids = group_ids.astype(turns.dtype)
+            group_ids *= self._stripes
+            group_ids += turns[: group_ids.shape[0]]
+        elif self._has_kept:
+            group_ids = group_ids + group_ids.dtype.type(1)
+        np.copyto(places, group_ids)
 
     def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
         """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
@@ -240,7 +261,7 @@ class PackedSums:
     def _all_totals(self) -> Sequence[Tensor]:
         if self._totals is None:
             self._totals = self._zeros(self._layout.num_columns, self._num_groups, torch.int64)
-        rows: Sequence[Tensor] = as_tensor(self._totals).unbind()
+        rows: Sequence[Tensor] = as_tensor(self._totals)[:, int(self._has_kept) :].unbind()
         return rows
 
     def _zeros(self, num_rows: int, num_columns: int, dtype: torch.dtype) -> Any:
@@ -293,9 +314,9 @@ def _arranged(
 
 
 @lru_cache(maxsize=16)
-def _turns(stripes: int, num_rows: int) -> npt.NDArray[np.int16]:
-    """[n]: the stripe of each row, in a dtype that holds the number of any accumulator."""
-    return (np.arange(num_rows) % stripes).astype(np.int16)
+def _turns(stripes: int, num_rows: int, has_kept: bool) -> npt.NDArray[np.int16]:
+    """[n]: the first group's accumulator for each row, in a dtype that holds the number of any."""
+    return (np.arange(num_rows) % stripes + stripes * has_kept).astype(np.int16)
 
 
 def _packed(
@@ -321,9 +342,13 @@ def _packed(
 
 def _pack(summands: Array, pack: tuple[Part, ...], columns: Sequence[Array | None]) -> None:
     """As `_packed`, into an array."""
-    first = columns[pack[0].column]
-    np.copyto(summands, 1 if first is None else first)
-    for part in pack[1:]:
+    first, *others = pack
+    packed = columns[first.column]
+    if not others or packed is None or packed.dtype != summands.dtype:
+        np.copyto(summands, 1 if packed is None else packed)
+        packed = summands
+    for part in others:
         column = columns[part.column]
-        np.left_shift(summands, part.bits, out=summands)
+        np.left_shift(packed, part.bits, out=summands)
         np.add(summands, 1 if column is None else column, out=summands)
+        packed = summands

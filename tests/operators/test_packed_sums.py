@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
+from tqp.operators.arrays import as_array
 from tqp.operators.packed_sums import PackedSums, Range, arrange
 
 _CPU = torch.device("cpu")
@@ -78,6 +81,7 @@ def _totals(sums: PackedSums) -> list[list[int]]:
 
 def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS", 64)
+    monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS_OF_STRIPE", 16)
     ranges: list[Range] = [(-9, 100), (0, 1), (0, 3)]
     columns, ids = _columns(ranges, 1000, 3), torch.randint(0, 4, (1000,))
     sums = PackedSums(ranges, 4, 10_000, _CPU)
@@ -111,6 +115,35 @@ def test_group_ids_of_any_width(dtype: torch.dtype) -> None:
         sums = PackedSums(ranges, 100, 2000, _CPU)
         sums.add(columns, ids)
         assert _totals(sums) == _plain(columns, ids.to(torch.int64), 100)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("groups", [1, 7, 100])
+@pytest.mark.parametrize("ranges", [[(0, 1)], [(0, 1), (-9, 9)], [(0, 2**40), (0, 100), (0, 1)]])
+@pytest.mark.parametrize("as_arrays", [False, True])
+def test_rows_that_do_not_count(
+    ranges: list[Range], groups: int, dtype: torch.dtype, as_arrays: bool
+) -> None:
+    """Their columns and group ids may be anything; a batch may have none of them, or nothing else."""
+    generator = torch.Generator().manual_seed(groups)
+    rows = 1000
+    columns = _columns(ranges, rows, 5)
+    ids = torch.randint(0, groups, (rows,), generator=generator)
+    some = torch.rand(rows, generator=generator) < 0.8
+    nothing = torch.zeros(rows, dtype=torch.bool)
+    expected = [[0] * groups for _ in ranges]
+    sums = PackedSums(ranges, groups, 4 * rows, _CPU, has_kept=True)
+    for kept in (some, None, nothing, some):
+        counts = torch.ones(rows, dtype=torch.bool) if kept is None else kept
+        wrong = torch.iinfo(dtype).max
+        given: list[Any] = [torch.where(counts, ids, wrong).to(dtype), kept]
+        given += [None if c is None else torch.where(counts, c, torch.iinfo(c.dtype).max) for c in columns]
+        batch = [None if c is None else c[counts] for c in columns]
+        for total, more in zip(expected, _plain(batch, ids[counts], groups), strict=True):
+            total[:] = [a + b for a, b in zip(total, more, strict=True)]
+        given = as_array(given) if as_arrays else given
+        sums.add(given[2:], given[0], given[1])
+    assert _totals(sums) == expected
 
 
 def test_columns_stay_as_they_are() -> None:

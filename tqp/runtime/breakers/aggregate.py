@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import aggregates, allocation, distinct_sets, elementwise, rows, wide
-from tqp.operators.arrays import TORCH_DTYPES, as_array, as_tensor
+from tqp.operators.arrays import as_array, as_tensor
 from tqp.operators.distinct_sets import ValueRange
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
@@ -162,16 +162,19 @@ class FoldGroups:
 
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         codes: Any = frame.columns[0].values
-        size = self.size + self.has_kept
-        if kept is not None:  # the others fall into a group behind the last one
-            if self.takes_arrays:
-                codes = elementwise.choose_array(kept, codes, self.size, TORCH_DTYPES[codes.dtype])
-            else:
-                codes = elementwise.choose(kept, codes, self.size, codes.dtype)
         if state is None:
             ranges = [self.reductions[index].value_range for index in self._packed]
-            sums = PackedSums(ranges, size, self.max_rows, self.device) if ranges else None
+            sums = (
+                PackedSums(ranges, self.size, self.max_rows, self.device, self.has_kept) if ranges else None
+            )
             state = _Accumulators([None] * len(self.reductions), sums)
+        if state.sums is not None:
+            state.sums.add([summands(self.reductions[index], frame) for index in self._packed], codes, kept)
+        if len(self._packed) == len(self.reductions):
+            return state
+        size = self.size + self.has_kept
+        if kept is not None:  # the others fall into a group behind the last one
+            codes = elementwise.choose(kept, codes, self.size, codes.dtype)
         for column, ((low, high), _) in self._counted.items():
             values = frame.columns[column].values
             assert isinstance(values, Tensor)
@@ -180,8 +183,6 @@ class FoldGroups:
         folded = {*self._packed, *self._of_counts}
         plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in folded]
         ids = codes.to(torch.int64) if plain else codes  # the others take any width
-        if state.sums is not None:
-            state.sums.add([summands(self.reductions[index], frame) for index in self._packed], ids)
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])

@@ -18,7 +18,7 @@ from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import State
 
 #: Up to this many keys, every worker fills a set of its own: entries of different workers share cache lines.
-_OWN_SET = 1 << 20
+_OWN_SET = 1 << 22
 
 
 class _Tables(NamedTuple):
