@@ -148,7 +148,8 @@ def _physical_line(node: physical.PhysicalPlan, names: Names) -> str:
         case physical.Aggregate():
             measures = node.fields[len(node.keys) :]
             grouping = _grouping(node.keys, measures, node.aggregates, names)
-            return f"Aggregate [{node.algorithm.value}{_packed(node.packing)}]{grouping}"
+            how = f"{node.algorithm.value}{_packed(node.packing)}{_factors(node.factors, names)}"
+            return f"Aggregate [{how}]{grouping}"
         case physical.Sort():
             top = f" top{_limit(node.limit, node.offset)}" if node.limit is not None else ""
             return f"Sort{top} by {_sort_keys(node.keys, names)}"
@@ -183,6 +184,13 @@ def _join_line(node: physical.Join, names: Names) -> str:
 
 def _packed(packing: physical.KeyPacking | None) -> str:
     return "" if packing is None else f", {_count(packing.size)} keys"
+
+
+def _factors(factors: physical.Factors | None, names: Names) -> str:
+    if factors is None:
+        return ""
+    columns = ", ".join(format_expression(column, names) for column in factors.columns)
+    return f", by {columns} too until sums are multiplied"
 
 
 def _conjunction(parts: Iterable[Expression], names: Names) -> str:

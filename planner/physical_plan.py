@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tqp.core.schema import Field, Schema, TableSource
-from tqp.planner.expressions import AggregateCall, Expression
+from tqp.planner.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.logical_plan import JoinType, SortKey
 
 
@@ -60,6 +60,26 @@ class KeyPacking:
 
     parts: tuple[KeyPart, ...]
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactoredSum:
+    """The sum of a product: of `base` (None: of ones) by group and factors, times a number by each factor, added up."""
+
+    base: Expression | None
+    tables: tuple[
+        tuple[int, ...] | None, ...
+    ]  # for each factor, the number by its value; None: not multiplied
+    total: tuple[int, int]  # the range of the result
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """Columns of few values by which a group-by groups besides its keys, until sums are multiplied; see `factored_sums`."""
+
+    columns: tuple[ColumnRef, ...]
+    packing: KeyPacking  # of the keys, then the columns
+    sums: tuple[FactoredSum | None, ...]  # for each aggregate; None of those that count rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +187,7 @@ class Aggregate(PhysicalPlan):
     keys: tuple[Expression, ...]
     aggregates: tuple[AggregateCall, ...]
     packing: KeyPacking | None  # of `keys`; None if they do not fit 63 bits
+    factors: Factors | None = None  # DIRECT only
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

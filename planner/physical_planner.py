@@ -15,6 +15,7 @@ from tqp.planner.aggregate_planning import choose_grouping, pack_group_keys
 from tqp.planner.cardinality import Estimator
 from tqp.planner.distinct_predictions import score_combinations
 from tqp.planner.expressions import ColumnRef, Expression, column_ids, conjuncts
+from tqp.planner.factored_sums import choose_factors
 from tqp.planner.field_facts import (
     Fields,
     aggregate_fields,
@@ -55,7 +56,7 @@ from tqp.planner.logical_plan import (
     Values,
     walk_plan,
 )
-from tqp.planner.physical_plan import JoinAlgorithm, PhysicalPlan
+from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
 from tqp.planner.properties import Facts, sorted_fields
 from tqp.planner.runtime_filters import (
     Requests,
@@ -76,7 +77,7 @@ from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 PHYSICAL_RULES = tuple(
     """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
     reduce_build_side index_join lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
-    clustered_aggregate predict_distinct""".split()
+    clustered_aggregate factored_sums predict_distinct""".split()
 )
 
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
@@ -244,8 +245,21 @@ class _Planner:
             aggregates,
             self.facts.max_rows(plan.input),
         )
+        factors = None
+        if algorithm is GroupAlgorithm.DIRECT and packing is not None and self.is_on("factored_sums"):
+            factors = choose_factors(
+                aggregates, known, packing, below.estimated_rows, self.facts.max_rows(plan.input)
+            )
         grouped = physical.Aggregate(
-            tuple(fields), rows, self.facts.max_rows(plan), below, algorithm, plan.keys, aggregates, packing
+            tuple(fields),
+            rows,
+            self.facts.max_rows(plan),
+            below,
+            algorithm,
+            plan.keys,
+            aggregates,
+            packing,
+            factors,
         )
         return place(grouped, outside)
 

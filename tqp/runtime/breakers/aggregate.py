@@ -7,8 +7,9 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -42,6 +43,7 @@ class Reduction:
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
     domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
     reduced: bool = False  # the column is one value, which the graph has made of all rows of a batch
+    tables: tuple[tuple[int, ...] | None, ...] = ()  # of a FactoredSum
 
     @property
     def folds(self) -> bool:
@@ -84,8 +86,10 @@ class FoldGroups:
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
-    that is above zero where a group has rows. `nullable`: columns that may have NULLs. The slot gets a frame: the key codes (but for SINGLE), then one column per
-    reduction.
+    that is above zero where a group has rows. `nullable`: columns that may have NULLs. `factors`: where DIRECT keys are
+    packed with columns by which rows are grouped too until sums are multiplied (see `FactoredSum`), how many values each of
+    these has; all reductions are integer sums or counts then. The slot gets a frame: the key codes (but for SINGLE), then
+    one column per reduction.
     """
 
     def __init__(
@@ -99,12 +103,14 @@ class FoldGroups:
         has_kept: bool = False,
         presence: int | None = None,
         nullable: Collection[int] = (),
+        factors: Sequence[int] = (),
     ) -> None:
         self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
         self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
+        self.factors = tuple(factors)
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
         self.fixed_batches = any(reduction.kind == "sum_float" for reduction in reductions)
@@ -121,13 +127,18 @@ class FoldGroups:
             and not reduction.distinct
             and index not in self._of_counts
         ]
+        assert not factors or len(self._packed) == len(self.reductions)
+        #: What is summed for each packed reduction: those that differ in their factors share it.
+        of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
+        self._summed = list(dict.fromkeys(of_rows))
+        self._place = [self._summed.index(each) for each in of_rows]
         self.takes_arrays = device.type == "cpu" and len(self._packed) == len(self.reductions)
 
     def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
         """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
         found: dict[int, tuple[tuple[int, int], list[int]]] = {}
-        if self.device.type != "cpu" or self.has_kept:  # rows that do not count may lie outside of a range
-            return found
+        if self.device.type != "cpu" or self.has_kept or self.factors:
+            return found  # rows that do not count may lie outside of a range
         for reduction in self.reductions:
             low, high = reduction.value_range
             cells = self.size * (high - low + 1)
@@ -163,13 +174,13 @@ class FoldGroups:
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         codes: Any = frame.columns[0].values
         if state is None:
-            ranges = [self.reductions[index].value_range for index in self._packed]
-            sums = (
-                PackedSums(ranges, self.size, self.max_rows, self.device, self.has_kept) if ranges else None
-            )
+            sums, groups = None, self.size * math.prod(self.factors)
+            if self._summed:
+                ranges = [reduction.value_range for reduction in self._summed]
+                sums = PackedSums(ranges, groups, self.max_rows, self.device, self.has_kept)
             state = _Accumulators([None] * len(self.reductions), sums)
         if state.sums is not None:
-            state.sums.add([summands(self.reductions[index], frame) for index in self._packed], codes, kept)
+            state.sums.add([summands(reduction, frame) for reduction in self._summed], codes, kept)
         if len(self._packed) == len(self.reductions):
             return state
         size = self.size + self.has_kept
@@ -253,8 +264,9 @@ class FoldGroups:
             return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
         states = list(state.states)
         if state.sums is not None:
-            for index, total in zip(self._packed, state.sums.totals(), strict=True):
-                states[index] = total
+            totals = state.sums.totals()
+            for index, place in zip(self._packed, self._place, strict=True):
+                states[index] = self._multiplied(totals[place], self.reductions[index].tables)
         for index, column in self._of_counts.items():
             states[index] = reduce_counts(state.counted[column], self.reductions[index].kind)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
@@ -268,6 +280,15 @@ class FoldGroups:
         columns = [FrameColumn(take_values(values, keys), None) for values in states]
         return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
 
+    def _multiplied(self, totals: Tensor, tables: Sequence[tuple[int, ...] | None]) -> Tensor:
+        """int64 [size]: totals [size * values of the factors] times what the tables say, added up for each group."""
+        totals = totals.view(-1, *self.factors)
+        for table in reversed(tables or (None,) * len(self.factors)):
+            if table is not None:
+                totals = totals * torch.tensor(table, dtype=totals.dtype, device=totals.device)
+            totals = totals.sum(-1)
+        return totals
+
     def _present(self, states: Sequence[Tensor | None]) -> Tensor:
         assert self.presence is not None
         values = states[self.presence]
@@ -277,6 +298,7 @@ class FoldGroups:
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         how = " by counts of values" if self._counted else ""
+        how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else how
         parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
         return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}{parts}"
 

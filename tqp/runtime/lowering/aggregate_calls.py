@@ -58,8 +58,10 @@ class AggregateCalls:
         self.lowering, self.node, self.outputs = lowering, node, outputs
         self.reductions: list[Reduction] = []
 
-    def lower(self, call: AggregateCall) -> Pending | Reference:
-        """Adds what the call needs to the outputs and reductions."""
+    def lower(self, call: AggregateCall, factored: physical.FactoredSum | None = None) -> Pending | Reference:
+        """Adds what the call needs to the outputs and reductions; `factored`: what its sum is made of."""
+        if factored is not None:
+            return self._factored(call, factored)
         reference = self._reference(call)
         if reference is not None:
             return reference
@@ -145,7 +147,13 @@ class AggregateCalls:
         self.outputs.append(value)
         return len(self.outputs) - 1
 
-    def _reduce(self, kind: str, value: Value | None, distinct: bool = False) -> int:
+    def _reduce(
+        self,
+        kind: str,
+        value: Value | None,
+        distinct: bool = False,
+        tables: tuple[tuple[int, ...] | None, ...] = (),
+    ) -> int:
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
         if distinct and value is not None and value.layout.data_type.kind is TypeKind.ARRAY:
@@ -156,7 +164,8 @@ class AggregateCalls:
             else (0, 1)
         )
         domain = _domain(value) if distinct and value is not None and kind in _OF_SETS else None
-        reduction = Reduction(kind, -1 if value is None else self._column(value), distinct, summands, domain)
+        column = -1 if value is None else self._column(value)
+        reduction = Reduction(kind, column, distinct, summands, domain, tables=tables)
         if reduction not in self.reductions:
             self.reductions.append(reduction)
         return self.reductions.index(reduction)
@@ -166,9 +175,9 @@ class AggregateCalls:
         reduction = self._reduce(kind, argument, distinct)
         return self._optional(argument, reduction, lambda _, nodes: (layout.with_nullable(False), nodes[0]))
 
-    def _optional(self, argument: Value, reduction: int, finish: Finish) -> Pending:
-        """A result that is NULL where a group has no values."""
-        if argument.validity is None and self.node.keys:
+    def _optional(self, argument: Value | None, reduction: int, finish: Finish) -> Pending:
+        """A result that is NULL where a group has no values; without an argument, of rows."""
+        if (argument is None or argument.validity is None) and self.node.keys:
             return Pending((reduction,), lambda lowering, nodes: Value(*finish(lowering, nodes)))
         count = self._reduce("count", argument)
 
@@ -198,6 +207,16 @@ class AggregateCalls:
         layout = Layout(call.data_type, form, torch.int64, False, None if is_wide else known)
         return self._plain(argument, "sum_wide" if is_wide else "sum", layout, call.distinct)
 
+    def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
+        """A sum or an average whose sum is multiplied by group."""
+        lowering, base = self.lowering, factored.base
+        argument = None if base is None else lowering.materialise(lowering.lower(base))
+        total = self._reduce("count" if argument is None else "sum", argument, tables=factored.tables)
+        if call.function == "avg":
+            return self._quotient(call, argument, total, self._reduce("count", argument))
+        layout = Layout(call.data_type, Form.NUMBER, torch.int64, False, factored.total)
+        return self._optional(argument, total, lambda _, nodes: (layout, nodes[0]))
+
     def _sum_range(self, argument: Value) -> tuple[bool, tuple[int, int]]:
         """Does the sum of integers need 128 bits, and where does it lie?"""
         low, high = (0, 1) if argument.layout.dtype is torch.bool else range_of(argument)
@@ -206,21 +225,24 @@ class AggregateCalls:
         return argument.layout.form is Form.WIDE or known[0] < _INT64[0] or known[1] > _INT64[1], known
 
     def _average(self, call: AggregateCall, argument: Value) -> Pending:
-        data_type = argument.layout.data_type
-        if data_type.is_float:
+        if argument.layout.data_type.is_float:
             kind = "sum_float"
         else:
             kind = "sum_wide" if self._sum_range(argument)[0] else "sum"
         total = self._reduce(kind, argument, call.distinct)
-        count = self._reduce("count", argument, call.distinct)
+        return self._quotient(call, argument, total, self._reduce("count", argument, call.distinct))
+
+    def _quotient(self, call: AggregateCall, argument: Value | None, total: int, count: int) -> Pending:
+        """An average of a sum and a count; without an argument, of rows."""
+        data_type = call.arguments[0].data_type
 
         def average(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
             build = lowering.stream.builder
-            if kind == "sum_float":
+            if data_type.is_float:
                 node = build.call(operator.truediv, nodes[0], nodes[1])
             else:
                 node = build.call(averages.average, nodes[0], nodes[1], scale_of(data_type), name="avg")
-            if argument.validity is None and self.node.keys:
+            if (argument is None or argument.validity is None) and self.node.keys:
                 return Value(canonical_layout(call.data_type, False), node)
             return Value(canonical_layout(call.data_type, True), node, build.call(operator.gt, nodes[1], 0))
 

@@ -17,7 +17,7 @@ from tqp.operators import keys as key_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.breakers.aggregate import FoldGroups, Reduction
+from tqp.runtime.breakers.aggregate import PACKED, FoldGroups, Reduction
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
@@ -74,15 +74,19 @@ class _AggregateLowering:
         with stream.builder.fragment("GROUP BY " + ", ".join(format_expression(key) for key in node.keys)):
             keys = lower_values(self.lowering, node.keys)
             packing = node.packing if self._packs(keys) else None
+            factors = None if packing is None or program.carries_gradients else node.factors
             if node.algorithm is GroupAlgorithm.CLUSTERED and packing is not None:
                 packing, self.in_runs = None, keys[0].validity is None  # the key stays as it is
-            if node.keys:
+            if factors is not None:
+                self._add_keys([*keys, *lower_values(self.lowering, factors.columns)], factors.packing)
+            elif node.keys:
                 self._add_keys(keys, packing)
         num_keys = len(self.outputs)
         pending = []
-        for call in node.aggregates:
+        sums = (None,) * len(node.aggregates) if factors is None else factors.sums
+        for call, factored in zip(node.aggregates, sums, strict=True):
             with stream.builder.fragment(format_expression(call)):
-                pending.append(self.calls.lower(call))
+                pending.append(self.calls.lower(call, factored))
         reductions = self.calls.reductions
         slot = program.slot("groups")
         folds = self._folds(packing)
@@ -106,6 +110,7 @@ class _AggregateLowering:
                 has_kept,
                 presence,
                 [number for number, value in enumerate(self.outputs) if value.validity is not None],
+                () if factors is None else [part.span for part in factors.packing.parts[len(node.keys) :]],
             )
         else:
             bits = partition_bits(node.input.estimated_rows, program.device)
@@ -120,12 +125,12 @@ class _AggregateLowering:
         reductions = self.calls.reductions
         for index, reduction in enumerate(reductions):
             counts_values = reduction.kind == "count" and reduction.distinct
-            if reduction.kind == "count_star" or (
+            if (reduction.kind == "count_star" and not reduction.tables) or (
                 counts_values and self.outputs[reduction.column].validity is None
             ):
                 return index
         # a count may share an accumulator with a sum; alone, a mark is smaller
-        sums = any(reduction.kind in ("sum", "count") for reduction in reductions)
+        sums = any(reduction.kind in PACKED for reduction in reductions)
         reductions.append(Reduction("count_star" if sums else "present"))
         return len(reductions) - 1
 

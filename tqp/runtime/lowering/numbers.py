@@ -64,7 +64,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     result = combine(range_of(left), range_of(right))
     proven = bounds[0] <= result[0] and result[1] <= bounds[1]
     layout = integer_layout(call.data_type, result, nullable)
-    if layout.form is Form.WIDE:
+    # a wide operand may have a narrow result: times zero, or less what it is made of
+    if layout.form is Form.WIDE or any(_is_wide(value) for value in (left, right)):
         convert = multiplicand if call.function == "multiply" else wide_node
         arguments: list[Any] = [convert(lowering, left), convert(lowering, right)]
         node = build.call(NamedKernel(on_wide, call.function, call.span), *arguments, name=call.function)
@@ -74,6 +75,9 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
             node = build.call(
                 check, node, *bounds, message, validity=lowering.active(validity), name=call.function
             )
+        if layout.form is not Form.WIDE:
+            layout = replace(layout, dtype=torch.int64)
+            node = _narrowed(lowering, node, validity)
         return Value(layout, node, validity)
     if proven:
         dtype = widest(layout.dtype, left.layout.dtype, right.layout.dtype)
@@ -141,10 +145,19 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
     if value.is_constant:
         return value.constant
     if value.layout.form is Form.WIDE:
-        return lowering.stream.builder.call(
-            wide.to_narrow, value.node, "value out of the range of 64 bits", value.validity
-        )
+        assert value.node is not None
+        return _narrowed(lowering, value.node, value.validity)
     return lowering.to_dtype(value, torch.int64)
+
+
+def _is_wide(value: Value) -> bool:
+    return value.layout.form is Form.WIDE and not value.is_constant
+
+
+def _narrowed(lowering: ExpressionLowering, node: Node, validity: Node | None) -> Node:
+    """A wide value that fits 64 bits, as int64 [n]."""
+    message = "value out of the range of 64 bits"
+    return lowering.stream.builder.call(wide.to_narrow, node, message, validity)
 
 
 def scale_of(data_type: DataType) -> int:
