@@ -10,14 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tqp.planner.expressions import (
-    AggregateCall,
-    Call,
-    ColumnRef,
-    Expression,
-    column_ids,
-    walk,
-)
+from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, column_ids, walk
 from tqp.planner.null_facts import nullable
 from tqp.planner.physical_plan import FactoredSum, Factors, KeyPacking, KeyPart
 from tqp.planner.value_ranges import FieldsById, Range, operand_range, value_range
@@ -45,7 +38,8 @@ def choose_factors(
     For counts and sums of integers and decimals only, of which neither products nor sums can overflow.
     """
     arguments = [call.arguments[0] for call in aggregates if call.function in _SUMS]
-    if len(arguments) < 2 or not all(map(_is_plain, aggregates)):
+    size, most = packing.size, min(_MOST_GROUPS, estimated_rows / _ROWS_PER_GROUP)
+    if size >= most or not any(map(_is_product, arguments)) or not all(map(_is_plain, aggregates)):
         return None
     tables = _Tables(fields)
     columns = {
@@ -58,7 +52,6 @@ def choose_factors(
     }
     parts: list[KeyPart] = []
     chosen: list[ColumnRef] = []
-    size, most = packing.size, min(_MOST_GROUPS, estimated_rows / _ROWS_PER_GROUP)
     for part, column in sorted(((_part(column, fields), column) for column in columns.values()), key=_span):
         if size * part.span <= most:
             size *= part.span
@@ -91,11 +84,15 @@ def _is_plain(call: AggregateCall) -> bool:
 
 def _multiplied(expression: Expression) -> Iterator[Expression]:
     """What is multiplied to the expression; itself where it is no product. Of integers: decimals by their scale."""
-    if isinstance(expression, Call) and expression.function == "multiply":
-        for argument in expression.arguments:
+    if _is_product(expression):
+        for argument in expression.inputs:
             yield from _multiplied(argument)
     else:
         yield expression
+
+
+def _is_product(expression: Expression) -> bool:
+    return isinstance(expression, Call) and expression.function == "multiply"
 
 
 class _Tables:
@@ -130,7 +127,7 @@ class _Tables:
             if found is None or found[0] != found[1] or not _within(found, expression.data_type.bounds):
                 return None
             values.append(found[0])
-        return (id, tuple(values)) if _within((min(values), max(values)), _INT64) else None
+        return id, tuple(values)
 
 
 def _factored(call: AggregateCall, ids: Sequence[int], tables: _Tables, max_rows: int) -> FactoredSum | None:
@@ -155,18 +152,20 @@ def _factored(call: AggregateCall, ids: Sequence[int], tables: _Tables, max_rows
     summed = (0, 1) if base is None else operand_range(base, tables.fields)
     if summed is None or not _fits(summed, max_rows) or not _fits(known, max_rows):
         return None
+    if not all(_within((min(values), max(values)), _INT64) for values in by_column.values()):
+        return None  # nothing but zeros is multiplied then
     return FactoredSum(base, tuple(by_column.get(id) for id in ids), _of_rows(known, max_rows))
 
 
 def _exact(expression: Expression, fields: FieldsById) -> bool:
     """Is a product exactly that of its operands' integers? No result overflows, and none is rounded to another scale."""
-    if not isinstance(expression, Call) or expression.function != "multiply":
+    if not _is_product(expression):
         return True
     known = value_range(expression, fields)
     return (
         known is not None
         and _within(known, expression.data_type.bounds)
-        and all(_exact(argument, fields) for argument in expression.arguments)
+        and all(_exact(argument, fields) for argument in expression.inputs)
     )
 
 

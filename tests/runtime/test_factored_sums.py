@@ -36,6 +36,7 @@ _NOT_FACTORED = (
     "SELECT k, sum(big * t), sum(big * (t - 1)), sum(big), avg(t) FROM t GROUP BY k",  # does not fit 64 bits
     "SELECT sum(p * (1 - d)), sum(p * (1 - d) * (1 + t)), sum(p), avg(d), avg(t) FROM t",
     "SELECT k, sum(p * (1 - d)), count(*) FROM t GROUP BY k",  # little to gain
+    "SELECT k, sum(zero * (t * 9000000000000000000::HUGEINT) * t * t), sum(zero), avg(t), sum(zero * t) FROM t GROUP BY k",
     "SELECT k, sum(DISTINCT p * d), sum(p * d * d), sum(p), sum(d) FROM t GROUP BY k",
 )
 
@@ -63,6 +64,7 @@ def _tables() -> dict[str, pa.Table]:
             "i": pa.array(random.integers(-(10**6), 10**6, _ROWS), mask=random.random(_ROWS) < 0.5),
             "n": pa.array(random.integers(0, 4, _ROWS), mask=missing),
             "w": random.integers(0, 10, _ROWS),
+            "zero": pa.nulls(_ROWS, pa.int64()).fill_null(0),
             "big": random.integers(-(2**50), 2**50, _ROWS),
             "x": random.normal(size=_ROWS),
             "day": pa.array(random.integers(18_600, 18_700, _ROWS).astype(np.int32), pa.int32()).cast(pa.date32()),
