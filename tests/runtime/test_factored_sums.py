@@ -36,7 +36,7 @@ _NOT_FACTORED = (
     "SELECT k, sum(big * t), sum(big * (t - 1)), sum(big), avg(t) FROM t GROUP BY k",  # does not fit 64 bits
     "SELECT sum(p * (1 - d)), sum(p * (1 - d) * (1 + t)), sum(p), avg(d), avg(t) FROM t",
     "SELECT k, sum(p * (1 - d)), count(*) FROM t GROUP BY k",  # little to gain
-    "SELECT k, sum(zero * (t * 9000000000000000000::HUGEINT) * t * t), sum(zero), avg(t), sum(zero * t) FROM t GROUP BY k",
+    "SELECT k, sum(zero * (t + 9000000000000000000::HUGEINT) * t), sum(zero), avg(t), sum(zero * t) FROM t GROUP BY k",
     "SELECT k, sum(DISTINCT p * d), sum(p * d * d), sum(p), sum(d) FROM t GROUP BY k",
 )
 
