@@ -26,7 +26,8 @@ class Kernel:
     Returns values: bool, int64 (integer-like), float32/float64, int64 [n, 3] (INTERVAL), `Strings`; a pair
     (values, validity or None) when `nulls` is CUSTOM or `returns_validity`.
     A kernel that may raise has `checks`: it takes the keyword `validity` (bool [n] or None, the rows that count) and
-    must not raise for rows where that is False. With `any_width` integer-like values may be narrower than int64.
+    must not raise for rows where that is False. With `any_width` integer-like values may be narrower than int64. One that
+    `scans` reads all bytes of its first argument, in blocks of its own, and makes no strings.
     """
 
     function: Callable[..., Any]
@@ -36,6 +37,7 @@ class Kernel:
     checks: bool = False
     accepts_wide: bool = False
     any_width: bool = False
+    scans: bool = False
 
 
 #: Finds the kernel of a function for argument types and a result type; None if there is no such overload.

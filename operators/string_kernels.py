@@ -19,10 +19,11 @@ from tqp.operators.kernel import Kernel, NullRule, Overload
 
 
 def _strings(
-    function: Callable[..., Any], constants: Sequence[int] = (), *, checks: bool = False
+    function: Callable[..., Any], constants: Sequence[int] = (), *, checks: bool = False, scans: bool = False
 ) -> Overload:
     """A kernel whose first argument is a string and which sees no NULLs."""
-    kernel = Kernel(_with_texts(function, constants), constant_arguments=frozenset(constants), checks=checks)
+    call = _with_texts(function, constants)
+    kernel = Kernel(call, constant_arguments=frozenset(constants), checks=checks, scans=scans)
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         return kernel if argument_types and argument_types[0].is_string else None
@@ -64,7 +65,7 @@ def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) 
 
 
 STRING_KERNELS: dict[str, Overload] = {
-    "like": _strings(string_like.like, (1, 2)),
+    "like": _strings(string_like.like, (1, 2), scans=True),
     "ilike": _strings(string_like.ilike, (1, 2)),
     "regexp_matches": _strings(string_regexp.regexp_matches, (1, 2)),
     "regexp_full_match": _strings(string_regexp.regexp_full_match, (1, 2)),

@@ -214,7 +214,8 @@ def _descended(starts: Positions, places: Positions, rows: Positions, reach: int
     """`rows` (int64 [m]) moved on, by less than `reach`, to the last that starts at or before each place."""
     for step in (1 << power for power in reversed(range((reach - 1).bit_length()))):
         rows += (starts.take(rows + step, mode="clip") <= places) * step
-    return np.minimum(rows, starts.shape[0] - 1, out=rows)
+    np.minimum(rows, starts.shape[0] - 1, out=rows)
+    return rows
 
 
 def _sample(span: Bytes) -> bytes:
@@ -252,7 +253,9 @@ def _equal_to_any(values: npt.NDArray[np.unsignedinteger[Any]], wanted: list[int
     for start in range(0, values.shape[0], step):
         found = result[start : start + step]
         each = masks[:, : found.shape[0]]
-        np.equal(values[start : start + step], column, out=each)  # all in one call: each gives the interpreter lock away
+        np.equal(
+            values[start : start + step], column, out=each
+        )  # all in one call: each gives the interpreter lock away
         if half > 1:
             each = np.logical_or(each[:half], each[half:], out=each[:half])
         np.logical_or(each[0], each[1], out=found)

@@ -145,6 +145,22 @@ def test_batches_of_wide_rows_are_shorter() -> None:
         assert most(1 << 20) == 196_608  # calls of fewer rows cost more than the caches gain
 
 
+def test_batches_are_not_cut_for_groups_beside_which_text_is_searched() -> None:
+    texts = [f"{i:>9}" for i in range(10_000)]
+    with tqp.connect() as connection:
+        connection.register("t", pa.table({"x": pa.array(range(10_000), pa.int64()), "s": texts}))
+        sizes = [
+            connection.compile(query).steps()[0].row_bytes
+            for query in (
+                "SELECT x, count(*) FROM t WHERE s NOT LIKE '%9%' GROUP BY x",
+                "SELECT x, count(*) FROM t WHERE x > 7 GROUP BY x",
+                "SELECT x, count(*) FROM t WHERE s <> '9' GROUP BY x",
+                "SELECT sum(CASE WHEN s NOT LIKE '%9%' THEN x END) FROM t",
+            )
+        ]
+        assert sizes[0] == 0 < min(sizes[1:]), sizes
+
+
 def test_workers_leave_the_callers_torch_threads_alone() -> None:
     before = torch.get_num_threads()
     try:

@@ -45,10 +45,10 @@ class Node:
     """One value: an input (`target` is None), a call of `target` or, where that is a string, of a method.
 
     `fragment`: the SQL it comes from; `operator`: the id of the physical node that it belongs to; `row_bytes`: what it
-    takes a row, 0 where that is not known (masks, row numbers).
+    takes a row, 0 where that is not known (masks, row numbers); `scans`: the call reads all the text of its rows.
     """
 
-    __slots__ = ("arguments", "fragment", "keywords", "name", "operator", "row_bytes", "target")
+    __slots__ = ("arguments", "fragment", "keywords", "name", "operator", "row_bytes", "scans", "target")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Node:
         self.target, self.arguments, self.keywords, self.name = target, arguments, keywords, name
         self.fragment, self.operator = fragment, operator
         self.row_bytes = 0
+        self.scans = False
 
     def __repr__(self) -> str:
         return self.name

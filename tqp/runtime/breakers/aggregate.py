@@ -105,6 +105,9 @@ class FoldGroups:
         nullable: Collection[int] = (),
         factors: Sequence[int] = (),
     ) -> None:
+        self.scatters = (
+            algorithm is GroupAlgorithm.DIRECT
+        )  # are rows folded into accumulators that lie anywhere?
         self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
         self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device

@@ -35,6 +35,7 @@ def call_kernel(
     target = NamedKernel(kernel.function, name, expression.span)
     column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
     node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
+    node.scans = kernel.scans
     nullable = any(value.layout.nullable for value in arguments)
     custom = kernel.nulls is NullRule.CUSTOM
     if kernel.returns_validity and not custom and not may_be_null(expression, lowering.stream.fields):

@@ -20,7 +20,7 @@ from tqp.planner.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
-from tqp.runtime.graph import identifier, live_bytes
+from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
@@ -317,11 +317,21 @@ class ProgramBuilder:
                 marks=stream.marks,
                 operator=self.operator,
                 title=title,
-                row_bytes=live_bytes(graph) if stream.has_all_rows() else 0,
+                row_bytes=_row_bytes(stream, graph, breaker),
                 on_arrays=self.device.type == "cpu" and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )
         )
+
+
+def _row_bytes(stream: Stream, graph: Graph, breaker: Breaker) -> int:
+    """What a row's values take at once, for which batches are cut so that the caches hold it; 0: they need not be cut."""
+    if not stream.has_all_rows():
+        return 0
+    # Text drives the groups' accumulators out of the caches once a batch, and what stands beside it is little.
+    if getattr(breaker, "scatters", False) and any(node.scans for node in graph.nodes):
+        return 0
+    return live_bytes(graph)
 
 
 class DomainFrame:
