@@ -56,8 +56,6 @@ class HashGroups:
     The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
     """
 
-    scatters = True
-
     def __init__(
         self, slot: str, reductions: Sequence[Reduction], expected_groups: float, max_rows: int
     ) -> None:
