@@ -37,9 +37,11 @@ _MANY_ACCUMULATORS, _MOST_STRIPES = 1024, 128
 _ROWS_COUNTED = 4
 #: Rows that are added at once, in as much memory. Taking sums apart after so many, or so many for each stripe, leaves more
 #: of the bits for packing ...
-_FEW_ROWS, _FEW_ROWS_OF_STRIPE = 262_144, 4096
+_FEW_ROWS, _FEW_ROWS_OF_STRIPE = 524_288, 4096
 # ... and costs little against adding the rows while there are at most so many groups.
 _FEW_GROUPS = 16_384
+#: Numbers of rows for which memory is kept: a batch is cut into pieces of two.
+_ROOMS = 2
 
 
 class Part(NamedTuple):
@@ -120,10 +122,9 @@ class _Layout:
 class _Room:
     """Memory for what is added of a batch on the CPU, as arrays to write to and as tensors to read: not made for each anew."""
 
-    __slots__ = ("num_rows", "place_tensor", "places", "summand_tensor", "summands")
+    __slots__ = ("place_tensor", "places", "summand_tensor", "summands")
 
     def __init__(self, num_rows: int, dtype: torch.dtype) -> None:
-        self.num_rows = num_rows
         self.place_tensor = torch.empty(num_rows, dtype=torch.int64)
         self.summand_tensor = torch.empty(num_rows, dtype=dtype)
         self.places, self.summands = self.place_tensor.numpy(), self.summand_tensor.numpy()
@@ -138,7 +139,7 @@ class PackedSums:
 
     __slots__ = (
         "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_has_kept", "_layout", "_num_groups", "_packs",
-        "_room", "_rows", "_stripes", "_table", "_totals",
+        "_rooms", "_rows", "_stripes", "_table", "_totals",
     )  # fmt: skip
 
     def __init__(
@@ -158,7 +159,7 @@ class PackedSums:
         self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device)
         self._capacity = rows * self._stripes
         self._at_once = min(self._capacity, _FEW_ROWS) if device.type == "cpu" else self._capacity
-        self._room: _Room | None = None  # for the rows that are added next
+        self._rooms: dict[int, _Room] = {}  # by the number of rows that are added
         # Both are arrays on the CPU; None before rows are added or taken apart.
         self._table: Any = None  # [packs, groups * stripes]
         self._totals: Any = None  # int64 [columns, groups]: what has been taken apart
@@ -215,9 +216,11 @@ class PackedSums:
             counts = torch.bincount(torch.from_numpy(group_ids), minlength=self._num_groups)  # of any width
             self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
             return
-        if self._room is None or self._room.num_rows != num_rows:
-            self._room = _Room(num_rows, self._dtype)
-        room = self._room
+        room = self._rooms.get(num_rows)
+        if room is None:
+            if len(self._rooms) == _ROOMS:
+                self._rooms.clear()
+            room = self._rooms[num_rows] = _Room(num_rows, self._dtype)
         self._fill_places(room.places, group_ids)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
             _pack(room.summands, pack, columns)
@@ -255,7 +258,7 @@ class PackedSums:
     def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""
         self._take_apart(last=True)
-        self._room = None
+        self._rooms.clear()
         return self._all_totals()
 
     def _all_totals(self) -> Sequence[Tensor]:
