@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from tqp.operators.rows import true_positions
+from tqp.operators.rows import positions_by_words
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -34,7 +34,7 @@ _FEW = 1 / 300
 _FEW_BYTES = 3
 #: One place for so many rows is looked up by binary search.
 _FEW_PLACES = 64
-_SOME = 64
+_SOME = 16
 #: From so many places on, index_select copies what stands at them in two thirds of NumPy's time; but it is a dozen short
 #: operations, each of which gives away the interpreter lock.
 _MANY_PLACES = 1 << 15
@@ -130,7 +130,7 @@ def find_likely(span: Bytes, search: Search) -> Positions:
     if search.chunks is not None:
         return _find_by_chunks(span, search.word, search.chunks)
     wanted = [(offset, search.word[offset]) for offset in search.offsets]
-    return true_positions(_stand_everywhere(span, count, wanted))
+    return positions_by_words(*_compare(span, count, wanted, np.logical_and))
 
 
 def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
@@ -170,7 +170,7 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
         places, last = starts[rows] - low, ends[rows] - low
         found = np.zeros(last[-1] + 1, np.bool_)  # one more: an empty last row starts there
         count = max(int(last[-1]) - len(word) + 1, 0)
-        matches = _stand_everywhere(span[low:], count, list(enumerate(word)))
+        matches, _ = _compare(span[low:], count, list(enumerate(word)), np.logical_and)
         found[: matches.shape[0]] = matches
         filled = last > places
         edges = (places, last) if filled.all() else (places[filled], last[filled])
@@ -189,32 +189,28 @@ def matches_within(span: Bytes, starts: Positions, ends: Positions, word: bytes)
 def rows_of(starts: Positions, places: Positions) -> Positions:
     """The last row that starts at or before each place: int64 [m]. Both ascend, and no place is before the first start.
 
-    Where places are many, the rows that start in each small block of bytes are counted first, one in so many of them: that
-    leaves a few steps of binary search among those, and then among neighbouring starts.
+    Where places are many, the rows that start in each small block of bytes are counted first, one in sixteen of them: that
+    leaves a few steps of binary search.
     """
+    last = starts.shape[0] - 1
     if places.shape[0] * _FEW_PLACES < starts.shape[0]:
         nearest: Positions = np.searchsorted(starts, places, side="right") - 1
         return nearest
-    some = starts[::_SOME].copy()
-    low = some[0]
+    low, some = starts[0], starts[::_SOME]
     shift = max(int(places[-1] - low) // some.shape[0], 1).bit_length()
     cells = (places - low) >> shift
     started = np.bincount((some - low) >> shift, minlength=int(cells[-1]) + 1)
-    # The last of `some` that starts before the cell does, or the first.
+    # The last of `some` that starts before the cell does, or the first; the row is less than `reach` rows further.
     before = np.cumsum(started)
     before -= started
     before -= 1
     np.maximum(before, 0, out=before)
-    rows = _descended(some, places, before.take(cells), int(started.max()) + 1)
+    rows: Positions = before.take(cells)
     rows *= _SOME
-    return _descended(starts, places, rows, _SOME)
-
-
-def _descended(starts: Positions, places: Positions, rows: Positions, reach: int) -> Positions:
-    """`rows` (int64 [m]) moved on, by less than `reach`, to the last that starts at or before each place."""
+    reach = (int(started.max()) + 1) * _SOME
     for step in (1 << power for power in reversed(range((reach - 1).bit_length()))):
         rows += (starts.take(rows + step, mode="clip") <= places) * step
-    np.minimum(rows, starts.shape[0] - 1, out=rows)
+    np.minimum(rows, last, out=rows)
     return rows
 
 
@@ -230,7 +226,8 @@ def _find_by_chunks(span: Bytes, word: bytes, chunks: Chunks) -> Positions:
     size = chunks.size
     skipped = -span.ctypes.data % size
     aligned = span[skipped : skipped + (span.shape[0] - skipped) // size * size].view(f"<u{size}")
-    places = true_positions(_equal_to_any(aligned, chunks.values))
+    found = _compare(aligned, aligned.shape[0], [(0, value) for value in chunks.values], np.logical_or)
+    places = positions_by_words(*found)
     shifts = chunks.shifts.take(aligned.take(places) % chunks.modulus)
     # The chunks are distinct neighbours, so these ascend as the chunks do.
     places *= size
@@ -244,37 +241,27 @@ def _find_by_chunks(span: Bytes, word: bytes, chunks: Chunks) -> Positions:
     return places
 
 
-def _equal_to_any(values: npt.NDArray[np.unsignedinteger[Any]], wanted: list[int]) -> Mask:
-    """Whether each of the values [n] is one of the two or four wanted: bool [n]."""
-    result = np.empty(values.shape[0], np.bool_)
-    column = np.array(wanted, values.dtype)[:, None]
-    step, half = _STEP // values.itemsize, len(wanted) >> 1
-    masks = np.empty((len(wanted), min(step, values.shape[0])), np.bool_)
-    for start in range(0, values.shape[0], step):
+def _compare(
+    values: npt.NDArray[np.unsignedinteger[Any]], count: int, wanted: list[tuple[int, int]], combine: np.ufunc
+) -> tuple[Mask, Mask]:
+    """Whether values[i + offset] == value for all or any of the wanted (offset, value): bool [count].
+
+    And of each eight places whether there is one at which it is so: bool [count // 8].
+    """
+    result, filled = np.empty(count, np.bool_), np.empty(count >> 3, np.bool_)
+    step = _STEP // values.itemsize
+    other = np.empty(min(count, step) if len(wanted) > 1 else 0, np.bool_)
+    for start in range(0, count, step):
         found = result[start : start + step]
-        each = masks[:, : found.shape[0]]
-        np.equal(
-            values[start : start + step], column, out=each
-        )  # all in one call: each gives the interpreter lock away
-        if half > 1:
-            each = np.logical_or(each[:half], each[half:], out=each[:half])
-        np.logical_or(each[0], each[1], out=found)
-    return result
-
-
-def _stand_everywhere(span: Bytes, count: int, wanted: list[tuple[int, int]]) -> Mask:
-    """Whether span[i + offset] == byte for all of the wanted (offset, byte): bool [count]."""
-    result = np.empty(count, np.bool_)
-    other = np.empty(min(count, _STEP) if len(wanted) > 1 else 0, np.bool_)
-    for start in range(0, count, _STEP):
-        found = result[start : start + _STEP]
         size = found.shape[0]
-        for number, (offset, byte) in enumerate(wanted):
+        for number, (offset, value) in enumerate(wanted):
             first = start + offset
-            np.equal(span[first : first + size], byte, out=other[:size] if number else found)
+            np.equal(values[first : first + size], value, out=other[:size] if number else found)
             if number:
-                np.logical_and(found, other[:size], out=found)
-    return result
+                combine(found, other[:size], out=found)
+        words = found[: size & ~7].view(np.int64)
+        np.not_equal(words, 0, out=filled[start >> 3 : (start >> 3) + words.shape[0]])
+    return result, filled
 
 
 def _rare_chunks(word: bytes, text: bytes) -> tuple[int, int] | None:

@@ -105,9 +105,6 @@ class FoldGroups:
         nullable: Collection[int] = (),
         factors: Sequence[int] = (),
     ) -> None:
-        self.scatters = (
-            algorithm is GroupAlgorithm.DIRECT
-        )  # are rows folded into accumulators that lie anywhere?
         self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
         self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
@@ -136,6 +133,11 @@ class FoldGroups:
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
         self.takes_arrays = device.type == "cpu" and len(self._packed) == len(self.reductions)
+
+    @property
+    def scatters(self) -> bool:
+        """Are rows folded into accumulators that lie anywhere?"""
+        return self.algorithm is GroupAlgorithm.DIRECT
 
     def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
         """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
