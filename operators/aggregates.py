@@ -8,6 +8,8 @@ so that float results do not depend on the number of threads.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
+from tqp.operators.arrays import Array, Values, as_array
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
 from tqp.operators.wide import SIGN_BIT, is_wide, less, order_keys
@@ -130,7 +133,9 @@ def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None 
     `largest`: magnitude that no integer exceeds, where more is known than the dtype says.
     """
     if values.is_floating_point():
-        return _sum_of_floats(_summands(values, validity))
+        if validity is not None:
+            return sum_where(values, validity)
+        return _sum_of_floats(values.to(torch.float64))
     if validity is not None:
         values = elementwise.keep_where(values, validity)
     if not values.is_cpu or values.dtype in (torch.bool, torch.int64):
@@ -138,6 +143,25 @@ def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None 
     if largest is None:
         largest = -torch.iinfo(values.dtype).min
     return torch.tensor(_sum_of_integers(values.numpy(), largest), dtype=torch.int64)
+
+
+def sum_where(values: Values | float, condition: Values) -> Values:
+    """float64 0-d: the sum of floats [n], or of one float as often, where the condition (bool [n]) is true. Takes arrays too."""
+    if isinstance(condition, np.ndarray):
+        return np.asarray(_sum_where(values, condition))
+    if condition.is_cpu:
+        return torch.from_numpy(np.asarray(_sum_where(as_array(values), condition.numpy())))
+    if not isinstance(values, Tensor):
+        values = torch.full_like(condition, values, dtype=torch.float64)
+    return _sum_of_floats(elementwise.keep_where(values, condition).to(torch.float64))
+
+
+def total(sums: Sequence[Values]) -> Values:
+    """float64 0-d: the sum of sums, one after the other. Takes arrays too."""
+    result = sums[0]
+    for other in sums[1:]:
+        result = result + other
+    return result
 
 
 def sum_wide_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
@@ -200,6 +224,18 @@ def _sum_of_integers(values: npt.NDArray[Any], largest: int) -> int:
         sums = np.add.reduce(values[:end].reshape(-1, at_once), axis=1, dtype=np.int32)
         total += int(np.add.reduce(sums, dtype=np.int64))
     return total
+
+
+def _sum_where(values: Array | float, condition: Array) -> float:
+    if not isinstance(values, np.ndarray):
+        count = int(np.count_nonzero(condition))
+        return values * count if count else 0.0
+    # one pass, which widens the condition a few rows at a time; choosing by bits and adding up takes two to four
+    result = float(np.einsum("i,i->", condition, values, dtype=np.float64))
+    if math.isnan(result):  # maybe of an infinity times zero, in a row that does not count
+        kept = torch.from_numpy(elementwise.keep_where_array(values, condition))
+        result = float(_sum_of_floats(kept.to(torch.float64)))
+    return result
 
 
 #: Floats that are added at once: so few that torch never splits their sum among its threads.

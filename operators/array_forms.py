@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tqp.operators import batches, domain_tables, elementwise, join_pairs, keys, rows, run_rows
+from tqp.operators import aggregates, batches, domain_tables, elementwise, join_pairs, keys, rows, run_rows
 from tqp.operators.arrays import Array, converted
 
 
@@ -52,6 +52,8 @@ ARRAY_FORMS: Mapping[Any, Callable[..., Any]] = {
     elementwise.put_where: elementwise.put_where_array,
     elementwise.keep_where: elementwise.keep_where_array,
     elementwise.choose: elementwise.choose_array,
+    aggregates.sum_where: aggregates.sum_where,
+    aggregates.total: aggregates.total,
     rows.row_indices: rows.row_indices_of_array,
     rows.select_most: rows.select_most,
     rows.take_selected: rows.take_selected,

@@ -291,6 +291,25 @@ def test_float_sums_of_any_length(rows: int) -> None:
     assert aggregates.sum_all(values.to(torch.float32), values % 2 == 0) == sum(range(0, rows, 2))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("rows", [0, 1, 8_192, 20_001])
+@pytest.mark.parametrize("special", [[], [torch.nan], [torch.inf], [torch.inf, -torch.inf]])
+def test_sums_where_a_condition_is_true(dtype: torch.dtype, rows: int, special: list[float]) -> None:
+    values = torch.arange(rows).remainder(1_000).to(dtype)
+    values[: len(special)] = torch.tensor(special[:rows], dtype=dtype)
+    for condition in (torch.arange(rows) % 3 > 0, torch.arange(rows) % 3 < 2, torch.arange(rows) < 0):
+        expected = sum(values[condition].tolist())
+        assert same([aggregates.sum_where(values, condition).item()], [expected])
+        of_arrays = aggregates.sum_where(values.numpy(), condition.numpy())
+        assert same([of_arrays.item()], [expected])
+        once = aggregates.sum_where(special[0] if special else 0.25, condition)
+        assert same([once.item()], [sum([special[0] if special else 0.25] * int(condition.sum()))])
+        assert same(
+            [aggregates.total([aggregates.sum_where(values, condition), once]).item()],
+            [expected + once.item()],
+        )
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("rows", [0, 1, 255, 256, 70_001])
 def test_integer_sums_of_any_length_and_size(dtype: torch.dtype, rows: int) -> None:

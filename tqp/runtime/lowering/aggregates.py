@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,9 @@ from tqp.runtime.breakers.aggregate import PACKED, FoldGroups, Reduction
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
+from tqp.runtime.lowering.conditions import choices
 from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.keys import lower_values, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
@@ -142,6 +145,7 @@ class _AggregateLowering:
         columns = {reduction.column for reduction in reductions if reduction.distinct}
         self.outputs[:] = [value for column, value in enumerate(inputs) if column in columns]
         places = {column: place for place, column in enumerate(sorted(columns))}
+        readers = Counter(each.column for each in reductions if each.kind != "count")
         for index, reduction in enumerate(reductions):
             if reduction.distinct:
                 reductions[index] = replace(reduction, column=places[reduction.column])
@@ -158,10 +162,29 @@ class _AggregateLowering:
                 given: list[Any] = [value.node, validity]
                 if reduction.kind == "sum" and value.layout.dtype not in (torch.bool, torch.int64):
                     given.append(max(map(abs, reduction.value_range)))
-                node = build.call(_OF_ALL_ROWS[reduction.kind], *given, name=reduction.kind)
+                # what is read for another reduction too has to be chosen anyway
+                alone = reduction.kind == "sum_float" and readers[reduction.column] == 1
+                of_choices = self._sum_of_choices(value, validity) if alone else None
+                node = of_choices or build.call(_OF_ALL_ROWS[reduction.kind], *given, name=reduction.kind)
             reductions[index] = replace(reduction, column=len(self.outputs), reduced=True)
             self.outputs.append(Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), node))
             node.row_bytes = 0  # one value for all rows
+
+    def _sum_of_choices(self, value: Value, validity: Node | None) -> Node | None:
+        """The sum of what a CASE chooses, as the sum of what each of its branches gives: nothing is chosen then.
+
+        None if the value is not a CASE.
+        """
+        build = self.lowering.stream.builder
+        assert value.node is not None
+        sums: list[Node] = []
+        for condition, given in choices(build, value.node):
+            if isinstance(given, Node) or given != 0:
+                counts = condition if validity is None else build.call(operator.and_, condition, validity)
+                sums.append(build.call(aggregates.sum_where, given, counts, name="sum_float"))
+        if len(sums) < 2:
+            return sums[0] if sums else None
+        return build.call(aggregates.total, sums, name="sum_float")
 
     def _add_kept(self) -> bool:
         """Puts out which rows count, last, where some may not."""

@@ -203,6 +203,23 @@ def _choose_among(
     return chosen
 
 
+def choices(build: GraphBuilder, node: Node) -> list[tuple[Node, Any]]:
+    """What a CASE of numbers chooses from: bool tensors, one of them at most true in each row, and the tensor or number chosen there.
+
+    Where none is true, the result is zero. Empty if the node is not a CASE.
+    """
+    if node.target is elementwise.choose:
+        condition, value, otherwise, _ = node.arguments
+        return [(condition, value), (build.call(operator.invert, condition), otherwise)]
+    found: list[tuple[Node, Any]] = []
+    chosen: Node | None = node
+    while chosen is not None and chosen.target is elementwise.put_where:
+        others, condition, value, _ = chosen.arguments
+        found.append((condition, value))
+        chosen = others
+    return found[::-1] if chosen is None else []
+
+
 def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
     """A Python number for a literal (0 for NULL), otherwise a tensor of the layout's dtype."""
     if value.is_constant:
