@@ -174,6 +174,7 @@ NATIVE: frozenset[Any] = frozenset(
 REPLACED: dict[Any, Callable[..., Any]] = {
     operator.mul: asked_only(operator.mul),
     operator.truediv: asked_only(operator.truediv),
+    elementwise.square_root: asked_only(torch.sqrt),
     elementwise.choose: choose,
     elementwise.put_where: put_where,
     logic.choose: choose_rows,

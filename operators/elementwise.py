@@ -114,7 +114,7 @@ def truncate_remainder(values: Tensor, divisor: int) -> Tensor:
 
 
 def square_root(values: Tensor) -> Tensor:
-    """The root of floats, NaN of negative ones. numpy takes two thirds of torch's time for it."""
+    """The root of floats, NaN of negative ones. numpy's is the nearest float, as torch's (MKL's) is not on every processor."""
     return _of_floats(np.sqrt, torch.sqrt, values)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import averages
+from tqp.operators import averages, elementwise
 from tqp.operators.distinct_sets import ValueRange
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
@@ -293,7 +293,7 @@ class AggregateCalls:
             number = build.call(operator.sub, nodes[1], 1) if sample else nodes[1]
             node = build.call(operator.truediv, nodes[0], build.call(torch.clamp, number, 1))
             if call.function.startswith("stddev"):
-                node = build.call(torch.sqrt, node)
+                node = build.call(elementwise.square_root, node)
             layout = canonical_layout(call.data_type, True)
             return Value(layout, node, build.call(operator.gt, nodes[1], int(sample)))
 
