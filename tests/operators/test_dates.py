@@ -107,6 +107,20 @@ def test_date_part(part: str, data_type: DataType) -> None:
     date_part(part, data_type, [*{t.DATE: DAYS, t.TIMESTAMP: INSTANTS}.get(data_type, RECENT), None])
 
 
+@pytest.mark.parametrize("part", ["hour", "minute", "second"])
+@pytest.mark.parametrize("data_type", [t.TIMESTAMP_S, t.TIMESTAMP_MS, t.TIMESTAMP], ids=str)
+def test_clock_fields_from_1970_on(part: str, data_type: DataType) -> None:
+    values = [instant * dates.ticks_per_day(data_type) // DAY for instant in INSTANTS if instant >= 0]
+    date_part(part, data_type, values)
+    kernel = resolve("date_part", (t.VARCHAR, data_type), t.BIGINT)
+    recent = [value for value in values if value < 2**30 * dates.ticks_per_day(data_type) // 86_400]
+    seen, validity = kernel.function(part, torch.tensor(recent))
+    assert (seen.dtype, validity) == (torch.int8, None)
+    expected, validity = kernel.function(part, torch.tensor([*recent, -(2**63) + 1]))
+    assert expected.tolist()[:-1] == seen.tolist()
+    assert validity.tolist() == [True] * len(recent) + [False]
+
+
 @pytest.mark.parametrize("part", [*CLOCK_PARTS, "epoch"])
 def test_date_part_of_time(part: str) -> None:
     date_part(part, t.TIME, [*TIMES, None])
