@@ -90,11 +90,27 @@ def _rows_up_to_a_bound(column: SortColumn, k: int) -> Tensor | None:
     expected = k / step
     place = math.ceil(expected + _SAFETY * math.sqrt(expected)) + _SAFETY
     while place < sampled.num_rows:
-        rows = _rows_up_to(column, _value_at(sampled, int(_first_rows([sampled], place + 1)[-1])))
+        rows = _rows_up_to(column, _value_at_place(sampled, place))
         if rows is None or rows.shape[0] >= k:
             return rows
         place *= 8  # the sample is unlike the rows
     return None
+
+
+def _value_at_place(column: SortColumn, place: int) -> Any:
+    """The value at a place, from 0, in the order of the column: of numbers without sorting them."""
+    values, validity = column.values, column.validity
+    if isinstance(values, Strings):
+        return _value_at(column, int(_first_rows([column], place + 1)[-1]))
+    numbers = _leading(values)
+    if validity is not None:
+        numbers = take(numbers, row_indices(validity))
+        if column.nulls_first:
+            place -= column.num_rows - numbers.shape[0]
+        if not 0 <= place < numbers.shape[0]:
+            return _NULL
+    from_lowest = numbers.shape[0] - place if column.descending else place + 1
+    return numbers.kthvalue(from_lowest).values.tolist()  # NaN is the greatest
 
 
 def _value_at(column: SortColumn, row: int) -> Any:
