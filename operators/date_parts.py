@@ -58,6 +58,9 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
     if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
 
         def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
+            field = _narrow_clock_field(normalize_part(part), values, data_type)
+            if field is not None:
+                return field, None
             return _date_part(part, values, data_type), dates.finite_validity(values, data_type)
 
         return Kernel(date_part, constant_arguments=constant, returns_validity=True, any_width=True)
@@ -80,9 +83,9 @@ def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor
             return values.to(torch.int64) * (SECONDS_PER_DAY * target)
         return _change_unit(values.to(torch.int64), per_second, target)
     if part in _CLOCK_FIELDS and data_type.is_timestamp and per_second <= MICROSECONDS_PER_SECOND:
-        seconds, number = _CLOCK_FIELDS[part]
+        seconds, number = _CLOCK_FIELDS[part]  # a day has a whole number of each
         units = _narrow(elementwise.floor_divide(values.to(torch.int64), seconds * per_second))
-        return elementwise.floor_remainder(units, number)  # a day has a whole number of each
+        return elementwise.floor_remainder(units, number)
     days, ticks = dates.split_days(values, data_type)
     if part == "julian":
         julian = days.to(torch.float64) + 2_440_588
@@ -91,6 +94,15 @@ def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor
     if ticks is None:
         return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
     return _clock_part(part, _change_unit(ticks, per_second, MICROSECONDS_PER_SECOND))
+
+
+def _narrow_clock_field(part: str, values: Tensor, data_type: DataType) -> Tensor | None:
+    """A field of _CLOCK_FIELDS as int8 [n], where all timestamps are from 1970 on and not too late for it, nor infinite."""
+    per_second = TICKS_PER_SECOND.get(data_type.kind, MICROSECONDS_PER_SECOND + 1)
+    if part not in _CLOCK_FIELDS or per_second > MICROSECONDS_PER_SECOND or values.dim() != 1:
+        return None
+    seconds, number = _CLOCK_FIELDS[part]
+    return elementwise.narrow_digits(values.to(torch.int64), seconds * per_second, number)
 
 
 #: Seconds of a field of the time of day, and how many of them the next larger one has.

@@ -11,13 +11,15 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.operators import allocation
 from tqp.operators.arrays import Values, as_tensor
-from tqp.operators.elementwise import floor_divide, floor_remainder, subtract
+from tqp.operators.elementwise import floor_divide, floor_remainder
 from tqp.operators.logic import any_true
 
 DayFunction = TypeVar("DayFunction", bound=Callable[..., Any])
@@ -58,7 +60,9 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     if first < -(2**31) or last >= 2**31:
         return torch.index_select(table, 0, days - first)
     # int32 positions: half the memory traffic of int64.
-    return torch.index_select(table, 0, subtract(days.to(torch.int32), first))
+    positions = torch.from_numpy(np.subtract(array, first, dtype=np.int32, casting="same_kind"))
+    result = allocation.empty((rows, *table.shape[1:]), table.dtype, table.device)
+    return torch.index_select(table, 0, positions, out=result)
 
 
 def _in_arrays(function: DayFunction) -> DayFunction:

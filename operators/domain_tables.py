@@ -35,8 +35,9 @@ def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Arra
     if table.shape[0] == 0:
         return np.zeros((codes.shape[0], *table.shape[1:]), table.dtype)
     if low:
-        codes = codes.astype(np.int64)
-        codes -= low
+        # The places of codes that count are narrow where both are.
+        is_narrow = codes.itemsize <= 4 and not nullable and abs(low) < 1 << 31
+        codes = np.subtract(codes, low, dtype=np.int32 if is_narrow else np.int64)
     return take_padded(table, codes) if nullable else take(table, codes)
 
 

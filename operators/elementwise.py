@@ -19,6 +19,9 @@ from torch import Tensor
 
 from tqp.operators.arrays import NUMPY_DTYPES, Array, Values, as_array
 
+#: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
+_BLOCK_ROWS = 131_072
+
 Number = int | float | bool
 Operand = Tensor | Number
 Mask = TypeVar("Mask", Tensor, npt.NDArray[np.bool_])
@@ -111,6 +114,30 @@ def floor_remainder(values: Tensor, divisor: int) -> Tensor:
 def truncate_remainder(values: Tensor, divisor: int) -> Tensor:
     """Integers minus the divisor times their `truncate_divide`: with the sign of the value."""
     return _remainder(values, truncate_divide(values, divisor), divisor)
+
+
+def narrow_digits(values: Tensor, unit: int, base: int) -> Tensor | None:
+    """floor(values / unit) modulo base, both positive, of int64 [n] values: the hour of seconds by 3,600 and 24.
+
+    In the narrowest dtype [n], block by block; None where a quotient is not in [0, 2^31), and on other devices.
+    """
+    if not _on_host(values) or base > 1 << 31:
+        return None
+    array = values.numpy().view(
+        np.uint64
+    )  # divided in two thirds of the time; negative values are large ones
+    result = np.empty(array.shape, np.min_scalar_type(1 - base))
+    for start in range(0, array.shape[0], _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        block = array[rows]
+        if block.max() >= unit << 31:
+            return None
+        digit = (block // unit).astype(np.uint32)
+        higher = digit // base
+        higher *= base
+        digit -= higher
+        result[rows] = digit
+    return torch.from_numpy(result)
 
 
 def square_root(values: Tensor) -> Tensor:

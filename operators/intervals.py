@@ -13,12 +13,14 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
-from tqp.operators import arithmetic, dates, wide
+from tqp.operators import arithmetic, dates, elementwise, wide
 from tqp.operators.casts import resolve_cast
 from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.logic import any_true
+from tqp.operators.logic import any_true, combine_validity
 
+_FIELDS = 3  # of an interval
+_LONGEST_MONTH = 31
 _INT32_BOUNDS = (-(2**31), 2**31 - 1)
 _INT64_BOUNDS = (-(2**63), 2**63 - 1)
 _TIMESTAMP_RANGE = "Date and time not in timestamp range (290309 BC to 294247 AD)"
@@ -77,45 +79,80 @@ def add_interval(
     Adding months keeps the day of the month, or takes the last day of a shorter one. Raises ExecutionError beyond
     TIMESTAMP's range.
     """
-    months, day_count, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
     finite = dates.finite_validity(values, data_type)
+    if finite is not None:
+        signs, values = values, elementwise.keep_where(values, finite)
+        validity = combine_validity(finite, validity)
+    result = None
+    if interval.numel() == _FIELDS and values.dim() == 1:
+        result = _add_literal(values, interval, data_type)
+    if result is None:
+        result = _add_by_row(values, interval, data_type, validity)
+    if finite is None:
+        return result
+    return torch.where(finite, result, torch.where(signs > 0, dates.INFINITE_TICK, -dates.INFINITE_TICK))
+
+
+def _add_literal(values: Tensor, interval: Tensor, data_type: DataType) -> Tensor | None:
+    """`add_interval` of finite values [n] and one interval, by day; None where a row may leave TIMESTAMP's range."""
+    months, days, microseconds = interval.reshape(_FIELDS).tolist()
+    is_date = data_type.kind is TypeKind.DATE
+    per_day = 1 if is_date else dates.ticks_per_day(data_type)
+    low, high = (value * MICROSECONDS_PER_DAY // per_day for value in arithmetic.value_range(values))
+    farthest = (abs(months) * _LONGEST_MONTH + abs(days) + 1) * MICROSECONDS_PER_DAY + abs(microseconds)
+    if low < dates.FIRST_MICROSECOND + farthest or high > dates.LAST_MICROSECOND - farthest:
+        return None
+    shift = days * MICROSECONDS_PER_DAY + microseconds
+
+    def months_later(table: Tensor) -> Tensor:
+        return dates.add_months(table, months) if months else table
+
+    if is_date:
+        return dates.by_day(values, lambda table: months_later(table) * MICROSECONDS_PER_DAY + shift)
+    ticks = dates.to_microseconds(values, data_type)
+    if months == 0:
+        return elementwise.add(ticks, shift)
+    if (
+        data_type.kind is TypeKind.TIMESTAMP_TZ and min(months, days, microseconds) < 0
+    ):  # the clock comes first
+        ticks = elementwise.add(ticks, microseconds)
+        shift -= microseconds
+    change = dates.by_day(
+        elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY),
+        lambda table: (months_later(table) - table) * MICROSECONDS_PER_DAY + shift,
+    )
+    return elementwise.add(ticks, change)
+
+
+def _add_by_row(values: Tensor, interval: Tensor, data_type: DataType, validity: Tensor | None) -> Tensor:
+    """`add_interval` of finite values [n] and intervals [n, 3] or one, with a look at each row of the result."""
+    months, day_count, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
     if data_type.kind is TypeKind.DATE:
         days, clock = values.to(torch.int64), None
     else:
         ticks = dates.to_microseconds(values, data_type, validity)
-        days = torch.div(ticks, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
         clock = ticks - days * MICROSECONDS_PER_DAY
     # Whole days of the microseconds move over, so that the sum of what is left cannot wrap.
-    more_days = torch.div(microseconds, MICROSECONDS_PER_DAY, rounding_mode="floor")
+    more_days = elementwise.floor_divide(microseconds, MICROSECONDS_PER_DAY)
     clock_change = microseconds - more_days * MICROSECONDS_PER_DAY
     clock = clock_change if clock is None else clock + clock_change
     if data_type.kind is TypeKind.TIMESTAMP_TZ:
         # Where a field is negative the microseconds, with the day they may carry, go before the months.
         is_negative = (months < 0) | (day_count < 0) | (microseconds < 0)
-        carried = torch.div(clock, MICROSECONDS_PER_DAY, rounding_mode="floor")
+        carried = elementwise.floor_divide(clock, MICROSECONDS_PER_DAY)
         clock = clock - carried * MICROSECONDS_PER_DAY
         early_days = (more_days + carried) * is_negative
         days = days + early_days
         more_days = more_days + carried - early_days
-    days = _add_months(days, months) + day_count + more_days
+    days = dates.add_months(days, months) + day_count + more_days
     result = days * MICROSECONDS_PER_DAY + clock
     # As floats: far from the limits they decide, near them the wrapped sum has the wrong sign or does not.
     estimate = days.to(torch.float64) * MICROSECONDS_PER_DAY + clock
     bad = (estimate.abs() > 9.3e18) | ((estimate > 9e18) & (result < 0)) | ((estimate < -9e18) & (result > 0))
     bad = bad | (result < dates.FIRST_MICROSECOND) | (result > dates.LAST_MICROSECOND)
-    if finite is not None:
-        bad = bad & finite
-        infinite = torch.where(values > 0, dates.INFINITE_TICK, -dates.INFINITE_TICK)
-        result = torch.where(finite, result, infinite)
     wide.raise_where(bad, _TIMESTAMP_RANGE, validity)
     return result
-
-
-def _add_months(days: Tensor, months: Tensor) -> Tensor:
-    if months.numel() == 1:  # a literal
-        count = int(months)
-        return days if count == 0 else dates.by_day(days, lambda table: dates.add_months(table, count))
-    return dates.add_months(days, months)
 
 
 def add_interval_to_time(time: Tensor, interval: Tensor) -> Tensor:

@@ -110,9 +110,10 @@ def take(values: Values, rows: Values) -> Values:
 
 
 def take_of_array(values: Array, rows: Array) -> Array:
-    """As `take`; rows may be of any integer width. A row that is not there gives another one."""
-    if rows.dtype == np.int32 and rows.shape[0] >= _MANY_INDICES:
-        selected = torch.index_select(torch.from_numpy(values), 0, torch.from_numpy(rows))
+    """As `take`; rows may be of any integer width. One that is not there gives another one, or raises IndexError."""
+    if rows.itemsize <= 4 and rows.shape[0] >= _MANY_INDICES:
+        narrow = torch.from_numpy(rows.astype(np.int32, copy=False))
+        selected = torch.index_select(torch.from_numpy(values), 0, narrow)
         return np.asarray(selected.numpy())
     return np.asarray(values.take(rows, 0, mode="clip"))  # every other mode looks at all rows first
 

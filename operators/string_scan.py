@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 #: Bytes searched at a time: they and their mask stay in the last cache until the places at which a word may stand are
 #: verified. Of these, bytes compared in one step: each comparison is long enough for another thread to take the interpreter
 #: lock meanwhile, and what is read once is in a cache when the next chunk is looked for.
-BLOCK, _STEP = 1 << 23, 1 << 21
+BLOCK, _STEP = 1 << 23, 1 << 20
 #: Chunks in which words are looked for: of as many neighbouring ones as they have bytes, one lies on a multiple of that
 #: size wherever the word stands. Short ones take fewer passes, long ones leave fewer places to verify.
 _PAIR, _QUAD = 2, 4
@@ -133,17 +133,19 @@ def find_likely(span: Bytes, search: Search) -> Positions:
     return positions_by_words(*_compare(span, count, wanted, np.logical_and))
 
 
-def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask) -> Mask:
+def stands_at(span: Bytes, word: bytes, places: Positions, fits: Mask, ascending: bool = False) -> Mask:
     """Whether the non-empty `word` stands at each place (int64 [n]) at which it `fits` (bool [n]): bool [n].
 
-    At one place at least, in a span that is not empty. Places at which it does not fit may lie anywhere.
+    At one place at least, in a span that is not empty. Places, all of which may be known to ascend, may lie anywhere where
+    it does not fit.
     """
     size = _chunk_size(word)
     if span.shape[0] < len(word):
         return np.zeros_like(fits)
     offset = len(word) - size
     last = span.shape[0] - len(word)
-    if places.min() < 0 or places.max() > last:
+    low, high = (places[0], places[-1]) if ascending else (places.min(), places.max())
+    if low < 0 or high > last:
         places = np.clip(places, 0, last)
     result: Mask = chunks_at(span[offset:], size, places) == int.from_bytes(word[offset:], "little")
     result &= fits

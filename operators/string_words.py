@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tqp.data.strings import Strings
+from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import elementwise, string_scan
 from tqp.operators.rows import row_indices
 
@@ -164,11 +164,15 @@ def _wide_words(strings: Strings, offset: int, count: int) -> Tensor:
 
 
 def stands_at(strings: Strings, places: Tensor, word: bytes, fits: Tensor) -> Tensor:
-    """Whether `word` stands at the row's place (int64 [n], an offset into the bytes), for rows that it `fits`: bool [n]."""
+    """Whether `word` stands at the row's place (int64 [n], an offset into the bytes), for rows that it `fits`: bool [n].
+
+    Places are as far from their rows' starts, or ends, as those of all others.
+    """
     if not word or strings.num_rows == 0 or strings.data.shape[0] == 0:
         return fits
     if places.device.type == "cpu":
-        found = string_scan.stands_at(strings.data.numpy(), word, places.numpy(), fits.numpy())
+        ascending = isinstance(strings, OrderedStrings)
+        found = string_scan.stands_at(strings.data.numpy(), word, places.numpy(), fits.numpy(), ascending)
         return torch.from_numpy(found)
     slices = Strings(places * fits, (fits * len(word)).to(torch.int32), strings.data)
     for offset in range(0, len(word), WORD):

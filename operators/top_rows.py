@@ -25,8 +25,8 @@ from tqp.operators.string_words import order_key, words
 # Up to this share of the rows, finding a bound first is cheaper than sorting all.
 _TOP_SHARE = 16
 _SAMPLE_ROWS = 4096
-#: From so many times the wanted rows on, comparing first words of strings before they are sorted pays.
-_WORDS_SHARE = 4
+#: From so many times the wanted rows on, comparing their first keys, or first words of strings, before they are sorted pays.
+_SORTED_SHARE = 4
 #: Standard deviations between the rows expected up to a bound of the sample and k: one batch in some ten thousands fails.
 _SAFETY = 4
 _NULL = object()
@@ -71,15 +71,24 @@ def top_rows(columns: Sequence[SortColumn], k: int, bound: Bound | None = None) 
 
 
 def _first_rows(columns: Sequence[SortColumn], k: int) -> Tensor:
-    """The first k of the rows that `sort_rows` gives; where the first key is strings, only rows with low first words are sorted."""
-    values, validity, descending, *_ = columns[0]
-    if isinstance(values, Strings) and validity is None and k * _WORDS_SHARE < values.num_rows:
-        key = order_key(words(values, 0))
-        key = key.bitwise_not_() if descending else key
-        rows = row_indices(elementwise.less_equal(key, int(key.kthvalue(k).values)))
-        if rows.shape[0] * 2 < values.num_rows:
-            return take(rows, sort_rows([take_rows(column, rows) for column in columns])[:k])
-    return sort_rows(columns)[:k]
+    """The first k of the rows that `sort_rows` gives; of many only those are sorted that the k-th does not come before."""
+    first = columns[0]
+    rows = _rows_up_to_place(first, k - 1) if k * _SORTED_SHARE < first.num_rows else None
+    if rows is None or rows.shape[0] * 2 >= first.num_rows:
+        return sort_rows(columns)[:k]
+    return take(rows, sort_rows([take_rows(column, rows) for column in columns])[:k])
+
+
+def _rows_up_to_place(column: SortColumn, place: int) -> Tensor | None:
+    """At least the rows up to a place, from 0, in the order of the column; None for all, or where finding them is no quicker."""
+    values, validity = column.values, column.validity
+    if not isinstance(values, Strings):
+        return _rows_up_to(column, _value_at_place(column, place))
+    if validity is not None:
+        return None
+    key = order_key(words(values, 0))
+    key = key.bitwise_not_() if column.descending else key
+    return row_indices(elementwise.less_equal(key, int(key.kthvalue(place + 1).values)))
 
 
 def _rows_up_to_a_bound(column: SortColumn, k: int) -> Tensor | None:
@@ -90,11 +99,27 @@ def _rows_up_to_a_bound(column: SortColumn, k: int) -> Tensor | None:
     expected = k / step
     place = math.ceil(expected + _SAFETY * math.sqrt(expected)) + _SAFETY
     while place < sampled.num_rows:
-        rows = _rows_up_to(column, _value_at(sampled, int(_first_rows([sampled], place + 1)[-1])))
+        rows = _rows_up_to(column, _value_at_place(sampled, place))
         if rows is None or rows.shape[0] >= k:
             return rows
         place *= 8  # the sample is unlike the rows
     return None
+
+
+def _value_at_place(column: SortColumn, place: int) -> Any:
+    """The value at a place, from 0, in the order of the column: of numbers without sorting them."""
+    values, validity = column.values, column.validity
+    if isinstance(values, Strings):
+        return _value_at(column, int(_first_rows([column], place + 1)[-1]))
+    numbers = _leading(values)
+    if validity is not None:
+        numbers = take(numbers, row_indices(validity))
+        if column.nulls_first:
+            place -= column.num_rows - numbers.shape[0]
+        if not 0 <= place < numbers.shape[0]:
+            return _NULL
+    from_lowest = numbers.shape[0] - place if column.descending else place + 1
+    return numbers.kthvalue(from_lowest).values.tolist()  # NaN is the greatest
 
 
 def _value_at(column: SortColumn, row: int) -> Any:

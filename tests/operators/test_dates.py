@@ -107,6 +107,20 @@ def test_date_part(part: str, data_type: DataType) -> None:
     date_part(part, data_type, [*{t.DATE: DAYS, t.TIMESTAMP: INSTANTS}.get(data_type, RECENT), None])
 
 
+@pytest.mark.parametrize("part", ["hour", "minute", "second"])
+@pytest.mark.parametrize("data_type", [t.TIMESTAMP_S, t.TIMESTAMP_MS, t.TIMESTAMP], ids=str)
+def test_clock_fields_from_1970_on(part: str, data_type: DataType) -> None:
+    values = [instant * dates.ticks_per_day(data_type) // DAY for instant in INSTANTS if instant >= 0]
+    date_part(part, data_type, values)
+    kernel = resolve("date_part", (t.VARCHAR, data_type), t.BIGINT)
+    recent = [value for value in values if value < 2**30 * dates.ticks_per_day(data_type) // 86_400]
+    seen, validity = kernel.function(part, torch.tensor(recent))
+    assert (seen.dtype, validity) == (torch.int8, None)
+    expected, validity = kernel.function(part, torch.tensor([*recent, -(2**63) + 1]))
+    assert expected.tolist()[:-1] == seen.tolist()
+    assert validity.tolist() == [True] * len(recent) + [False]
+
+
 @pytest.mark.parametrize("part", [*CLOCK_PARTS, "epoch"])
 def test_date_part_of_time(part: str) -> None:
     date_part(part, t.TIME, [*TIMES, None])
@@ -209,6 +223,37 @@ def test_add_intervals_to_dates(sign: str, data_type: DataType) -> None:
     for interval in INTERVALS:
         literal = kernel.function(table, torch.tensor([interval]))
         assert literal.tolist() == kernel.function(table, torch.tensor([interval] * len(values))).tolist()
+
+
+@pytest.mark.parametrize(
+    "data_type", [t.DATE, t.TIMESTAMP_S, t.TIMESTAMP, t.TIMESTAMP_NS, t.TIMESTAMP_TZ], ids=str
+)
+@pytest.mark.parametrize("infinite", [False, True])
+def test_add_one_interval_to_many_rows(data_type: DataType, infinite: bool) -> None:
+    rows = 5_000  # enough for a table of the days
+    per_day = 1 if data_type == t.DATE else dates.ticks_per_day(data_type)
+    generator = torch.Generator().manual_seed(3)
+    values = torch.randint(-400 * per_day, 800 * per_day, (rows,), generator=generator)
+    validity = torch.rand(rows, generator=generator) < 0.9
+    if infinite:
+        limit = dates.INFINITE_DAY if data_type == t.DATE else dates.INFINITE_TICK
+        values[::100], values[1::100] = limit, -limit
+    kernel = resolve("add_interval", (data_type, t.INTERVAL), t.TIMESTAMP)
+    for interval in INTERVALS:
+        literal = kernel.function(values, torch.tensor([interval]), validity=validity)
+        by_row = kernel.function(values, torch.tensor([interval] * rows), validity=validity)
+        assert torch.equal(literal, by_row)
+
+
+def test_add_one_interval_beyond_the_range() -> None:
+    kernel = resolve("add_interval", (t.DATE, t.INTERVAL), t.TIMESTAMP)
+    days = torch.arange(dates.LAST_MICROSECOND // DAY - 3_000, dates.LAST_MICROSECOND // DAY)
+    interval = torch.tensor([[1, 0, 0]])
+    valid = days < days[-1] - 31
+    by_row = kernel.function(days, interval.expand(days.shape[0], 3), validity=valid)
+    assert torch.equal(kernel.function(days, interval, validity=valid), by_row)
+    with pytest.raises(ExecutionError, match="not in timestamp range"):
+        kernel.function(days, interval)
 
 
 def test_adding_beyond_the_range_raises() -> None:

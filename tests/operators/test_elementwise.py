@@ -212,3 +212,20 @@ def test_kernels_can_be_traced_by_torch_compile():
     a, b = sample(torch.int64), sample(torch.int64, seed=1)
     compiled = torch.compile(graph, backend="eager", fullgraph=True)
     assert torch.equal(compiled(a, b), graph(a, b))
+
+
+@pytest.mark.parametrize("base", [24, 1_000, 100_000])
+def test_narrow_digits(base: int) -> None:
+    unit, rows = 3_600, elementwise._BLOCK_ROWS + 5  # the last block has few rows
+    values = torch.randint(0, unit << 31, (rows,), generator=torch.Generator().manual_seed(1))
+    values[0], values[-1] = 0, (unit << 31) - 1
+    digits = elementwise.narrow_digits(values, unit, base)
+    if not elementwise._on_host(values):
+        assert digits is None
+        return
+    assert digits.dtype == {24: torch.int8, 1_000: torch.int16, 100_000: torch.int32}[base]
+    assert torch.equal(digits.to(torch.int64), values // unit % base)
+    for outside in (-1, -(2**63), unit << 31, 2**63 - 1):
+        values[-1] = outside
+        assert elementwise.narrow_digits(values, unit, base) is None
+    assert elementwise.narrow_digits(values[:0], unit, base).tolist() == []

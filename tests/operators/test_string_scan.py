@@ -37,7 +37,8 @@ def test_words_among_bytes(alphabet: bytes, length: int) -> None:
                 stands = [
                     fit and text.startswith(word, start) for start, fit in zip(starts, fits, strict=True)
                 ]
-                assert string_scan.stands_at(span, word, starts, fits).tolist() == stands
+                for ascending in (False, True):
+                    assert string_scan.stands_at(span, word, starts, fits, ascending).tolist() == stands
 
 
 def test_periodic_words_and_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,6 +161,20 @@ def test_batches_are_not_cut_for_groups_beside_which_text_is_searched() -> None:
         assert sizes[0] == 0 < min(sizes[1:]), sizes
 
 
+def test_batches_are_not_cut_for_columns_that_the_first_rows_are_only_taken_of() -> None:
+    with tqp.connect() as connection:
+        connection.register("t", _numbers(10))
+        whole, computed, sorted_ = (
+            connection.compile(query).steps()[0].row_bytes
+            for query in (
+                "SELECT x FROM t ORDER BY x LIMIT 3",
+                "SELECT x FROM t ORDER BY x * 0.5::DOUBLE LIMIT 3",
+                "SELECT x FROM t ORDER BY x",
+            )
+        )
+        assert whole == 0 < min(sorted_, computed)
+
+
 def test_workers_leave_the_callers_torch_threads_alone() -> None:
     before = torch.get_num_threads()
     try:

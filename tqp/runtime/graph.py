@@ -176,10 +176,14 @@ def identifier(text: str) -> str:
     return cleaned
 
 
-def live_bytes(graph: Graph) -> int:
-    """The most that a row's values take at once, if each lives from its call to its last use, inputs and outputs throughout."""
+def live_bytes(graph: Graph, *, handed_on: bool = True) -> int:
+    """The most that a row's values take at once, if each lives from its call to its last use, inputs and outputs throughout.
+
+    Without inputs that no call reads, unless what is just `handed_on` counts.
+    """
     last = last_uses(graph)
-    live = most = sum(node.row_bytes for node in graph.inputs)
+    read = {used for node in graph.nodes for used in node.uses()}
+    live = most = sum(node.row_bytes for node in graph.inputs if handed_on or node in read)
     for node in graph.nodes:
         live += node.row_bytes
         most = max(most, live)

@@ -17,7 +17,7 @@ from tqp.operators.domain_tables import domain_values
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Expression, transform
 from tqp.planner.expressions import Value as StorageValue
-from tqp.runtime.breakers.collect import Collect
+from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import Graph, identifier, live_bytes
@@ -331,6 +331,9 @@ def _row_bytes(stream: Stream, graph: Graph, breaker: Breaker) -> int:
     # Text drives the groups' accumulators out of the caches once a batch, and what stands beside it is little.
     if getattr(breaker, "scatters", False) and any(node.scans for node in graph.nodes):
         return 0
+    # The first rows of an order are found by one key, of all others few rows are looked at.
+    if isinstance(breaker, SortRows) and breaker.wanted is not None:
+        return live_bytes(graph, handed_on=False)
     return live_bytes(graph)
 
 
