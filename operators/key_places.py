@@ -44,8 +44,7 @@ class KeyPlaces:
             candidates = entries >> 1
             same = elementwise.equal(take(self._keys, candidates), keys)
             numbers, found = _enter(numbers, rows, candidates), _enter(found, rows, same)
-            others = row_indices(~same)
-            others = take(others, row_indices((take(entries, others) & 1).to(torch.bool)))
+            others = row_indices(elementwise.greater((entries & 1).to(torch.bool), same))
             rows, keys = others if rows is None else take(rows, others), take(keys, others)
             if not others.shape[0]:
                 return numbers, found
