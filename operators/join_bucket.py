@@ -40,7 +40,8 @@ class Workers(Protocol):
 class BucketBuild:
     """`places` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
 
-    Without `rows` and `run_starts` no two build rows have one key, and its number is its row.
+    Without `rows` the build rows lie in order of their keys: each is its own place. Without `run_starts` no two have one
+    key, and its number is its row.
     """
 
     places: KeyPlaces
@@ -59,14 +60,14 @@ class BucketBuild:
         probe_rows = None if _all_true(found) else row_indices(found)
         if probe_rows is not None:
             numbers = take(numbers, probe_rows)
-        if self.run_starts is None or self.rows is None:
+        if self.run_starts is None:
             if probe_rows is None:
                 probe_rows = torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
             return probe_rows, numbers
         starts = take(self.run_starts, numbers)
         counts = take(self.run_starts[1:], numbers).sub_(starts)
         within, places = expand_ranges(starts, counts)
-        return within if probe_rows is None else take(probe_rows, within), take(self.rows, places)
+        return within if probe_rows is None else take(probe_rows, within), self._rows_at(places)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
@@ -75,9 +76,12 @@ class BucketBuild:
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """int32 [n]: the first build row that matches, or -1."""
         numbers, found = self._find(keys, validity)
-        if self.run_starts is not None and self.rows is not None:
-            numbers = take(self.rows, take(self.run_starts, numbers)) if self.rows.shape[0] else numbers
+        if self.run_starts is not None:
+            numbers = self._rows_at(take(self.run_starts, numbers))
         return (numbers + 1).mul_(found).sub_(1)
+
+    def _rows_at(self, places: Tensor) -> Tensor:
+        return places if self.rows is None else take(self.rows, places)
 
     def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
         """The number of each of the keys, integers [n], and whether it has one; where not the number is any."""
