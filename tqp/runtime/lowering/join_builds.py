@@ -118,7 +118,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             program.close(stream, [*outputs, *by_key], scatter, title)
             return found, hidden
     shift = len(outputs)
-    in_key_order = _in_key_order(node, stream, fields)
+    in_key_order = not existence_only and _in_key_order(node, stream, fields)
     for field in fields:
         source = None if in_key_order else stream.stored_source(field.id)
         if source is None:
