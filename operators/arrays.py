@@ -75,6 +75,16 @@ def converted(values: Values, dtype: torch.dtype) -> Values:
     return values.astype(wanted)
 
 
+#: From so many values on torch's running sum is worth its call: it adds up in a register, one value a cycle, where numpy reads
+#: each sum back from memory (0.3 ns a value against 2).
+_MANY_SUMS = 2048
+
+
 def running_sums(values: Array, dtype: npt.DTypeLike, out: Array | None = None) -> Array:
-    """np.cumsum without the interpreter lock, which it keeps where it converts, or where `out` is among the values."""
-    return np.cumsum(values.astype(dtype, copy=False), dtype=dtype, out=out)
+    """np.cumsum, but without the interpreter lock, which that keeps where it converts. `out` may be the values themselves."""
+    values = values.astype(dtype, copy=False)
+    if values.shape[0] < _MANY_SUMS:
+        return np.cumsum(values, dtype=dtype, out=out)
+    sums = np.empty(values.shape, dtype) if out is None else out
+    torch.cumsum(torch.from_numpy(values), 0, dtype=TORCH_DTYPES[sums.dtype], out=torch.from_numpy(sums))
+    return sums

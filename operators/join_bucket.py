@@ -1,4 +1,4 @@
-"""Bucket join: any 64-bit keys. Build rows are sorted by hash; a table of the distinct keys tells where each one's rows are."""
+"""Bucket join: any 64-bit keys. A hash table of the distinct keys tells where each one's build rows are, sorted by hash."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from torch import Tensor
 
 from tqp.operators import allocation, elementwise
 from tqp.operators.hash_groups import MULTIPLIERS, high_bits
-from tqp.operators.join_directory import count_offsets, sort_by_key
+from tqp.operators.join_directory import sort_by_key
 from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges
+from tqp.operators.key_places import KeyPlaces, place_keys
 from tqp.operators.rows import row_indices, take
 
 #: Bits of the hash by which build rows are sorted: so many that few keys share them.
 _CODE_BITS = 31
-_MAX_BUCKET_BITS = 30
-#: From so many build rows on, workers share ranges of the buckets.
+#: From so many build rows on, workers share ranges of the hashes.
 _SHARED_ROWS = 131_072
 _MAX_RANGE_BITS = 6
+#: Keys of a sample of the build side: one in which keys come twice at all mostly shows two such.
+_SAMPLE_ROWS = 16_384
 
 
 class Workers(Protocol):
@@ -36,17 +38,15 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BucketBuild:
-    """The distinct keys of bucket b are numbers offsets[b] to offsets[b + 1] of `keys`, which one more key follows.
+    """`places` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
 
-    Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending; if no two build rows have one key,
-    only rows[k].
+    Without `rows` the build rows lie in order of their keys: each is its own place. Without `run_starts` no two have one
+    key, and its number is its row.
     """
 
-    offsets: Tensor  # int32 [2 ** bucket_bits + 1]
-    keys: Tensor  # int64 [number of distinct keys + 1], by bucket
-    rows: Tensor  # int32 [number of build rows with a key + 1]
-    run_starts: Tensor | None  # int32 [number of distinct keys + 2]
-    bucket_bits: int
+    places: KeyPlaces
+    rows: Tensor | None  # int32 [number of build rows with a key]
+    run_starts: Tensor | None  # int32 [number of distinct keys + 1]
     nulls: BuildNulls
 
     @property
@@ -56,107 +56,81 @@ class BucketBuild:
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
-        numbers, found = self._find(keys.to(torch.int64), validity)
+        numbers, found = self._find(keys, validity)
         probe_rows = None if _all_true(found) else row_indices(found)
         if probe_rows is not None:
             numbers = take(numbers, probe_rows)
         if self.run_starts is None:
             if probe_rows is None:
-                probe_rows = torch.arange(keys.shape[0], device=keys.device)
-            return probe_rows, take(self.rows, numbers)
+                probe_rows = torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
+            return probe_rows, numbers
         starts = take(self.run_starts, numbers)
         counts = take(self.run_starts[1:], numbers).sub_(starts)
         within, places = expand_ranges(starts, counts)
-        return within if probe_rows is None else take(probe_rows, within), take(self.rows, places)
+        return within if probe_rows is None else take(probe_rows, within), self._rows_at(places)
 
     def contains(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
-        return self._find(keys.to(torch.int64), validity)[1]
+        return self._find(keys, validity)[1]
 
     def first_match(self, keys: Tensor, validity: Tensor | None = None) -> Tensor:
         """int32 [n]: the first build row that matches, or -1."""
-        numbers, found = self._find(keys.to(torch.int64), validity)
-        places = numbers if self.run_starts is None else take(self.run_starts, numbers)
-        return (take(self.rows, places) + 1).mul_(found).sub_(1)
+        numbers, found = self._find(keys, validity)
+        if self.run_starts is not None:
+            numbers = self._rows_at(take(self.run_starts, numbers))
+        return (numbers + 1).mul_(found).sub_(1)
+
+    def _rows_at(self, places: Tensor) -> Tensor:
+        return places if self.rows is None else take(self.rows, places)
 
     def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(its number among the distinct keys, whether it is one of them) of each of the keys, int64 [n].
-
-        int32 and bool [n]; where it is none the number is any. Candidates are compared one by one, each time for the
-        rows that are left: most rows are done after the first, which needs no end of its bucket.
-        """
-        if self.keys.shape[0] == 1:  # all buckets are empty then
-            return torch.zeros_like(keys, dtype=torch.int32), torch.zeros_like(keys, dtype=torch.bool)
-        buckets = _bucket(keys, self.bucket_bits)
-        numbers = take(self.offsets, buckets)
-        # The start of an empty bucket is another bucket's key, or the one behind all: it cannot compare equal there.
-        found = elementwise.equal(take(self.keys, numbers), keys)
-        pending = row_indices(~found)
-        at = take(numbers, pending)
-        left = take(self.offsets[1:], take(buckets, pending)).sub_(at)
-        waiting = take(keys, pending)
-        while True:
-            more = row_indices(elementwise.greater(left, 1))
-            if not more.shape[0]:
-                break
-            pending, waiting = take(pending, more), take(waiting, more)
-            at, left = take(at, more).add_(1), take(left, more).sub_(1)
-            equal = elementwise.equal(take(self.keys, at), waiting)
-            hits = row_indices(equal)
-            places = take(pending, hits)
-            numbers.scatter_(0, places, take(at, hits))
-            found.scatter_(0, places, torch.ones(places.shape[0], dtype=torch.bool, device=keys.device))
-            left.mul_(~equal)
+        """The number of each of the keys, integers [n], and whether it has one; where not the number is any."""
+        numbers, found = self.places.find(keys.to(torch.int64))
         return numbers, found if validity is None else found.logical_and_(validity)
 
 
 def build_buckets(
     keys: Tensor, validity: Tensor | None = None, workers: Workers | None = None
 ) -> BucketBuild:
-    """Sorts the build rows by the hash of their key (integers [n]) and numbers the distinct keys; NULL rows are left out."""
+    """Finds a slot for each build row's key (integers [n]), or sorts the rows by its hash; NULL rows are left out."""
     keys = keys.to(torch.int64)
     nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
+    if not _seems_repeated(keys, rows):
+        places = place_keys(keys, rows)
+        if places is not None:
+            return BucketBuild(places, None, None, nulls)
     if rows is not None:
         keys = take(keys, rows)
-    range_bits = 0  # workers share 2^this ranges of the buckets
+    range_bits = 0  # workers share 2^this ranges of the hashes
     if workers is not None and keys.shape[0] >= _SHARED_ROWS and keys.is_cpu:
         range_bits = min(_MAX_RANGE_BITS, (workers.threads - 1).bit_length())
     share = workers.map if workers is not None and range_bits else _one_by_one
-    codes = _bucket(keys, _CODE_BITS).to(torch.int32)
+    codes = _codes(keys)
     ranges = share(lambda number: _sorted_range(keys, codes, number, range_bits), range(1 << range_bits))
-    num_distinct = sum(part.keys.shape[0] for part in ranges)
-    # two to four buckets a key: more would cost cache misses in the directory, fewer more candidates
-    bucket_bits = max(range_bits, min(num_distinct.bit_length() + 1, _MAX_BUCKET_BITS))
-    size = 1 << (bucket_bits - range_bits)
-
-    def offsets_of(part: _Range) -> Tensor:
-        return count_offsets((part.codes >> (_CODE_BITS - bucket_bits)).bitwise_and_(size - 1), size)[0]
-
-    offsets = _from_start(share(offsets_of, ranges), [part.keys.shape[0] for part in ranges])
     order = allocation.concatenate([part.order for part in ranges])
-    ordered_rows = order if rows is None else take(rows, order).to(torch.int32)
-    run_starts = None
-    if num_distinct < keys.shape[0]:
-        run_starts = _from_start(
-            [part.run_starts for part in ranges], [part.order.shape[0] for part in ranges]
-        )
-        run_starts = torch.cat([run_starts, run_starts[-1:]])  # the key behind all has no rows
+    run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
+    places = place_keys(allocation.concatenate([part.keys for part in ranges]))
+    assert places is not None
     return BucketBuild(
-        offsets,
-        torch.cat([*(part.keys for part in ranges), keys.new_zeros(1)]),
-        torch.cat([ordered_rows, ordered_rows.new_zeros(1)]),
-        run_starts,
-        bucket_bits,
-        nulls,
+        places, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls
     )
 
 
+def _seems_repeated(keys: Tensor, rows: Tensor | None) -> bool:
+    """Does a key come twice in a sample of int64 keys [n], or of those in some rows? Of few keys, False."""
+    num_rows = keys.shape[0] if rows is None else rows.shape[0]
+    if num_rows < 4 * _SAMPLE_ROWS:
+        return False
+    step = num_rows // _SAMPLE_ROWS
+    sample = torch.sort(keys[::step] if rows is None else take(keys, rows[::step]))[0]
+    return bool(elementwise.equal(sample[1:], sample[:-1]).any())
+
+
 class _Range(NamedTuple):
-    """The build rows of consecutive buckets."""
+    """The build rows of consecutive hashes."""
 
     order: Tensor  # int32 [m]: the rows by code, then key
-    codes: Tensor  # int32 [k]: the code of each distinct key, ascending
     keys: Tensor  # int64 [k]: the distinct keys
     run_starts: Tensor  # int32 [k + 1]: where in `order` the rows of each one begin
 
@@ -179,8 +153,8 @@ def _sorted_range(keys: Tensor, codes: Tensor, number: int, range_bits: int) -> 
     ends = later.new_tensor([0, keys.shape[0]] if keys.shape[0] else [0])
     run_starts = torch.cat([ends[:1], later, ends[1:]]).to(torch.int32)
     if run_starts.shape[0] <= keys.shape[0]:  # a key comes twice
-        codes, keys = take(codes, run_starts[:-1]), take(keys, run_starts[:-1])
-    return _Range(order, codes, keys, run_starts)
+        keys = take(keys, run_starts[:-1])
+    return _Range(order, keys, run_starts)
 
 
 def _sort_within(shared: Tensor, codes: Tensor, keys: Tensor, order: Tensor) -> None:
@@ -212,6 +186,6 @@ def _all_true(mask: Tensor) -> bool:
     return int(np.count_nonzero(mask.numpy())) == mask.shape[0] if mask.is_cpu else bool(mask.all())
 
 
-def _bucket(keys: Tensor, bits: int) -> Tensor:
-    """int64 [n] in [0, 2^bits): of 0, the first one."""
-    return high_bits(keys, bits, MULTIPLIERS[0])
+def _codes(keys: Tensor) -> Tensor:
+    """int32 [n]: the high bits of the hashes."""
+    return high_bits(keys, _CODE_BITS, MULTIPLIERS[0]).to(torch.int32)

@@ -14,7 +14,7 @@ from tqp.operators import allocation, elementwise
 from tqp.operators.allocation import Map
 from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
-from tqp.operators.keys import narrow, sort_codes
+from tqp.operators.keys import sort_bounded
 from tqp.operators.rows import row_indices, scattered, take, take_padded
 from tqp.operators.runs import Runs
 
@@ -210,7 +210,7 @@ def _with_numbers(
     keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls, workers: Map | None
 ) -> DirectoryBuild:
     """A directory whose build touches the tables of the key range only where there are keys."""
-    ordered, order = (keys, None) if _is_ascending(keys) else sort_codes(narrow(keys, size))
+    ordered, order = (keys, None) if _is_ascending(keys) else sort_bounded(keys, size)
     runs = Runs(ordered)
     distinct = take(ordered, runs.first_rows)
     present = _present(distinct.to(torch.int64), size, workers)
@@ -248,7 +248,7 @@ def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """(keys, order): a stable sort of integer keys [n] in [0, size); order is int32 or int64."""
     if _is_ascending(keys):
         return keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
-    return sort_codes(narrow(keys, size))
+    return sort_bounded(keys, size)
 
 
 def _is_ascending(keys: Tensor) -> bool:

@@ -20,6 +20,8 @@ from tqp.operators.rows import row_indices, take
 MAX_PAIRS = {"cpu": 1 << 23}
 _MAX_PAIRS_ELSEWHERE = 1 << 28
 _CPU = torch.device("cpu")
+#: From so many ranges on, arrays of them are expanded as tensors.
+_MANY_RANGES = 4096
 
 
 class TooManyPairs(Exception):
@@ -92,14 +94,14 @@ def expand_ranges(starts: Values, counts: Values) -> tuple[Values, Values]:
     (int64 from 2^31 on).
     """
     if isinstance(starts, np.ndarray):
-        return _expand_arrays(starts, counts)
-    if starts.is_cpu:
-        expanded = _expand_arrays(starts.numpy(), counts.numpy())
-        return torch.from_numpy(expanded[0]), torch.from_numpy(expanded[1])
+        if starts.shape[0] < _MANY_RANGES:
+            return _expand_few(starts, counts)
+        rows, positions = expand_ranges(torch.from_numpy(starts), torch.from_numpy(counts))
+        return rows.numpy(), positions.numpy()
     num_rows = counts.shape[0]
     if num_rows == 0:
         return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
-    ends = counts.cumsum(0)
+    ends = counts.to(torch.int64).cumsum(0)
     total = int(ends[-1])
     check_pairs(num_rows, total, counts.device)
     # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
@@ -112,19 +114,19 @@ def expand_ranges(starts: Values, counts: Values) -> tuple[Values, Values]:
     return rows, take(shifts, rows).add_(places)
 
 
-def _expand_arrays(starts: Array, counts: Array) -> tuple[Array, Array]:
-    """As `expand_ranges`: both results are running sums of the steps from one place to the next."""
+def _expand_few(starts: Array, counts: Array) -> tuple[Array, Array]:
+    """As `expand_ranges`, in fewer calls and without tensors: both results are running sums of steps from place to place."""
     num_rows = counts.shape[0]
     if num_rows and counts.min() <= 0:  # a row without a place would begin where the next one does
         filled = row_indices(counts > 0)
-        rows, positions = _expand_arrays(take(starts, filled), take(counts, filled))
+        rows, positions = _expand_few(take(starts, filled), take(counts, filled))
         return converted(take(filled, rows), torch.int32), positions
     ends = running_sums(counts, np.int64)
     total = int(ends[-1]) if num_rows else 0
     check_pairs(num_rows, total, _CPU)
     rows = np.zeros(total, np.int32)
     rows[ends[:-1]] = 1
-    return running_sums(rows, rows.dtype), positions_in_ranges(starts, counts, ends)
+    return running_sums(rows, rows.dtype, out=rows), positions_in_ranges(starts, counts, ends)
 
 
 def positions_in_ranges(starts: Array, counts: Array, ends: Array) -> Array:
@@ -137,7 +139,7 @@ def positions_in_ranges(starts: Array, counts: Array, ends: Array) -> Array:
     if total:
         positions[0] = starts[0]
         positions[ends[:-1]] = starts[1:] - starts[:-1] - counts[:-1] + 1
-    return running_sums(positions, positions.dtype)
+    return running_sums(positions, positions.dtype, out=positions)
 
 
 def cross_pairs(

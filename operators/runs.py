@@ -82,6 +82,8 @@ def _running_sums(values: Values, dtype: torch.dtype) -> Values:
         array[0] = 0
         running_sums(values, array.dtype, out=array[1:])
         return array
+    if values.is_cpu:
+        return torch.from_numpy(_running_sums(values.numpy(), dtype))
     sums: Tensor = torch.empty(values.shape[0] + 1, dtype=dtype, device=values.device)
     sums[0] = 0
     torch.cumsum(values, 0, dtype=dtype, out=sums[1:])

@@ -145,9 +145,9 @@ def test_ranges_of_buckets_are_one_build(copies: int, monkeypatch: pytest.Monkey
     build = build_buckets(keys, valid, executor)
     executor.close()
     assert build.unique == expected.unique == (copies == 1)
-    for name in ("offsets", "keys", "rows", "run_starts"):
-        mine, theirs = getattr(build, name), getattr(expected, name)
-        assert (mine is None and theirs is None) or torch.equal(mine, theirs), name
+    probe_keys = torch.cat([random_keys, random_keys + 1])
+    for mine, theirs in zip(build.matches(probe_keys), expected.matches(probe_keys), strict=True):
+        assert torch.equal(mine, theirs)
 
 
 def with_hashes(hashes: list[int]) -> list[int]:

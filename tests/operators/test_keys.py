@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tests.reference import float_order
-from tqp.operators import wide
+from tqp.operators import keys, wide
 from tqp.operators.keys import (
     Part,
     from_ordered_bits,
@@ -20,6 +20,7 @@ from tqp.operators.keys import (
     pack,
     pack_by_range,
     pack_narrow,
+    sort_bounded,
     sort_codes,
     unpack,
 )
@@ -128,6 +129,19 @@ def test_sort_codes_is_stable(num_rows: int, dtype: torch.dtype) -> None:
     ordered, order = sort_codes(codes)
     assert order.tolist() == sorted(range(num_rows), key=codes.tolist().__getitem__)
     assert torch.equal(ordered, codes[order])
+
+
+@pytest.mark.parametrize("in_words", [False, True])
+@pytest.mark.parametrize("span", [1, 2**15, 2**31, 2**46 + 1, 2**62])
+def test_sort_bounded_is_stable(in_words: bool, span: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: in_words)
+    for num_rows in (0, 1, 500, 50_000):
+        codes = torch.randint(max(0, span - 1000), span, (num_rows,))
+        codes[::7] = span - 1
+        codes[::11] = 0
+        ordered, order = sort_bounded(codes, span)
+        assert order.tolist() == sorted(range(num_rows), key=codes.tolist().__getitem__)
+        assert torch.equal(ordered.to(torch.int64), codes[order])
 
 
 def test_mix_is_injective_and_spreads_low_bits() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -164,7 +165,10 @@ def order_values(column: FrameColumn) -> Tensor:
 
 
 class BuildJoin(CollectRows):
-    """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload."""
+    """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload.
+
+    `in_key_order`: the payload in the order in which the build has its rows, which it need not number then.
+    """
 
     def __init__(
         self,
@@ -172,21 +176,25 @@ class BuildJoin(CollectRows):
         payload_slot: str,
         build: Callable[[Any, Tensor | None, Workers], Any] | None,
         name: str,
+        in_key_order: bool = False,
     ) -> None:
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
+        self.in_key_order = in_key_order
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
             return {self.slot: state}
-        keys, payload = state.columns[0], state.columns[1:]
-        return {
-            self.build_slot: self.build(keys.values, keys.validity, program_state["workers"]),
-            self.slot: Frame(state.num_rows, payload),
-        }
+        keys, payload = state.columns[0], Frame(state.num_rows, state.columns[1:])
+        build = self.build(keys.values, keys.validity, program_state["workers"])
+        if self.in_key_order and build.rows is not None:
+            payload = take_frame(payload, build.rows)
+            build = replace(build, rows=None)
+        return {self.build_slot: build, self.slot: payload}
 
     def describe(self) -> str:
-        return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}"
+        order = ", in the order of their keys" if self.in_key_order else ""
+        return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}{order}"
 
 
 def key_columns(column: FrameColumn) -> list[Tensor]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
 
 
+#: Pairs for each value that is moved, from which on a build's columns are put in the order of their keys.
+_PAIRS_IN_KEY_ORDER = 2
 _EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 
 
@@ -116,16 +118,27 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             program.close(stream, [*outputs, *by_key], scatter, title)
             return found, hidden
     shift = len(outputs)
+    in_key_order = not existence_only and _in_key_order(node, stream, fields)
     for field in fields:
-        source = stream.stored_source(field.id)
+        source = None if in_key_order else stream.stored_source(field.id)
         if source is None:
             value = lowering.materialise(stream.column(field.id))
             source = StoredColumn(value.layout, payload, len(outputs) - shift)
             outputs.append(value)
         slot.columns[field.id] = (field, source)
-    breaker = BuildJoin(build_slot, payload, _build_function(node, existence_only), algorithm.value)
+    build = _build_function(node, existence_only)
+    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order)
     program.close(stream, outputs, breaker, title)
     return slot, hidden
+
+
+def _in_key_order(node: physical.Join, stream: Stream, fields: list[Field]) -> bool:
+    """Are the build's columns put in the order of their keys? A gather of each then, instead of row numbers for every pair."""
+    return (
+        node.algorithm in (JoinAlgorithm.DIRECTORY, JoinAlgorithm.BUCKET)
+        and node.estimated_rows > _PAIRS_IN_KEY_ORDER * node.build.estimated_rows * max(1, len(fields))
+        and all(stream.columns[field.id].layout.form in (Form.NUMBER, Form.CODES) for field in fields)
+    )
 
 
 def _index(plan: PlanLowering, node: physical.Join, stream: Stream, fields: list[Field]) -> JoinSlot:

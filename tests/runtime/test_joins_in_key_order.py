@@ -1,0 +1,60 @@
+"""Builds whose columns are put in the order of their keys, as joins form many pairs, against DuckDB."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tests.oracle import assert_same_rows
+
+_SPREAD = 0x9E3779B97F4A7C1
+
+
+def _tables() -> dict[str, pa.Table]:
+    random = np.random.default_rng(8)
+    many, few = random.integers(0, 400, 9000), random.integers(0, 500, 2500)
+    nulls = random.random(2500) < 0.1
+    return {
+        "many": pa.table({"k": many, "s": many * _SPREAD, "a": random.integers(0, 40, 9000)}),
+        "few": pa.table(
+            {
+                "k": pa.array(few, mask=nulls),
+                "s": pa.array(few * _SPREAD, mask=nulls),
+                "b": pa.array(random.integers(0, 40, 2500), mask=random.random(2500) < 0.2),
+                "c": random.integers(0, 40, 2500),
+                "name": [f"name {number % 7}" for number in range(2500)],
+            }
+        ),
+    }
+
+
+_TABLES = _tables()
+_QUERIES = [
+    "SELECT count(*), sum(a * b), sum(c) FROM many m JOIN few f ON m.{key} = f.{key}",
+    "SELECT m.k, sum(a), max(b), min(name) FROM many m JOIN few f ON m.{key} = f.{key} GROUP BY m.k",
+    "SELECT count(*), count(c), sum(a + coalesce(b, 1)) FROM many m LEFT JOIN few f ON m.{key} = f.{key}",
+    "SELECT count(*), sum(b) FROM many m JOIN few f ON m.{key} = f.{key} AND m.a = f.c",
+    "SELECT count(*), sum(b) FROM many m LEFT JOIN few f ON m.{key} = f.{key} AND m.a < f.c",
+    "SELECT count(*), sum(b), count(a) FROM many m FULL JOIN few f ON m.{key} = f.{key} AND f.c > 20",
+    "SELECT count(*), sum(b), count(a) FROM many m RIGHT JOIN few f ON m.{key} = f.{key}",
+    "SELECT count(*) FROM many m WHERE EXISTS (FROM few f WHERE f.{key} = m.{key} AND f.c > m.a)",
+    "SELECT count(*) FROM many m WHERE {key} NOT IN (SELECT {key} FROM few WHERE c > 30 AND {key} IS NOT NULL)",
+    "SELECT count(*), sum(b) FROM many m JOIN (FROM few WHERE c < 25) f ON m.{key} = f.{key}",
+]
+
+
+@pytest.mark.parametrize("key", ["k", "s"])
+@pytest.mark.parametrize("query", _QUERIES)
+def test_answers_are_those_of_duckdb(query: str, key: str) -> None:
+    off = ["group_before_join", "index_join"]  # these would form no pairs
+    assert_same_rows(_TABLES, f"{query.format(key=key)} ORDER BY ALL", disabled_rules=off)
+
+
+@pytest.mark.parametrize("key", ["k", "s"])
+def test_the_plan_says_so(key: str) -> None:
+    with tqp.connect() as connection:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+        assert "in the order of their keys" in connection.compile(_QUERIES[0].format(key=key)).code
