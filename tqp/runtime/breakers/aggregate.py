@@ -7,7 +7,9 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,6 +71,8 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
+#: Rows of a batch for each group from which on groups are few.
+_ROWS_OF_FEW_GROUPS = 16
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
 
@@ -80,6 +84,16 @@ class _Accumulators:
     states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
+
+
+@dataclass(slots=True)
+class _FloatSums:
+    """Sums of one batch by direct groups, which depend on the order of batches."""
+
+    sums: list[Tensor | None]
+    others: deque[
+        _Accumulators
+    ]  # of everything else: a batch goes on with those that another one is done with
 
 
 class FoldGroups:
@@ -113,7 +127,8 @@ class FoldGroups:
         self.factors = tuple(factors)
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
-        self.fixed_batches = any(reduction.kind == "sum_float" for reduction in reductions)
+        self._float_sums = [i for i, reduction in enumerate(reductions) if reduction.kind == "sum_float"]
+        self.fixed_batches = bool(self._float_sums)
         self.ordered = clustered or self.fixed_batches
         self._counted = self._counted_columns() if algorithm is GroupAlgorithm.DIRECT else {}
         self._of_counts = {
@@ -128,6 +143,10 @@ class FoldGroups:
             and index not in self._of_counts
         ]
         assert not factors or len(self._packed) == len(self.reductions)
+        folded = {*self._packed, *self._of_counts}
+        self._plain = [index for index in range(len(self.reductions)) if index not in folded]
+        # extremes first: what runs through values brings them into the caches faster than what adds them to groups
+        self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
         #: What is summed for each packed reduction: those that differ in their factors share it.
         of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
         self._summed = list(dict.fromkeys(of_rows))
@@ -163,18 +182,32 @@ class FoldGroups:
             first += [index for index, other in enumerate(self.reductions) if other.kind == "count_star"]
         return found
 
-    def initial(self, program_state: State) -> None:
-        return None
+    def initial(self, program_state: State) -> deque[_Accumulators] | None:
+        return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.fixed_batches else None
 
-    def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators | Frame:
+    def partial(self, outputs: Sequence[Any], state: Any) -> _Accumulators | _FloatSums | Frame:
         frame = frame_of_outputs(as_array(outputs) if self.takes_arrays else outputs)
         kept = frame.columns[-1].values if self.has_kept else None
         match self.algorithm:
             case GroupAlgorithm.SINGLE:
                 return self._fold_single(frame, kept, state)
+            case GroupAlgorithm.DIRECT if self.fixed_batches:
+                return self._fold_batch(frame, kept, state)
             case GroupAlgorithm.DIRECT:
                 return self._fold_direct(frame, kept, state)
         return self._fold_runs(frame)
+
+    def _fold_batch(self, frame: Frame, kept: Any, others: deque[_Accumulators]) -> _FloatSums:
+        try:
+            state = others.pop()
+        except IndexError:
+            state = None
+        state = self._fold_direct(frame, kept, state)
+        batch = _FloatSums([state.states[index] for index in self._float_sums], others)
+        for index in self._float_sums:
+            state.states[index] = None
+        others.append(state)
+        return batch
 
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         codes: Any = frame.columns[0].values
@@ -196,13 +229,13 @@ class FoldGroups:
             assert isinstance(values, Tensor)
             before = state.counted.get(column)
             state.counted[column] = count_values(before, values, codes, size, low, high)
-        folded = {*self._packed, *self._of_counts}
-        plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in folded]
-        ids = codes.to(torch.int64) if plain else codes  # the others take any width
-        for index, reduction in enumerate(self.reductions):
+        # few groups are left in the width that they have, which most kernels take; the others would each convert them
+        ids = codes if size * _ROWS_OF_FEW_GROUPS <= frame.num_rows else codes.to(torch.int64)
+        for index in self._plain:
+            reduction = self.reductions[index]
             if reduction.distinct:
                 state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
-            elif index not in folded:
+            else:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
@@ -235,6 +268,8 @@ class FoldGroups:
     def merge(self, states: list[Any]) -> Any:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return self._join_runs(states)
+        if isinstance(states[0], _FloatSums):
+            return self._merge_batches(states)
         merged: _Accumulators = states[0]
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
@@ -242,6 +277,12 @@ class FoldGroups:
             for column, counted in following.counted.items():
                 merged.counted[column].counts.add_(counted.counts)
             merged.states = self._merged(merged.states, following.states)
+        return merged
+
+    def _merge_batches(self, batches: list[_FloatSums]) -> _Accumulators:
+        merged: _Accumulators = self.merge(list(batches[0].others))
+        for index, sums in zip(self._float_sums, zip(*(batch.sums for batch in batches)), strict=True):
+            merged.states[index] = functools.reduce(torch.add, sums)
         return merged
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
@@ -339,7 +380,7 @@ def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor
         case "sum" | "sum_float":
             return aggregates.sum_by_group(values, ids, size, validity, out)
         case "sum_wide":
-            sums = wide.sum_by_group(_zero_if_null(values, validity), ids, size)
+            sums = wide.sum_by_group(_zero_if_null(values, validity), ids.to(torch.int64), size)
             return sums if out is None else wide.add(out, sums)
         case "min":
             return aggregates.min_by_group(values, ids, size, validity, out)
