@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators import allocation, elementwise
-from tqp.operators.arrays import Array
+from tqp.operators.arrays import Array, as_tensor
 from tqp.operators.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows import row_indices, take
 from tqp.operators.wide import SIGN_BIT, is_wide, less, order_keys
@@ -144,6 +144,13 @@ def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None 
     return torch.tensor(_sum_of_integers(values.numpy(), largest), dtype=torch.int64)
 
 
+def sum_all_of_array(values: Array, validity: Array | None = None, largest: int | None = None) -> Array:
+    """As `sum_all`, of arrays, a 0-d array."""
+    if values.dtype.kind != "f":
+        return sum_all(torch.from_numpy(values), as_tensor(validity), largest).numpy()
+    return _sum_of_float_array(values if validity is None else elementwise.keep_where_array(values, validity))
+
+
 def sum_wide_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """The exact sum in 128 bits, int64 [2], of integers [n] or int64 [n, 2]. Raises ExecutionError beyond 128 bits."""
     if validity is not None:
@@ -160,6 +167,11 @@ def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str
     if validity.is_cpu:
         return torch.tensor(int(np.count_nonzero(validity.numpy())), dtype=torch.int64)
     return validity.sum(dtype=torch.int64)
+
+
+def count_all_of_array(num_rows: int, validity: Array | None, device: torch.device | str = "cpu") -> Array:
+    """As `count_all`, of an array, a 0-d array."""
+    return np.asarray(num_rows if validity is None else np.count_nonzero(validity), np.int64)
 
 
 def bool_or_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
@@ -180,6 +192,16 @@ def min_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
 def max_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """Greatest value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `max_by_group`."""
     return _extreme_all(values, validity, "amax")
+
+
+def min_all_of_array(values: Array, validity: Array | None = None) -> Array:
+    """As `min_all`, of arrays, a 0-d array (wide: [2])."""
+    return _extreme_of_array(values, validity, "amin")
+
+
+def max_all_of_array(values: Array, validity: Array | None = None) -> Array:
+    """As `max_all`, of arrays, a 0-d array (wide: [2])."""
+    return _extreme_of_array(values, validity, "amax")
 
 
 def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
@@ -206,15 +228,16 @@ def _sum_of_integers(values: npt.NDArray[Any], largest: int) -> int:
     return total
 
 
-#: Floats that are added at once: so few that torch never splits their sum among its threads.
-_SUMMED_AT_ONCE = 4_096
-
-
 def _sum_of_floats(values: Tensor) -> Tensor:
-    """In a fixed order, whatever the number of torch's threads: one long sum they would share, many short ones not."""
-    end = values.shape[0] - values.shape[0] % _SUMMED_AT_ONCE
-    rest = values[end:].sum()
-    return rest if end == 0 else values[:end].reshape(-1, _SUMMED_AT_ONCE).sum(1).sum().add_(rest)
+    """In an order that the number of threads does not change: torch would share one long sum among its threads."""
+    if not values.is_cpu:
+        return values.sum()
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(_sum_of_float_array(values.numpy()))
+
+
+def _sum_of_float_array(values: Array) -> Array:
+    return np.asarray(np.add.reduce(values, dtype=np.float64))
 
 
 def _set_groups(out: Tensor, group_ids: Tensor, rows: Tensor, value: bool) -> Tensor:
@@ -329,11 +352,11 @@ def _float_extreme(
     values: Tensor, group_ids: Tensor, num_groups: int, which: Literal["amin", "amax"]
 ) -> Tensor:
     """On the CPU by torch's own reduction, in which NaN always wins; least values from the rows without NaN."""
-    if values.is_cpu and which == "amin" and np.isnan(_greatest(values)):
+    if values.is_cpu and which == "amin" and np.isnan(_greatest(values.numpy())):
         rows = row_indices(elementwise.equal(values, values))
         values, group_ids = take(values, rows), take(group_ids, rows)
     identity = torch.inf if which == "amin" else -torch.inf
-    if values.is_cpu and (which == "amax" or _greatest(values) < identity):
+    if values.is_cpu and (which == "amax" or _greatest(values.numpy()) < identity):
         extremes = allocation.full(num_groups, identity, values.dtype, values.device)
         # which of two zeros comes first is chance: zero is added to have the positive one
         extremes.scatter_reduce_(0, group_ids, values, which).add_(0.0)
@@ -343,14 +366,14 @@ def _float_extreme(
     return _floats(bits, values.dtype)
 
 
-def _greatest(values: Tensor) -> float:
-    """Of floats on the CPU: NaN if there is one, -infinity of none."""
-    return float(np.maximum.reduce(values.numpy(), initial=-np.inf))
+def _greatest(values: Array) -> float:
+    """Of floats: NaN if there is one, -infinity of none."""
+    return float(np.maximum.reduce(values, initial=-np.inf))
 
 
-def _least(values: Tensor) -> float:
-    """Of floats on the CPU: NaN of none and of nothing but NaN, as fmin passes NaN over."""
-    return float(np.fmin.reduce(values.numpy(), initial=np.nan))
+def _least(values: Array) -> float:
+    """Of floats: NaN of none and of nothing but NaN, as fmin passes NaN over."""
+    return float(np.fmin.reduce(values, initial=np.nan))
 
 
 def _floats(bits: Tensor, dtype: torch.dtype) -> Tensor:
@@ -386,7 +409,7 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
             return extreme
         values = take(values, row_indices(validity))
     if values.is_floating_point():
-        number = _least(values) if which == "amin" else _greatest(values)
+        number = (_least if which == "amin" else _greatest)(values.numpy())
         return torch.tensor(number + 0.0, dtype=values.dtype)
     if values.shape[0] == 0:
         return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
@@ -394,6 +417,12 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
         number = (np.minimum if which == "amin" else np.maximum).reduce(values.numpy())
         return torch.tensor(int(number), dtype=values.dtype)
     return values.amin() if which == "amin" else values.amax()
+
+
+def _extreme_of_array(values: Array, validity: Array | None, which: Literal["amin", "amax"]) -> Array:
+    if validity is not None or values.ndim != 1 or values.dtype.kind != "f":
+        return _extreme_all(torch.from_numpy(values), as_tensor(validity), which).numpy()
+    return np.asarray((_least if which == "amin" else _greatest)(values) + 0.0, values.dtype)
 
 
 def _extreme_if_valid(values: Tensor, validity: Tensor, which: Literal["amin", "amax"]) -> Tensor | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,6 +72,19 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
+#: What reduces all rows, and what batches came to, by kind of reduction.
+OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
+    "count_star": aggregates.sum_all,
+    "count": aggregates.sum_all,
+    "sum": aggregates.sum_all,
+    "sum_float": aggregates.sum_all,
+    "sum_wide": aggregates.sum_wide_all,
+    "min": aggregates.min_all,
+    "max": aggregates.max_all,
+    "reference": aggregates.max_all,
+    "bool_and": aggregates.bool_and_all,
+    "bool_or": aggregates.bool_or_all,
+}
 #: Rows of a batch for each group from which on groups are few.
 _ROWS_OF_FEW_GROUPS = 16
 #: Integer sums, which may share accumulators.
@@ -84,6 +98,9 @@ class _Accumulators:
     states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
+    reduced: list[list[Any]] = field(
+        default_factory=list
+    )  # of a single group: what batches came to, by reduction
 
 
 @dataclass(slots=True)
@@ -151,7 +168,11 @@ class FoldGroups:
         of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
-        self.takes_arrays = device.type == "cpu" and len(self._packed) == len(self.reductions)
+        self.takes_arrays = device.type == "cpu" and (
+            all(reduction.reduced for reduction in self.reductions)
+            if algorithm is GroupAlgorithm.SINGLE
+            else len(self._packed) == len(self.reductions)
+        )
 
     @property
     def scatters(self) -> bool:
@@ -257,17 +278,31 @@ class FoldGroups:
         return Frame(runs.count, tuple(FrameColumn(values, None) for values in as_tensor(columns)))
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
-        states: list[Tensor | None] = [
-            _add_distinct(reduction, frame, None, 1, None if state is None else state.states[index], kept)
-            if reduction.distinct
-            else _reduced(reduction, frame).unsqueeze(0)
-            for index, reduction in enumerate(self.reductions)
-        ]
-        return _Accumulators(states if state is None else self._merged(state.states, states))
+        state = state or _Accumulators([None] * len(self.reductions))
+        state.reduced.append([_reduced(reduction, frame) for reduction in self.reductions])
+        for index, reduction in enumerate(self.reductions):
+            if reduction.distinct:
+                state.states[index] = _add_distinct(reduction, frame, None, 1, state.states[index], kept)
+        return state
+
+    def _merge_single(self, states: list[_Accumulators]) -> _Accumulators:
+        """Few calls for all batches together, in their order."""
+        merged, batches = states[0], [batch for state in states for batch in state.reduced]
+        for index, reduction in enumerate(self.reductions):
+            if reduction.distinct:
+                sets = [state.states[index] for state in states]
+                merged.states[index] = functools.reduce(functools.partial(_merge, reduction), sets)
+                continue
+            values = [batch[index] for batch in batches]
+            of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
+            merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
+        return merged
 
     def merge(self, states: list[Any]) -> Any:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return self._join_runs(states)
+        if self.algorithm is GroupAlgorithm.SINGLE:
+            return self._merge_single(states)
         if isinstance(states[0], _FloatSums):
             return self._merge_batches(states)
         merged: _Accumulators = states[0]
@@ -409,12 +444,10 @@ def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
     return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
 
 
-def _reduced(reduction: Reduction, frame: Frame) -> Tensor:
-    """The state of a single group without its dimension, of one batch, whose rows the graph has reduced."""
-    assert reduction.reduced
-    values = frame.columns[reduction.column].values
-    assert isinstance(values, Tensor)
-    return values
+def _reduced(reduction: Reduction, frame: Frame) -> Any:
+    """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of DISTINCT values."""
+    assert reduction.reduced or reduction.distinct
+    return None if reduction.distinct else frame.columns[reduction.column].values
 
 
 def _merge(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:
