@@ -3,7 +3,8 @@
 On the CPU numpy compares with vector instructions and torch does not (0.03 to 0.13 ns a row against 0.5), nor does
 torch multiply 64-bit integers with them (0.24 against 0.84) or choose by a mask (see docs/performance.md). A numpy
 array and a CPU tensor share their memory. While torch.compile traces, the torch half is taken, which it can fuse.
-Arithmetic of floats, casts and `&`, `|`, `~` on two masks are as fast in torch and stay torch's own.
+Arithmetic of floats, casts and `&`, `|`, `~` on two masks are as fast in torch and stay torch's own, where no arrays are
+passed on (see `array_forms`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tqp.operators.arrays import NUMPY_DTYPES, Array, Values, as_array
+from tqp.operators.arrays import NUMPY_DTYPES, Array, Values, as_array, as_tensor
 
 #: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
 _BLOCK_ROWS = 131_072
@@ -275,16 +276,35 @@ def _calculate(
     return elsewhere(a if isinstance(a, Tensor) else torch.tensor(a), b)
 
 
-def calculate_arrays(function: Callable[..., Any], a: Any, b: Any) -> Any:
-    """A function of two integers, by array or one number, in the wider of two arrays' dtypes."""
+def calculate_arrays(function: Callable[..., Any], a: Any, b: Any, out: Array | None = None) -> Any:
+    """A function of two integers, by array or one number, in the wider of two arrays' dtypes; into `out` if it fits."""
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype == b.dtype:
-        return function(a, b)
+        return function(a, b, out=fitting(out, a, b))
     out = None  # a cast of its own is faster than numpy's in pieces
     if a.itemsize < b.itemsize:
         a = out = a.astype(b.dtype)
     else:
         b = out = b.astype(a.dtype)
     return function(a, b, out=out if a.shape == b.shape else None)
+
+
+def calculate_floats(
+    on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any, out: Array | None = None
+) -> Any:
+    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch; into `out` if it fits."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    if not arrays or arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
+        return as_array(elsewhere(*map(as_tensor, values)))
+    return on_host(*values, out=fitting(out, *values))
+
+
+def fitting(out: Any, *values: Any) -> Array | None:
+    """`out`, if it has the shape and dtype of a calculation on arrays of one dtype, [n] or of one value, and Python's numbers."""
+    if not isinstance(out, np.ndarray) or any(isinstance(value, np.generic) for value in values):
+        return None
+    model = max((value for value in values if isinstance(value, np.ndarray)), key=np.size, default=None)
+    fits = model is not None and model.shape == out.shape and model.dtype == out.dtype
+    return out if fits and out.dtype.kind in "if" else None
 
 
 def _all_ones(condition: Any, dtype: torch.dtype) -> Any:
@@ -305,7 +325,7 @@ def _bits(value: Any, dtype: torch.dtype) -> Any:
 
 
 def _of_floats(on_host: np.ufunc, elsewhere: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    if not (_on_host(values) and _has_vector_loop(on_host.__name__)):
+    if not (_on_host(values) and has_vector_loop(on_host.__name__)):
         return elsewhere(values)
     array = values.numpy()
     with np.errstate(all="ignore"):
@@ -313,7 +333,7 @@ def _of_floats(on_host: np.ufunc, elsewhere: Callable[[Tensor], Tensor], values:
 
 
 @functools.cache
-def _has_vector_loop(name: str) -> bool:
+def has_vector_loop(name: str) -> bool:
     """Has numpy a loop for float64 with instructions that this processor has and not every one? Without, torch is quicker."""
     if name == "sqrt":
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -17,6 +18,17 @@ from tqp.operators.wide_forms import narrow_if_possible
 _DIVISION_BY_ZERO = "Division by zero in {}; guard the divisor with nullif(divisor, 0)"
 
 
+@dataclass(frozen=True, slots=True)
+class OfFloats:
+    """A function of one or more tensors of a float dtype, into which it converts its arguments."""
+
+    function: Callable[..., Tensor]
+    dtype: torch.dtype
+
+    def __call__(self, *values: Tensor) -> Tensor:
+        return self.function(*(value.to(self.dtype) for value in values))
+
+
 def _on_floats(function: Callable[..., Tensor]) -> Overload:
     """An overload for arguments that are all FLOAT or DOUBLE; the result has the dtype of the result type."""
 
@@ -26,7 +38,7 @@ def _on_floats(function: Callable[..., Tensor]) -> Overload:
         if result_type.kind is TypeKind.BOOLEAN:
             return Kernel(function)
         dtype = torch.float32 if result_type.kind is TypeKind.FLOAT else torch.float64
-        return Kernel(lambda *values: function(*(value.to(dtype) for value in values)))
+        return Kernel(OfFloats(function, dtype))
 
     return resolve
 

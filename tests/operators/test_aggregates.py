@@ -135,6 +135,62 @@ def test_extremes_of_floats(dtype: torch.dtype, name: str, share: float | None) 
             assert extreme != 0.0 or math.copysign(1.0, extreme) == 1.0
 
 
+@pytest.mark.parametrize("dtype", [torch.int16, torch.int64, *FLOATS])
+@pytest.mark.parametrize("id_dtype", [torch.int8, torch.int64])
+@pytest.mark.parametrize("share", [None, 0.5])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("special", [[], [math.nan], [math.inf, -math.inf, math.nan], [0.0, -0.0]])
+def test_extremes_of_many_rows_by_few_groups(
+    dtype: torch.dtype, id_dtype: torch.dtype, share: float | None, late: bool, special: list[float]
+) -> None:
+    """Where most rows are worse than every group's extreme; group 4 has rows in the last batch only, or none."""
+    generator = torch.Generator().manual_seed(7)
+    num_rows, batch = 40_000, 10_000
+    values = torch.randint(100, 30_000, (num_rows,), generator=generator).to(dtype)
+    group_ids = torch.randint(0, NUM_GROUPS - 1, (num_rows,), generator=generator).to(id_dtype)
+    if special and not dtype.is_floating_point:
+        return
+    for place, number in enumerate(special):  # one in a batch whose other rows change nothing
+        values[25_000 + place] = number
+    if late:
+        group_ids[-5:] = NUM_GROUPS - 1
+        values[-5:] = 15_000
+    values[-10], values[-11] = 5, 30_001
+    validity = None if share is None else torch.rand(num_rows, generator=generator) < share
+    ids = group_ids.tolist()
+    valid = [True] * num_rows if validity is None else validity.tolist()
+    kept = [value if ok else None for value, ok in zip(values.tolist(), valid, strict=True)]
+    for kernel, function in (
+        (aggregates.min_by_group, reference.least),
+        (aggregates.max_by_group, reference.greatest),
+    ):
+        expected = reference.aggregate(function, kept, ids, NUM_GROUPS)
+        state = None
+        for start in range(0, num_rows, batch):
+            rows = slice(start, start + batch)
+            some = None if validity is None else validity[rows]
+            state = kernel(values[rows], group_ids[rows], NUM_GROUPS, some, state)
+        for got in (state, kernel(values, group_ids, NUM_GROUPS, validity)):
+            assert got is not None
+            assert same(with_none(got.tolist(), kept, ids), expected)
+            assert not any(math.copysign(1.0, extreme) < 0 for extreme in got.tolist() if extreme == 0.0)
+
+
+def test_sums_of_floats_by_few_groups_are_those_of_rows_in_order() -> None:
+    generator = torch.Generator().manual_seed(8)
+    for dtype in FLOATS:
+        values = torch.randn(1000, generator=generator, dtype=dtype)
+        values[:3] = torch.tensor([1e300, -1e300, 1.0]).to(dtype)
+        group_ids = torch.randint(0, NUM_GROUPS - 1, (1000,), generator=generator)
+        expected = [0.0] * NUM_GROUPS
+        for value, group in zip(values.tolist(), group_ids.tolist(), strict=True):
+            expected[group] += value
+        sums = aggregates.sum_by_group(values, group_ids.to(torch.int16), NUM_GROUPS)
+        assert sums.dtype == torch.float64 and same(sums.tolist(), expected)
+        again = aggregates.sum_by_group(values[:0], group_ids[:0], NUM_GROUPS, None, sums)
+        assert same(again.tolist(), expected)
+
+
 def test_extremes_of_wide_integers() -> None:
     generator = random.Random(3)
     pool = [-(2**127), 2**127 - 1, 2**64, 2**64 - 1, -1, 0, 1, -(2**64), 2**63]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import random
 from typing import Any
@@ -11,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators import domain_tables, elementwise, keys, rows
-from tqp.operators.array_forms import ARRAY_FORMS, EITHER_FORM
+from tqp.operators import aggregates, domain_tables, elementwise, keys, rows
+from tqp.operators.array_forms import _FLOAT_FORMS, ARRAY_FORMS, EITHER_FORM
 from tqp.operators.arrays import as_array, as_tensor, running_sums
 from tqp.operators.join_lookup import build_lookup
 
@@ -89,6 +90,16 @@ def _calls(size: int) -> list[tuple[Any, tuple[Any, ...]]]:
         ("contains", (build_lookup(torch.arange(0, 100, 3), 100), bytes_, None)),
         (operator.ge, (mask, valid)),
         (operator.invert, (mask,)),
+        *((kernel, (words, wide)) for kernel in (operator.add, operator.sub, operator.mul, operator.truediv)),
+        *((kernel, (words, 3)) for kernel in (operator.add, operator.sub, operator.mul, operator.truediv)),
+        (operator.neg, (wide,)),
+        (torch.abs, (wide,)),
+        (aggregates.count_all, (size, None, "cpu")),
+        (aggregates.count_all, (size, mask, "cpu")),
+        *((kernel, (values,)) for kernel in (aggregates.min_all, aggregates.max_all) for values in (words, wide, mask)),
+        *((kernel, (words, mask)) for kernel in (aggregates.sum_all, aggregates.min_all, aggregates.max_all)),
+        (aggregates.sum_all, (words, None, 1000)),
+        (aggregates.sum_all, (wide, None)),
     ]  # fmt: skip
     return calls
 
@@ -105,6 +116,52 @@ def test_array_forms_are_their_kernels(size: int) -> None:
         assert not list(_tensors(found)), target
         _assert_equal(as_tensor(found), expected, target)
         assert all(map(torch.equal, before, _tensors(arguments))), target
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [0, 1, 5000])
+def test_float_forms_are_their_kernels(dtype: torch.dtype, size: int) -> None:
+    generator = torch.Generator().manual_seed(size)
+    a, b = (torch.randn(size, generator=generator, dtype=dtype) for _ in range(2))
+    for place, number in enumerate([math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-310][: size // 10]):
+        a[place] = b[-place] = number
+    valid = torch.rand(size, generator=generator) < 0.5
+    for target in _FLOAT_FORMS:
+        one = target in (operator.neg, torch.abs) or target not in _TWO
+        for arguments in (
+            [(a,)] if one else [(a, b), (a, 2.5), (2.5, a), (a, a), (a, torch.tensor(3.0, dtype=dtype))]
+        ):
+            if target in (operator.truediv, torch.true_divide) and not isinstance(arguments[0], Tensor):
+                continue  # which no graph has: torch would multiply by a reciprocal
+            expected = target(*arguments)
+            copies = [item.clone() for item in arguments if isinstance(item, Tensor)]
+            outs = [None, np.empty(size, as_array(a).dtype), np.empty(size + 1), np.empty(size, np.int32)]
+            for out in outs:
+                with np.errstate(all="ignore"):
+                    found = ARRAY_FORMS[target](*as_array(arguments), out=out)
+                assert as_tensor(found).dtype is expected.dtype
+                np.testing.assert_array_equal(found, expected.numpy(), str(target))
+            for copy, item in zip(copies, (i for i in arguments if isinstance(i, Tensor)), strict=True):
+                np.testing.assert_array_equal(copy.numpy(), item.numpy())
+    for kernel in (aggregates.sum_all, aggregates.min_all, aggregates.max_all):
+        for validity in (None, valid):
+            with np.errstate(all="ignore"):
+                found = ARRAY_FORMS[kernel](as_array(a), as_array(validity))
+            expected = kernel(a, validity)
+            assert as_tensor(found).dtype is expected.dtype
+            np.testing.assert_array_equal(found, expected.numpy(), str(kernel))
+
+
+def test_results_go_where_they_fit() -> None:
+    numbers, words = np.arange(5.0), np.arange(5, dtype=np.int16)
+    for target, array in ((operator.add, numbers), (elementwise.add, words)):
+        out = np.empty_like(array)
+        assert ARRAY_FORMS[target](array, array, out=out) is out
+        assert ARRAY_FORMS[target](array, 1, out=out) is out
+    assert ARRAY_FORMS[operator.mul](numbers, numbers, out=numbers) is numbers
+
+
+_TWO = (operator.add, operator.sub, operator.mul, operator.truediv, torch.true_divide)
 
 
 def _tensors(item: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import operator
+import random
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators import elementwise
+from tqp.operators import aggregates, elementwise
 from tqp.operators import rows as row_kernels
 from tqp.runtime.graph import Graph, Node, function_name
 from tqp.runtime.graph_function import GraphFunction, compile_graph, interpret
@@ -135,6 +136,48 @@ _RUNS = [
     lambda graph, arguments: compile_graph(graph)(*arguments),
     lambda graph, arguments: compile_graph(graph, on_arrays=True)(*arguments),
 ]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_arrays_that_nobody_reads_any_more_are_written_to(seed: int) -> None:
+    """Random calls, some of which give views or keep what they are given: the same as without reuse, and no input changes."""
+    random_ = random.Random(seed)
+    builder = GraphBuilder()
+    nodes: list[Any] = [builder.input("x"), builder.input("y"), builder.input("n")]
+    for number in range(25):
+        a, b = random_.choice(nodes), random_.choice([*nodes, 1.5, 2.0])
+        match random_.randrange(8):
+            case 0:
+                node = builder.method(
+                    "to", a, torch.float64, name=f"v{number}"
+                )  # the same one where it has the dtype
+            case 1:
+                node = builder.call(row_kernels.take_selected, a, None, name=f"v{number}")
+            case 2:
+                node = builder.call(torch.clamp, a, 0.5, name=f"v{number}")
+            case 3:
+                mask = builder.call(elementwise.less, a, b, name=f"m{number}")
+                node = builder.call(elementwise.keep_where, a, mask, name=f"v{number}")
+            case _:
+                kernel = random_.choice([operator.add, operator.sub, operator.mul, torch.true_divide])
+                node = builder.call(kernel, a, b, name=f"v{number}")
+        nodes.append(node)
+    totals = [builder.call(aggregates.sum_all, node, None) for node in nodes[3::2]]
+    graph, names = builder.graph((*totals, nodes[-1], nodes[-3]))
+    generator = torch.Generator().manual_seed(seed)
+    inputs = {
+        "x": torch.randn(100, generator=generator, dtype=torch.float64),
+        "y": torch.randn(100, generator=generator, dtype=torch.float64),
+        "n": torch.randn(100, generator=generator).to(torch.float32),
+    }
+    given = [inputs[name] for name in names]
+    before = [tensor.clone() for tensor in given]
+    expected = interpret(graph, given)
+    with np.errstate(all="ignore"):
+        found = compile_graph(graph, on_arrays=True)(*given)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert all(map(torch.equal, before, given))
 
 
 @pytest.mark.parametrize("run", _RUNS)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 
 from tqp.core.errors import ExecutionError, ResourceError
@@ -182,8 +183,9 @@ class Executor:
 
 
 def _set_up_worker() -> None:
-    """Run torch operations on the calling thread alone, and record nothing for derivatives."""
+    """Run torch operations on the calling thread alone, record nothing for derivatives, and take floats as IEEE has them."""
     torch.set_grad_enabled(False)
+    np.seterr(all="ignore")
     one_torch_thread()
 
 

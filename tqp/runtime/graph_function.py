@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tqp.operators import arrays
-from tqp.operators.array_forms import ARRAY_FORMS, EITHER_FORM
+from tqp.operators.array_forms import array_form, follows_arrays, keeps_nothing, takes_out
 from tqp.runtime import row_blocks
 from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
 
@@ -86,7 +86,7 @@ def compile_graph(
         if node in blocks:
             writer.block(blocks[node], last)
         else:
-            writer.call(node)
+            writer.call(node, last.get(node, ()))
             writer.let_go(last.get(node, ()))
     return writer.function(graph, array_outputs)
 
@@ -105,29 +105,41 @@ class _Writer:
         self._prefers_array = set(graph.inputs)  # and what is made as an array
         self._read_as_tensors: set[Node] = set()
         self._functions_of_blocks: list[str] = []
+        self._spare: list[Node] = []  # values whose arrays nobody reads any more, to be written to
+        self._readers: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for used in node.uses():
+                self._readers.setdefault(used, []).append(node)
         self._lines = [f"def pipeline({', '.join(self._parameters)}):"]
 
     def _array_form(self, node: Node) -> Callable[..., Any] | None:
         """What computes the node from arrays and gives one, if it pays."""
         if not self._on_arrays:
             return None
-        if node.target in EITHER_FORM and not isinstance(node.target, str):
-            return node.target if any(used in self._prefers_array for used in node.uses()) else None
-        return ARRAY_FORMS.get(node.target)
+        if follows_arrays(node.target) and not any(used in self._prefers_array for used in node.uses()):
+            return None
+        return array_form(node.target)
 
-    def call(self, node: Node) -> None:
-        """Compute the node, from arrays by its array form if there is one."""
-        array_form = self._array_form(node)
+    def call(self, node: Node, last: Sequence[Node] = ()) -> None:
+        """Compute the node, from arrays by its array form if there is one; nobody reads the values `last` after it."""
+        form = self._array_form(node)
         for used in node.uses():
-            self._have(used, as_array=array_form is not None)
-        if array_form is None:
+            self._have(used, as_array=form is not None)
+        self._spare += [used for used in last if self._is_spare(used)]
+        if form is None:
             self._tensors.add(node)
             self._lines.append(f" {node.name} = {call_text(node, self._function_name)}")
             return
         name = self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
         self._prefers_array.add(node)
-        on_arrays = Node(array_form, node.arguments, node.keywords, name)
+        keywords = node.keywords
+        if self._spare and takes_out(node.target):
+            reused = self._spare.pop()  # which is most likely in the caches
+            keywords = {**keywords, "out": reused}
+        on_arrays = Node(form, node.arguments, keywords, name)
         self._lines.append(f" {name} = {call_text(on_arrays, self._function_name, self._arrays)}")
+        if keywords is not node.keywords and reused not in last:
+            self.let_go([reused])
 
     def block(self, calls: list[Node], last: Mapping[Node, Sequence[Node]]) -> None:
         """Compute the last of the calls in blocks of rows, by a function of what the others read."""
@@ -137,6 +149,7 @@ class _Writer:
         self._prefers_array.update(values)
         names = [self._arrays[used] for used in values]
         before, self._lines = self._lines, []
+        spare, self._spare = self._spare, []
         done: list[Node] = []
         for node in calls:
             self.call(node)
@@ -149,12 +162,22 @@ class _Writer:
             *self._lines,
             f" return {result}",
         ]
-        self._lines = before
+        self._lines, self._spare = before, spare
         arguments = f"{function}, ({', '.join(names)},)"
         self._lines.append(f" {result} = {self._function_name(row_blocks.in_blocks)}({arguments})")
         self.let_go(done)
 
+    def _is_spare(self, node: Node) -> bool:
+        """May another value be written to the array of this one, which nobody reads any more? Nobody has a view of it."""
+        return (
+            takes_out(node.target)
+            and node in self._arrays
+            and node not in self._tensors
+            and all(keeps_nothing(reader.target) for reader in self._readers[node])
+        )
+
     def let_go(self, nodes: Sequence[Node]) -> None:
+        nodes = [node for node in nodes if node not in self._spare]
         names = [node.name for node in nodes if node in self._tensors]
         names += [self._arrays[node] for node in nodes if node in self._arrays]
         if names:

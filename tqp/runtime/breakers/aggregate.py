@@ -7,11 +7,14 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -69,6 +72,21 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
+#: What reduces all rows, and what batches came to, by kind of reduction.
+OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
+    "count_star": aggregates.sum_all,
+    "count": aggregates.sum_all,
+    "sum": aggregates.sum_all,
+    "sum_float": aggregates.sum_all,
+    "sum_wide": aggregates.sum_wide_all,
+    "min": aggregates.min_all,
+    "max": aggregates.max_all,
+    "reference": aggregates.max_all,
+    "bool_and": aggregates.bool_and_all,
+    "bool_or": aggregates.bool_or_all,
+}
+#: Rows of a batch for each group from which on groups are few.
+_ROWS_OF_FEW_GROUPS = 16
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
 
@@ -80,6 +98,19 @@ class _Accumulators:
     states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
+    reduced: list[list[Any]] = field(
+        default_factory=list
+    )  # of a single group: what batches came to, by reduction
+
+
+@dataclass(slots=True)
+class _FloatSums:
+    """Sums of one batch by direct groups, which depend on the order of batches."""
+
+    sums: list[Tensor | None]
+    others: deque[
+        _Accumulators
+    ]  # of everything else: a batch goes on with those that another one is done with
 
 
 class FoldGroups:
@@ -113,7 +144,8 @@ class FoldGroups:
         self.factors = tuple(factors)
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
-        self.fixed_batches = any(reduction.kind == "sum_float" for reduction in reductions)
+        self._float_sums = [i for i, reduction in enumerate(reductions) if reduction.kind == "sum_float"]
+        self.fixed_batches = bool(self._float_sums)
         self.ordered = clustered or self.fixed_batches
         self._counted = self._counted_columns() if algorithm is GroupAlgorithm.DIRECT else {}
         self._of_counts = {
@@ -128,11 +160,19 @@ class FoldGroups:
             and index not in self._of_counts
         ]
         assert not factors or len(self._packed) == len(self.reductions)
+        folded = {*self._packed, *self._of_counts}
+        self._plain = [index for index in range(len(self.reductions)) if index not in folded]
+        # extremes first: what runs through values brings them into the caches faster than what adds them to groups
+        self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
         #: What is summed for each packed reduction: those that differ in their factors share it.
         of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
-        self.takes_arrays = device.type == "cpu" and len(self._packed) == len(self.reductions)
+        self.takes_arrays = device.type == "cpu" and (
+            all(reduction.reduced for reduction in self.reductions)
+            if algorithm is GroupAlgorithm.SINGLE
+            else len(self._packed) == len(self.reductions)
+        )
 
     @property
     def scatters(self) -> bool:
@@ -163,18 +203,32 @@ class FoldGroups:
             first += [index for index, other in enumerate(self.reductions) if other.kind == "count_star"]
         return found
 
-    def initial(self, program_state: State) -> None:
-        return None
+    def initial(self, program_state: State) -> deque[_Accumulators] | None:
+        return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.fixed_batches else None
 
-    def partial(self, outputs: Sequence[Any], state: _Accumulators | None) -> _Accumulators | Frame:
+    def partial(self, outputs: Sequence[Any], state: Any) -> _Accumulators | _FloatSums | Frame:
         frame = frame_of_outputs(as_array(outputs) if self.takes_arrays else outputs)
         kept = frame.columns[-1].values if self.has_kept else None
         match self.algorithm:
             case GroupAlgorithm.SINGLE:
                 return self._fold_single(frame, kept, state)
+            case GroupAlgorithm.DIRECT if self.fixed_batches:
+                return self._fold_batch(frame, kept, state)
             case GroupAlgorithm.DIRECT:
                 return self._fold_direct(frame, kept, state)
         return self._fold_runs(frame)
+
+    def _fold_batch(self, frame: Frame, kept: Any, others: deque[_Accumulators]) -> _FloatSums:
+        try:
+            state = others.pop()
+        except IndexError:
+            state = None
+        state = self._fold_direct(frame, kept, state)
+        batch = _FloatSums([state.states[index] for index in self._float_sums], others)
+        for index in self._float_sums:
+            state.states[index] = None
+        others.append(state)
+        return batch
 
     def _fold_direct(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         codes: Any = frame.columns[0].values
@@ -196,13 +250,13 @@ class FoldGroups:
             assert isinstance(values, Tensor)
             before = state.counted.get(column)
             state.counted[column] = count_values(before, values, codes, size, low, high)
-        folded = {*self._packed, *self._of_counts}
-        plain = [r for i, r in enumerate(self.reductions) if not r.distinct and i not in folded]
-        ids = codes.to(torch.int64) if plain else codes  # the others take any width
-        for index, reduction in enumerate(self.reductions):
+        # few groups are left in the width that they have, which most kernels take; the others would each convert them
+        ids = codes if size * _ROWS_OF_FEW_GROUPS <= frame.num_rows else codes.to(torch.int64)
+        for index in self._plain:
+            reduction = self.reductions[index]
             if reduction.distinct:
                 state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
-            elif index not in folded:
+            else:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
 
@@ -224,17 +278,33 @@ class FoldGroups:
         return Frame(runs.count, tuple(FrameColumn(values, None) for values in as_tensor(columns)))
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
-        states: list[Tensor | None] = [
-            _add_distinct(reduction, frame, None, 1, None if state is None else state.states[index], kept)
-            if reduction.distinct
-            else _reduced(reduction, frame).unsqueeze(0)
-            for index, reduction in enumerate(self.reductions)
-        ]
-        return _Accumulators(states if state is None else self._merged(state.states, states))
+        state = state or _Accumulators([None] * len(self.reductions))
+        state.reduced.append([_reduced(reduction, frame) for reduction in self.reductions])
+        for index, reduction in enumerate(self.reductions):
+            if reduction.distinct:
+                state.states[index] = _add_distinct(reduction, frame, None, 1, state.states[index], kept)
+        return state
+
+    def _merge_single(self, states: list[_Accumulators]) -> _Accumulators:
+        """Few calls for all batches together, in their order."""
+        merged, batches = states[0], [batch for state in states for batch in state.reduced]
+        for index, reduction in enumerate(self.reductions):
+            if reduction.distinct:
+                sets = [state.states[index] for state in states]
+                merged.states[index] = functools.reduce(functools.partial(_merge, reduction), sets)
+                continue
+            values = [batch[index] for batch in batches]
+            of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
+            merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
+        return merged
 
     def merge(self, states: list[Any]) -> Any:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return self._join_runs(states)
+        if self.algorithm is GroupAlgorithm.SINGLE:
+            return self._merge_single(states)
+        if isinstance(states[0], _FloatSums):
+            return self._merge_batches(states)
         merged: _Accumulators = states[0]
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
@@ -242,6 +312,12 @@ class FoldGroups:
             for column, counted in following.counted.items():
                 merged.counted[column].counts.add_(counted.counts)
             merged.states = self._merged(merged.states, following.states)
+        return merged
+
+    def _merge_batches(self, batches: list[_FloatSums]) -> _Accumulators:
+        merged: _Accumulators = self.merge(list(batches[0].others))
+        for index, sums in zip(self._float_sums, zip(*(batch.sums for batch in batches)), strict=True):
+            merged.states[index] = functools.reduce(torch.add, sums)
         return merged
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
@@ -339,7 +415,7 @@ def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor
         case "sum" | "sum_float":
             return aggregates.sum_by_group(values, ids, size, validity, out)
         case "sum_wide":
-            sums = wide.sum_by_group(_zero_if_null(values, validity), ids, size)
+            sums = wide.sum_by_group(_zero_if_null(values, validity), ids.to(torch.int64), size)
             return sums if out is None else wide.add(out, sums)
         case "min":
             return aggregates.min_by_group(values, ids, size, validity, out)
@@ -368,12 +444,10 @@ def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
     return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
 
 
-def _reduced(reduction: Reduction, frame: Frame) -> Tensor:
-    """The state of a single group without its dimension, of one batch, whose rows the graph has reduced."""
-    assert reduction.reduced
-    values = frame.columns[reduction.column].values
-    assert isinstance(values, Tensor)
-    return values
+def _reduced(reduction: Reduction, frame: Frame) -> Any:
+    """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of DISTINCT values."""
+    assert reduction.reduced or reduction.distinct
+    return None if reduction.distinct else frame.columns[reduction.column].values
 
 
 def _merge(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:

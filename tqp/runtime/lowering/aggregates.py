@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
@@ -18,7 +16,7 @@ from tqp.operators import keys as key_kernels
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.breakers.aggregate import PACKED, FoldGroups, Reduction
+from tqp.runtime.breakers.aggregate import OF_ALL_ROWS, PACKED, FoldGroups, Reduction
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
@@ -38,18 +36,6 @@ _MAX_ORDERED_GROUPS = 131_072
 #: Sets of DISTINCT values take a byte for each group and possible value; for so many in all, or so many a row, they are
 #: filled in less time than rows are collected.
 _MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
-
-#: What reduces all rows, by kind of reduction.
-_OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
-    "sum": aggregates.sum_all,
-    "sum_float": aggregates.sum_all,
-    "sum_wide": aggregates.sum_wide_all,
-    "min": aggregates.min_all,
-    "max": aggregates.max_all,
-    "reference": aggregates.max_all,
-    "bool_and": aggregates.bool_and_all,
-    "bool_or": aggregates.bool_or_all,
-}
 
 
 def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
@@ -165,7 +151,7 @@ class _AggregateLowering:
                 # what is read for another reduction too has to be chosen anyway
                 alone = reduction.kind == "sum_float" and readers[reduction.column] == 1
                 of_choices = self._sum_of_choices(value, validity) if alone else None
-                node = of_choices or build.call(_OF_ALL_ROWS[reduction.kind], *given, name=reduction.kind)
+                node = of_choices or build.call(OF_ALL_ROWS[reduction.kind], *given, name=reduction.kind)
             reductions[index] = replace(reduction, column=len(self.outputs), reduced=True)
             self.outputs.append(Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), node))
             node.row_bytes = 0  # one value for all rows
