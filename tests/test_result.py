@@ -2,6 +2,7 @@
 
 import datetime
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -10,7 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+import tqp
 from tqp.core.datatypes import HUGEINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column, Table
@@ -292,3 +295,32 @@ def test_long_string_columns_share_their_bytes():
     assert result.to_arrow()["s"].to_pylist() == table["s"].to_pylist()
     exported, original = (t["s"].chunk(0).buffers()[2] for t in (result.to_arrow(), table))
     assert exported.address == original.address
+
+
+class _Operations(TorchDispatchMode):
+    """The names of torch's operations on many values, views apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and result.numel() > 1_000 and not function.is_view:
+            self.names.append(str(function))
+        return result
+
+
+def test_arrow_is_made_without_operations_that_torch_divides_among_threads() -> None:
+    # its threads would go on spinning for a while, where the next query's workers need their processors
+    rows = 50_000
+    words = [None if i % 7 == 3 else f"word {i % 5_000} ä" for i in range(rows)]
+    table = pa.table({"i": range(rows), "s": words, "u": [f"{i} is unique" for i in range(rows)]})
+    columns = "i, s, u, i * 0.5::DOUBLE AS x, i > 7 AS b, (i * 1.25)::DECIMAL(12, 2) AS d, upper(u) AS c, s || u AS v"
+    for query in (f"SELECT {columns} FROM t", f"SELECT {columns} FROM t WHERE i % 3 = 1 ORDER BY u DESC"):
+        result = tqp.sql(query, {"t": table})
+        with _Operations() as operations:
+            found = result.to_arrow()
+        assert operations.names == []
+        assert found.num_rows in (rows, 16_667)
+        assert found.column("u").to_pylist()[-1] in (f"{rows - 1} is unique", "10 is unique", "1 is unique")

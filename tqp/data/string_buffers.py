@@ -42,28 +42,33 @@ def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None
 
 
 def string_array(column: Column, validity: BoolArray | None) -> pa.Array:
-    """The Arrow array of a VARCHAR or BLOB column on any device: string or binary, the large kinds beyond 2 GiB."""
+    """The Arrow array of a VARCHAR or BLOB column on any device: string or binary, the large kinds beyond 2 GiB.
+
+    The caller's own thread makes it, where torch would divide each longer operation among threads that then wait, spinning, for
+    the next one, while a query's workers need their processors: so it is made by numpy.
+    """
     assert column.pool is not None
     as_text = column.data_type.kind is TypeKind.VARCHAR
     pool = Strings(*(tensor.detach().cpu() for tensor in column.pool))
     if column.values is not None and pool.num_rows == 0:  # every row is NULL
         return pa.nulls(column.num_rows, pa.string() if as_text else pa.binary())
     if column.values is not None:
-        codes = column.values.detach().cpu().long()
-        lengths = pool.lengths[codes]
+        codes = column.values.detach().cpu().numpy().astype(np.int64, copy=False)
+        lengths = pool.lengths.numpy().take(codes)
         if pool.num_rows <= column.num_rows:  # a dictionary: build its entries once
             entries = _adjacent_strings(pool, None, as_text)
             if entries is None:
                 entries = _copied_strings(pool, None, as_text)
             mask = None if validity is None else ~validity
-            return _narrowed(entries.take(pa.array(codes.numpy(), mask=mask)), as_text, int(lengths.sum()))
-        pool = Strings(pool.starts[codes], lengths, pool.data)
+            return _narrowed(entries.take(pa.array(codes, mask=mask)), as_text, int(lengths.sum()))
+        starts = pool.starts.numpy().take(codes)
+        pool = Strings(torch.from_numpy(starts), torch.from_numpy(lengths), pool.data)
     if validity is not None:
-        pool = pool._replace(lengths=pool.lengths * torch.from_numpy(validity))
+        pool = pool._replace(lengths=torch.from_numpy(pool.lengths.numpy() * validity))
     array = _adjacent_strings(pool, validity, as_text)
     if array is None:
         array = _copied_strings(pool, validity, as_text)
-    return _narrowed(array, as_text, int(pool.lengths.sum()))
+    return _narrowed(array, as_text, int(pool.lengths.numpy().sum()))
 
 
 _SMALL = {True: pa.string(), False: pa.binary()}
@@ -82,12 +87,13 @@ def _adjacent_strings(pool: Strings, validity: BoolArray | None, as_text: bool) 
     """
     if pool.num_rows < _MIN_SHARED_ROWS:
         return None
-    offsets = torch.empty(pool.num_rows + 1, dtype=torch.int64)
-    torch.add(pool.starts, pool.lengths, out=offsets[1:])
-    offsets[0] = pool.starts[0]
-    if not torch.equal(offsets[:-1], pool.starts):
+    starts = pool.starts.numpy()
+    offsets = np.empty(pool.num_rows + 1, np.int64)
+    np.add(starts, pool.lengths.numpy(), out=offsets[1:])
+    offsets[0] = starts[0]
+    if not np.array_equal(offsets[:-1], starts):
         return None
-    buffers = [pack_bits(validity), pa.py_buffer(offsets.numpy()), pa.py_buffer(pool.data.numpy())]
+    buffers = [pack_bits(validity), pa.py_buffer(offsets), pa.py_buffer(pool.data.numpy())]
     return pa.Array.from_buffers(_LARGE[as_text], pool.num_rows, buffers)
 
 
