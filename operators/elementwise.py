@@ -124,9 +124,8 @@ def narrow_digits(values: Tensor, unit: int, base: int) -> Tensor | None:
     """
     if not _on_host(values) or base > 1 << 31:
         return None
-    array = values.numpy().view(
-        np.uint64
-    )  # divided in two thirds of the time; negative values are large ones
+    # without a sign they are divided in two thirds of the time; negative values are large ones
+    array = values.numpy().view(np.uint64)
     result = np.empty(array.shape, np.min_scalar_type(1 - base))
     for start in range(0, array.shape[0], _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)

@@ -112,9 +112,8 @@ def _add_literal(values: Tensor, interval: Tensor, data_type: DataType) -> Tenso
     ticks = dates.to_microseconds(values, data_type)
     if months == 0:
         return elementwise.add(ticks, shift)
-    if (
-        data_type.kind is TypeKind.TIMESTAMP_TZ and min(months, days, microseconds) < 0
-    ):  # the clock comes first
+    # the clock comes first there
+    if data_type.kind is TypeKind.TIMESTAMP_TZ and min(months, days, microseconds) < 0:
         ticks = elementwise.add(ticks, microseconds)
         shift -= microseconds
     change = dates.by_day(

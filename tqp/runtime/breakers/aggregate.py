@@ -98,9 +98,7 @@ class _Accumulators:
     states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
-    reduced: list[list[Any]] = field(
-        default_factory=list
-    )  # of a single group: what batches came to, by reduction
+    reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
 
 
 @dataclass(slots=True)
@@ -108,9 +106,8 @@ class _FloatSums:
     """Sums of one batch by direct groups, which depend on the order of batches."""
 
     sums: list[Tensor | None]
-    others: deque[
-        _Accumulators
-    ]  # of everything else: a batch goes on with those that another one is done with
+    #: Of everything else: a batch goes on with those that another one is done with.
+    others: deque[_Accumulators]
 
 
 class FoldGroups:
