@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from tqp.operators import aggregates, batches, domain_tables, elementwise, join_pairs, keys, rows, run_rows
+from tqp.operators import (
+    aggregates,
+    batches,
+    domain_tables,
+    elementwise,
+    join_pairs,
+    keys,
+    logic,
+    rows,
+    run_rows,
+)
 from tqp.operators.arrays import Array, converted
 from tqp.operators.math_functions import OfFloats
 
@@ -156,5 +166,6 @@ EITHER_FORM = frozenset(
         operator.ge,
         operator.getitem,
         batches.count,
+        logic.combine_validity,
     }
 )

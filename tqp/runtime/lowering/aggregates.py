@@ -166,7 +166,8 @@ class _AggregateLowering:
         sums: list[Node] = []
         for condition, given in choices(build, value.node):
             if isinstance(given, Node) or given != 0:
-                counts = condition if validity is None else build.call(operator.and_, condition, validity)
+                both = (condition, validity)  # the validity may be None when the program runs
+                counts = condition if validity is None else build.call(logic.combine_validity, *both)
                 sums.append(build.call(aggregates.sum_where, given, counts, name="sum_float"))
         if len(sums) < 2:
             return sums[0] if sums else None
