@@ -20,17 +20,21 @@ _LEVELS = 7
 _MIN_BITS = 10
 #: As many rows as read each line of the table several times, so that it comes to the second cache once for all of them.
 _ROWS_AT_ONCE = 262_144
-#: So many rows, and so many for each expected key, fill a new table: they bring most keys, and later rows find them.
+#: As many rows at most go on together to the further levels: two workers that make many short calls wait for each other at
+#: the interpreter lock.
+_MOST_ROWS = 1_048_576
+#: So many rows, and so many for each expected key, fill a new table: they bring most keys, and later rows find them. Four times
+#: as many follow, and so on.
 _FIRST_ROWS, _FIRST_ROWS_PER_KEY = 4096, 2
 
 
 class KeyTable:
     """Numbers int64 keys from 0 on. On the CPU only, where one of several values scattered to one place stays."""
 
-    __slots__ = ("_bits", "_first_rows", "_keys", "_numbers", "count")
+    __slots__ = ("_bits", "_keys", "_next_rows", "_numbers", "count")
 
     def __init__(self, expected_keys: float) -> None:
-        self._first_rows = max(_FIRST_ROWS, min(_ROWS_AT_ONCE, int(_FIRST_ROWS_PER_KEY * expected_keys)))
+        self._next_rows = max(_FIRST_ROWS, min(_ROWS_AT_ONCE, int(_FIRST_ROWS_PER_KEY * expected_keys)))
         self._bits = max(_MIN_BITS, int(2 * expected_keys).bit_length())
         self.count = 0
         self._keys = torch.empty(self.capacity, dtype=torch.int64)
@@ -51,41 +55,52 @@ class KeyTable:
         numbers = torch.empty(keys.shape[0], dtype=torch.int64)
         if not self.count and keys.shape[0]:
             self._keys[0], self.count = keys[0], 1
-        start, rows = 0, self._first_rows
+        start = 0
         while start < keys.shape[0]:
-            part = slice(start, start + rows)
+            part = slice(start, start + self._next_rows)
             while not self._number(keys[part], numbers[part]):
                 self._grow()
-            start, rows = start + rows, _ROWS_AT_ONCE
-        self._first_rows = _ROWS_AT_ONCE
+            start, self._next_rows = part.stop, min(4 * self._next_rows, _MOST_ROWS)
         return numbers
 
     def _number(self, keys: Tensor, numbers: Tensor) -> bool:
         """Sets the numbers of some rows' keys; False if there is no room for some. Some of the new keys are there also then."""
-        rows: Tensor | None = None  # that have not found their key; none: all
+        rows = self._look_up(keys, numbers)  # that have not found their key
+        keys, found = take(keys, rows), take(numbers, rows)
         for level in range(_LEVELS):
-            places = self._places(keys, level)
-            found = take(self._numbers, places)
-            is_other = elementwise.not_equal(take(self._keys, found), keys)
-            others = row_indices(is_other)
-            if others.shape[0]:
-                free = take(others, row_indices(elementwise.equal(take(found, others), 0)))
-                if free.shape[0]:
-                    if not self._enter(take(keys, free), take(places, free)):
-                        return False
-                    found = take(self._numbers, places)
-                    others = row_indices(elementwise.not_equal(take(self._keys, found), keys))
-            if rows is None:
-                numbers.copy_(found)
-            else:
-                numbers.scatter_(0, rows, found.to(torch.int64))
-            if not others.shape[0]:
+            if level:
+                rows, keys, found = self._look_further(level, rows, keys, numbers)
+            if not rows.shape[0]:
                 return True
-            rows, keys = others if rows is None else take(rows, others), take(keys, others)
-        return False
+            free = row_indices(elementwise.equal(found, 0))
+            if free.shape[0]:
+                if not self._enter(take(keys, free), level):
+                    return False
+                rows, keys, _ = self._look_further(level, rows, keys, numbers)
+        return not rows.shape[0]
 
-    def _enter(self, keys: Tensor, places: Tensor) -> bool:
-        """Numbers one key for each of the places, of which none has one; False if there is no room: the table has to grow."""
+    def _look_up(self, keys: Tensor, numbers: Tensor) -> Tensor:
+        """Sets the numbers that the first level has in the keys' places, and answers the rows that are of other keys."""
+        others = []
+        for start in range(0, keys.shape[0], _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            found = take(self._numbers, self._places(keys[part], 0))
+            others.append(row_indices(elementwise.not_equal(take(self._keys, found), keys[part])).add_(start))
+            numbers[part].copy_(found)
+        return others[0] if len(others) == 1 else torch.cat(others)
+
+    def _look_further(
+        self, level: int, rows: Tensor, keys: Tensor, numbers: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `_look_up`, in a level, for some rows and their keys: (rows, keys, numbers in their places) of other keys."""
+        found = take(self._numbers, self._places(keys, level))
+        numbers.scatter_(0, rows, found.to(torch.int64))
+        others = row_indices(elementwise.not_equal(take(self._keys, found), keys))
+        return take(rows, others), take(keys, others), take(found, others)
+
+    def _enter(self, keys: Tensor, level: int) -> bool:
+        """Numbers one key for each of their places, of which none has one; False if there is no room: the table has to grow."""
+        places = self._places(keys, level)
         rows = torch.arange(self.count, self.count + keys.shape[0], dtype=torch.int32)
         self._numbers.scatter_(0, places, rows)
         entered = row_indices(elementwise.equal(take(self._numbers, places), rows))

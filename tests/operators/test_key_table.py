@@ -28,6 +28,7 @@ def _check(table: KeyTable, known: dict[int, int], keys: list[int]) -> None:
 @pytest.mark.parametrize("domain", [[0], [1], [0, 1, -1], [-(2**63), 2**63 - 1, 0], "few", "many", "more"])
 def test_numbers(domain: list[int] | str, rows_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_table, "_ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(key_table, "_MOST_ROWS", 5 * rows_at_once)
     generator = random.Random(5)
     if isinstance(domain, str):
         size = {"few": 50, "many": 700, "more": 5000}[domain]
