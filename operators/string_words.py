@@ -135,13 +135,13 @@ def any_ends_in_nul(leading: Sequence[Tensor], lengths: Tensor) -> bool:
 
 def ends_in_nul(strings: Strings) -> Tensor | None:
     """bool [n]: is the last byte 0, so that the bytes past the end look like a part of the row? None if it never is."""
-    if strings.num_rows == 0 or _lacks_nul(strings):
+    if strings.num_rows == 0 or lacks_nul(strings):
         return None
     last = elementwise.add(strings.starts, strings.lengths).sub_(1).clamp_(min=0)
     return elementwise.equal(torch.index_select(strings.data, 0, last), 0).logical_and_(strings.lengths > 0)
 
 
-def _lacks_nul(strings: Strings) -> bool:
+def lacks_nul(strings: Strings) -> bool:
     """Whether there is no zero byte from the first row to the last one, where these lie close enough for a look."""
     size = strings.data.shape[0]
     if not strings.starts.is_cpu or size == 0:
