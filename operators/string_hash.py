@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -9,7 +11,8 @@ from tqp.data.strings import Strings
 from tqp.operators import allocation, elementwise
 from tqp.operators.rows import row_indices
 from tqp.operators.string_layout import cut, take
-from tqp.operators.string_words import BLOCK, WORD, leading_words, step_width, words
+from tqp.operators.string_pack import Packing, packer_of
+from tqp.operators.string_words import BLOCK, LONGEST_LEADING, WORD, leading_words, step_width, words
 
 
 def _signed(value: int) -> int:
@@ -34,6 +37,48 @@ def hash64(strings: Strings) -> Tensor:
     result = allocation.empty((strings.num_rows,), torch.int64, strings.starts.device)
     for start in range(0, strings.num_rows, BLOCK):
         result[start : start + BLOCK] = _hash64(cut(strings, start, start + BLOCK))
+    return result
+
+
+def partition_and_pack(strings: Strings) -> tuple[Tensor, tuple[Tensor, Packing] | None]:
+    """A hash good enough for partitions, int64 [n], and what `string_pack.pack` makes of the rows: bytes are read once.
+
+    Of at least one row, in main memory. The hash is the same wherever the bytes lie; with the codes goes their packing, as
+    which rows of other calls may have another one.
+    """
+    packer = packer_of(strings, with_holes=True)
+    result = allocation.empty((strings.num_rows,), torch.int64, strings.starts.device)
+    for start in range(0, strings.num_rows, BLOCK):
+        block = cut(strings, start, start + BLOCK)
+        if packer is None:
+            result[start : start + BLOCK] = _partition_hash(block)
+            continue
+        leading = leading_words(block, packer.num_bytes)
+        result[start : start + BLOCK] = _hash_of_words(leading, block)
+        if not packer.add(leading, block.lengths):
+            packer = None
+    return result, None if packer is None else (packer.codes(), packer.packing)
+
+
+def _partition_hash(strings: Strings) -> Tensor:
+    is_long = elementwise.greater(strings.lengths, LONGEST_LEADING)
+    longer = row_indices(is_long)
+    if longer.shape[0] == 0:
+        return _hash_of_words(leading_words(strings, int(strings.lengths.max())), strings)
+    result = torch.empty_like(strings.starts)
+    result[longer] = _hash64(take(strings, longer))
+    shorter = row_indices(~is_long)
+    if shorter.shape[0]:
+        result[shorter] = _partition_hash(take(strings, shorter))
+    return result
+
+
+def _hash_of_words(leading: Sequence[Tensor], strings: Strings) -> Tensor:
+    """A sum of products, to which words that are 0 add nothing; of all words of the rows."""
+    result = torch.zeros_like(strings.starts)
+    for position, word in enumerate(leading):
+        result += elementwise.multiply(word, _power(position + 1))
+    result ^= result >> 32
     return result
 
 

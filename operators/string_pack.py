@@ -5,7 +5,9 @@ sorting and grouping integers. "Customer#000012345" has nine digits that differ 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,9 +16,19 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators import allocation
 from tqp.operators.string_layout import cut, take
-from tqp.operators.string_words import BLOCK, LONGEST_LEADING, WORD, any_ends_in_nul, leading_words, words
+from tqp.operators.string_words import (
+    BLOCK,
+    LONGEST_LEADING,
+    WORD,
+    any_ends_in_nul,
+    lacks_nul,
+    leading_words,
+    words,
+)
 
 _BITS = 63
+_NARROW_BITS = 32
+_ALL_BITS = (1 << 64) - 1
 _SAMPLE_ROWS = 512
 
 
@@ -25,42 +37,119 @@ def pack(strings: Strings) -> Tensor | None:
     num_rows = strings.num_rows
     if num_rows == 0:
         return torch.zeros_like(strings.starts)
+    packer = packer_of(strings)
+    if packer is None:
+        return None
+    step = BLOCK if strings.starts.is_cpu else num_rows
+    for start in range(0, num_rows, step):
+        block = cut(strings, start, start + step)
+        if not packer.add(leading_words(block, packer.num_bytes), block.lengths):
+            return None
+    return packer.codes()
+
+
+class Packing(NamedTuple):
+    """What bits of rows their codes hold. Words are unsigned integers whose most significant byte is the first one."""
+
+    #: Of each word the bits in which rows differ: at most 63.
+    masks: tuple[int, ...]
+    #: The words of one of the rows.
+    first: tuple[int, ...]
+    #: Do codes that do not fit 32 bits hold the bits between those, too, if 63 bits are enough? These are fewer steps.
+    with_holes: bool
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """Of each word the bits that the codes hold, one after the other."""
+        if self.with_holes and _num_bits(self.masks) > _NARROW_BITS:
+            filled = tuple((1 << bits.bit_length()) - (bits & -bits) for bits in self.masks)
+            if _num_bits(filled) <= _BITS:
+                return filled
+        return self.masks
+
+    def joined(self, other: Packing) -> Packing | None:
+        """One that holds the rows of both; None if they differ in more bits."""
+        pairs = itertools.zip_longest(self.masks, other.masks, self.first, other.first, fillvalue=0)
+        masks = tuple(mine | others | (first ^ last) for mine, others, first, last in pairs)
+        return self._replace(masks=masks) if _num_bits(masks) <= _BITS else None
+
+
+def repack(codes: Tensor, packing: Packing, wider: Packing) -> Tensor:
+    """Codes (int64 [n]) of rows in one packing, as another one that holds them has them."""
+    if packing.held == wider.held:
+        return codes
+    left, result = _num_bits(packing.held), torch.zeros_like(codes)
+    for held, bits, first in itertools.zip_longest(packing.held, wider.held, packing.first, fillvalue=0):
+        word = torch.full_like(codes, _signed(first & ~held))
+        for shift, width in _runs_of_ones(held):
+            left -= width
+            word |= ((codes >> left) & ((1 << width) - 1)) << shift
+        append_bits(result, word, bits)
+    return result
+
+
+class Packer:
+    """Packs rows block by block: those that it met first are packed anew if later ones differ from them in more bits."""
+
+    def __init__(self, packing: Packing, num_rows: int, may_end_in_nul: bool, device: torch.device) -> None:
+        self.packing, self.may_end_in_nul = packing, may_end_in_nul
+        self.num_bytes = len(packing.masks) * WORD
+        self._codes = allocation.empty((num_rows,), torch.int64, device)
+        self._blocks: list[tuple[int, Packing]] = []  # where each ends, and how it is packed
+
+    def add(self, leading: Sequence[Tensor], lengths: Tensor) -> bool:
+        """The next rows, their `num_bytes` leading bytes as `leading_words` has them. Whether all still fit 63 bits."""
+        if self.may_end_in_nul and any_ends_in_nul(leading, lengths):
+            return False  # looks like another row
+        found = [big_endian(word) for word in leading]
+        masks = tuple(
+            mask | differing_bits(word, first)
+            for mask, word, first in zip(self.packing.masks, found, self.packing.first, strict=True)
+        )
+        if _num_bits(masks) > _BITS:
+            return False
+        if masks != self.packing.masks:
+            self.packing = self.packing._replace(masks=masks)
+        start = self._blocks[-1][0] if self._blocks else 0
+        end = start + lengths.shape[0]
+        part = self._codes[start:end].zero_()
+        for word, bits in zip(found, self.packing.held, strict=True):
+            append_bits(part, word, bits)
+        self._blocks.append((end, self.packing))
+        return True
+
+    def codes(self) -> Tensor:
+        """Of all rows, as `packing` says: int64 [n]."""
+        start = 0
+        for end, packing in self._blocks:
+            if packing.held != self.packing.held:
+                self._codes[start:end] = repack(self._codes[start:end], packing, self.packing)
+            start = end
+        return self._codes
+
+
+def packer_of(strings: Strings, with_holes: bool = False) -> Packer | None:
+    """For these rows, at least one; None if it is plain that they do not fit. Codes `with_holes` fit those of other rows.
+
+    Without, they tell apart no rows but these.
+    """
+    num_rows, device = strings.num_rows, strings.starts.device
     shortest, longest = (int(extreme) for extreme in strings.lengths.aminmax())
     if longest > LONGEST_LEADING:
         return None
-    count = -(-longest // WORD)
-    if num_rows > BLOCK:
-        step = num_rows // _SAMPLE_ROWS
-        sample = take(strings, torch.arange(0, num_rows, step, device=strings.starts.device))
-        if _packed(sample, count, shortest == longest) is None:
-            return None
-    return _packed(strings, count, shortest == longest)
+    sample = take(strings, torch.arange(0, num_rows, -(-num_rows // _SAMPLE_ROWS), device=device))
+    found = [big_endian(word) for word in leading_words(sample, -(-longest // WORD) * WORD)]
+    first = tuple(int(word[0]) & _ALL_BITS for word in found)
+    masks = tuple(differing_bits(word, value) for word, value in zip(found, first, strict=True))
+    if _num_bits(masks) > _BITS:
+        return None
+    # zero bytes at the end look like another row, of other rows if not of these
+    may_end_in_nul = (with_holes or shortest < longest) and not lacks_nul(strings)
+    return Packer(Packing(masks, first, with_holes), num_rows, may_end_in_nul, device)
 
 
-def _packed(strings: Strings, count: int, same_length: bool) -> Tensor | None:
-    num_rows, device = strings.num_rows, strings.starts.device
-    on_host = device.type == "cpu"
-    step = BLOCK if on_host else num_rows
-    columns = [allocation.empty((num_rows,), torch.int64, device) for _ in range(count)]
-    differing = [0] * count
-    for start in range(0, num_rows, step):
-        block = cut(strings, start, start + step)
-        found = leading_words(block, count * WORD)
-        if not same_length and any_ends_in_nul(found, block.lengths):
-            return None  # looks like another row
-        for position, word in enumerate(found):
-            columns[position][start : start + step] = big_endian(word)
-            differing[position] |= differing_bits(
-                columns[position][start : start + step], columns[position][:1]
-            )
-        if sum(bits.bit_count() for bits in differing) > _BITS:
-            return None
-    result = allocation.full(num_rows, 0, torch.int64, device)
-    for start in range(0, num_rows, step):
-        part = result[start : start + step]
-        for column, bits in zip(columns, differing, strict=True):
-            append_bits(part, column[start : start + step], bits)
-    return result
+def _num_bits(masks: Iterable[int]) -> int:
+    return sum(bits.bit_count() for bits in masks)
 
 
 def word_masks(strings: Strings, first: Strings, room: int | None, count: int | None = None) -> list[int]:
@@ -97,8 +186,7 @@ def pack_bits(strings: Strings, masks: Sequence[int]) -> Tensor:
     """int64 [n]: the bits of the first words that the masks name, one after the other; at most 63."""
     codes = torch.zeros_like(strings.starts)
     for word, bits in zip(_words(strings, len(masks)), masks, strict=True):
-        if bits:
-            append_bits(codes, big_endian(word), bits)
+        append_bits(codes, big_endian(word), bits)
     return codes
 
 
@@ -111,6 +199,8 @@ def _words(strings: Strings, count: int) -> Iterable[Tensor]:
 
 def append_bits(codes: Tensor, word: Tensor, bits: int) -> None:
     """Shift `codes` (int64 [n]) to the left, and in come those of the word's bits that `bits` names."""
+    if not bits:
+        return
     runs, moves = _runs_of_ones(bits), _moves(bits)
     if len(runs) <= len(moves):
         for shift, width in runs:
@@ -147,6 +237,7 @@ def _moves(bits: int) -> tuple[tuple[int, int], ...]:
 
 
 def _signed(bits: int) -> int:
+    bits &= _ALL_BITS
     return bits - (bits >> 63 << 64)
 
 
@@ -157,9 +248,9 @@ def big_endian(word: Tensor) -> Tensor:
     return word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
 
 
-def differing_bits(word: Tensor, first: Tensor) -> int:
-    """The bits in which any row differs from `first`, as an unsigned integer."""
-    difference = word ^ first
+def differing_bits(word: Tensor, first: Tensor | int) -> int:
+    """The bits in which any row differs from `first` (int64 [1], or its bits), as an unsigned integer."""
+    difference = word ^ (_signed(first) if isinstance(first, int) else first)
     if word.device.type == "cpu":
         found = int(np.bitwise_or.reduce(difference.numpy()))
     else:

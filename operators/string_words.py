@@ -42,10 +42,9 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
 
     int64 [n] when count is 1, else int64 [n, count].
     """
-    if count == _PAIR // WORD and strings.starts.is_cpu and strings.data.shape[0] >= _PAIR:
-        return _two_words(strings, offset)
     if count > 1:
-        return _wide_words(strings, offset, count)
+        together = strings.starts.is_cpu and strings.data.shape[0] >= count * WORD
+        return (_words_together if together else _words_by_byte)(strings, offset, count)
     data = (
         strings.data
         if strings.data.shape[0] >= WORD
@@ -72,21 +71,26 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
     return result & torch.index_select(_KEEP.to(starts.device), 0, remaining)
 
 
-def _two_words(strings: Strings, offset: int) -> Tensor:
-    """Two words of each row, read together: bytes that lie apart cost a cache miss each time they are looked at."""
-    last = strings.data.shape[0] - _PAIR
+def _words_together(strings: Strings, offset: int, count: int) -> Tensor:
+    """Several words of each row, read together: bytes that lie apart cost a cache miss each time they are looked at."""
+    last = strings.data.shape[0] - count * WORD
     places = strings.starts + offset if offset else strings.starts
-    windows = strings.data.as_strided((last + 1, _PAIR), (1, 1))
+    windows = strings.data.as_strided((last + 1, count * WORD), (1, 1))
     late = strings.num_rows > 0 and int(places.max()) > last
     inside = places.clamp(max=last) if late else places
     result = torch.index_select(windows, 0, inside).view(torch.int64)
-    for position in range(_PAIR // WORD):
-        remaining = (strings.lengths - (offset + position * WORD)).clamp_(0, WORD)
-        result[:, position] &= torch.index_select(_KEEP, 0, remaining)
+    if count == 2:
+        for position in range(count):
+            remaining = (strings.lengths - (offset + position * WORD)).clamp_(0, WORD)
+            result[:, position] &= torch.index_select(_KEEP, 0, remaining)
+    else:
+        before = torch.arange(offset, offset + count * WORD, WORD, dtype=strings.lengths.dtype)
+        remaining = (strings.lengths.unsqueeze(1) - before).clamp_(0, WORD)
+        result &= torch.index_select(_KEEP, 0, remaining.view(-1)).view_as(result)
     if late:  # too near to the end of the bytes
         rows = torch.nonzero(places > last).squeeze(1)
         slices = Strings(strings.starts[rows], strings.lengths[rows], strings.data)
-        result[rows] = _wide_words(slices, offset, _PAIR // WORD)
+        result[rows] = _words_by_byte(slices, offset, count)
     return result
 
 
@@ -135,13 +139,13 @@ def any_ends_in_nul(leading: Sequence[Tensor], lengths: Tensor) -> bool:
 
 def ends_in_nul(strings: Strings) -> Tensor | None:
     """bool [n]: is the last byte 0, so that the bytes past the end look like a part of the row? None if it never is."""
-    if strings.num_rows == 0 or _lacks_nul(strings):
+    if strings.num_rows == 0 or lacks_nul(strings):
         return None
     last = elementwise.add(strings.starts, strings.lengths).sub_(1).clamp_(min=0)
     return elementwise.equal(torch.index_select(strings.data, 0, last), 0).logical_and_(strings.lengths > 0)
 
 
-def _lacks_nul(strings: Strings) -> bool:
+def lacks_nul(strings: Strings) -> bool:
     """Whether there is no zero byte from the first row to the last one, where these lie close enough for a look."""
     size = strings.data.shape[0]
     if not strings.starts.is_cpu or size == 0:
@@ -153,7 +157,7 @@ def _lacks_nul(strings: Strings) -> bool:
     return low >= high or int(strings.data[low:high].numpy().min()) > 0
 
 
-def _wide_words(strings: Strings, offset: int, count: int) -> Tensor:
+def _words_by_byte(strings: Strings, offset: int, count: int) -> Tensor:
     column = torch.arange(offset, offset + WORD * count, device=strings.starts.device)
     present = column < strings.lengths[:, None]
     position = (strings.starts[:, None] + column).mul_(present)

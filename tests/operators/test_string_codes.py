@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 
 import pytest
 import torch
 
-from tqp.operators import string_codes, string_pack
+from tqp.operators import string_codes, string_hash, string_pack
 from tqp.operators.string_layout import from_list, take
 
 ALPHABETS = [b"01", b"0123456789", b"abz ", b"\0a", b"\xff\x00\x7f\x80", bytes(range(256))]
@@ -75,6 +76,51 @@ def test_many_rows_in_blocks() -> None:
     strings = take(from_list([value * 6 for value in distinct]), rows)
     codes = string_codes.group_codes(strings)
     assert len({*zip(codes.tolist(), rows.tolist(), strict=True)}) == len(set(rows.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_rows_of_several_calls(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_hash, "BLOCK", 13)
+    calls = [random_values(seed), random_values(seed + 150), random_values(seed)]
+    values = [value for call in calls for value in call]
+    found = [string_hash.partition_and_pack(from_list(call)) for call in calls]
+    hashes = torch.cat([each for each, _ in found]).tolist()
+    of_value = dict(zip(values, hashes, strict=True))
+    assert [of_value[value] for value in values] == hashes
+    joined: string_pack.Packing | None = None
+    packings = []
+    for _, packed in found:
+        if packed is None:
+            return
+        joined = packed[1] if joined is None else joined.joined(packed[1])
+        if joined is None:
+            return
+        packings.append(packed)
+    assert joined is not None
+    codes = torch.cat([string_pack.repack(codes, packing, joined) for codes, packing in packings])
+    check(codes.tolist(), values, ordered=True)
+
+
+def test_differing_prefixes_of_several_calls() -> None:
+    calls = [[b"ab1", b"ab2"], [b"cd1"], [b"", b"ab1cd1ef1gh1"], [b"ab\xff"]]
+    found = [string_hash.partition_and_pack(from_list(call))[1] for call in calls]
+    joined = functools.reduce(lambda one, other: one.joined(other), [packed[1] for packed in found])
+    codes = torch.cat([string_pack.repack(*packed, joined) for packed in found])
+    check(codes.tolist(), [value for call in calls for value in call], ordered=True)
+    wide = [[b"\x7f" * 8, b"\x00" * 7 + b"1"], [b"\x7f" * 8 + b"~~~"]]
+    one, other = (string_hash.partition_and_pack(from_list(call))[1][1] for call in wide)
+    assert one.joined(other) is None
+
+
+def test_rows_that_differ_later_in_more_bits() -> None:
+    chance = random.Random(2)
+    values = [f"number {chance.randrange(10_000)}".encode() for _ in range(70_000)]
+    values += [f"Number {chance.randrange(10_000_000)}".encode() for _ in range(70_000)]
+    rows = torch.arange(0, len(values), 7919)
+    for pack in (string_pack.pack, lambda strings: string_hash.partition_and_pack(strings)[1][0]):
+        codes = pack(from_list(values))
+        check(codes[rows].tolist(), [values[row] for row in rows.tolist()], ordered=True)
+        assert len(set(codes.tolist())) == len(set(values))
 
 
 @pytest.mark.parametrize("seed", range(60))

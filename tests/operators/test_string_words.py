@@ -28,11 +28,12 @@ def _slices(chance: random.Random, content: bytes, count: int) -> tuple[Strings,
 
 @pytest.mark.parametrize("size", [1, 7, 8, 15, 16, 17, 40, 200])
 @pytest.mark.parametrize("offset", [0, 8, 16])
-def test_two_words(size: int, offset: int) -> None:
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_several_words(size: int, offset: int, count: int) -> None:
     chance = random.Random(size)
     strings, texts = _slices(chance, chance.randbytes(size), 60)
-    expected = [text[offset : offset + 16].ljust(16, b"\0") for text in texts]
-    found = words(strings, offset, 2)
+    expected = [text[offset : offset + 8 * count].ljust(8 * count, b"\0") for text in texts]
+    found = words(strings, offset, count)
     assert [bytes(row.view(torch.uint8).tolist()) for row in found] == expected
 
 

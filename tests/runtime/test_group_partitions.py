@@ -17,6 +17,11 @@ _QUERIES = (
     "SELECT h, count(DISTINCT f) FROM t WHERE i <> 5 GROUP BY h",
     "SELECT v, count(*), min(s) FROM t GROUP BY v",
     "SELECT concat(s, i) AS k, sum(n) FROM t GROUP BY k",
+    "SELECT text, count(*), sum(n), min(i) FROM t GROUP BY text",
+    "SELECT CASE WHEN i < 290 THEN concat('a', i) ELSE concat(text, i) END AS k, count(*) FROM t GROUP BY k",
+    "SELECT late, count(*), sum(n) FROM t GROUP BY late",
+    "SELECT text, f, count(*) FROM t WHERE i < 5 OR i > 200 GROUP BY text, f",
+    "SELECT CASE WHEN i > 20 THEN concat(s, 'x', x) END AS k, i, sum(x) FROM t GROUP BY k, i",
     "SELECT DISTINCT n, f FROM t",
     "SELECT DISTINCT s, b FROM t WHERE i < 1000",
     "SELECT i * 1000000007000 AS k, count(DISTINCT n), bool_or(b) FROM t GROUP BY k",
@@ -27,6 +32,7 @@ _QUERIES = (
 
 def _table(rows: int) -> pa.Table:
     random = np.random.default_rng(3)
+    late = enumerate(random.integers(0, 50, rows))
     floats = random.choice([0.0, -0.0, 1.5, np.nan, -np.inf, 7.25], rows)
     return pa.table(
         {
@@ -38,6 +44,13 @@ def _table(rows: int) -> pa.Table:
                 [None if k % 7 == 0 else f"value {k % 90}" for k in random.integers(0, 1000, rows)]
             ),
             "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),
+            "text": [
+                "q" * int(k % 80) + f"{k}\0"[: 3 + k % 3] for k in random.integers(0, 700, rows)
+            ],  # long and short, some with zero bytes at the end
+            # the first batches fit integers, of other bits each, and the last ones do not
+            "late": [
+                ("x" * 40 + f"{k} of many" if row > 3200 else f"{row // 1000} of {k}") for row, k in late
+            ],
             "b": random.random(rows) < 0.5,
             "v": pa.array(random.integers(0, 4, rows).astype("timedelta64[D]").astype("timedelta64[us]")),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from tqp.operators import allocation, distinct_pairs, elementwise, group_ids, ro
 from tqp.operators import keys as key_kernels
 from tqp.operators.hash_groups import partition_rows
 from tqp.operators.join_pairs import mark_rows
+from tqp.operators.string_pack import Packing, repack
 from tqp.runtime.breakers.aggregate import Reduction, fold
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
@@ -45,6 +46,37 @@ def partition_bits(expected_rows: float, device: torch.device) -> int:
     return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
 
 
+class _PackedKey(NamedTuple):
+    """A key of strings as integers, see `string_pack`."""
+
+    codes: Tensor
+    packing: Packing
+    wanted: Packing | None  # that of all batches
+
+
+class _Partition(NamedTuple):
+    """The rows of a batch that lie in a partition, and of each key its codes, if it has some."""
+
+    frame: Frame
+    packed: tuple[_PackedKey | None, ...]
+
+
+class _Distributed(NamedTuple):
+    """The rows of a batch, partition by partition."""
+
+    frame: Frame
+    packed: tuple[_PackedKey | None, ...]
+    ends: list[int]
+
+    def partition(self, number: int, packings: Sequence[Packing | None]) -> _Partition:
+        start, end = self.ends[number - 1] if number else 0, self.ends[number]
+        packed = (
+            key and wanted and _PackedKey(key.codes[start:end], key.packing, wanted)
+            for key, wanted in zip(self.packed, packings, strict=True)
+        )
+        return _Partition(self.frame.cut(start, end), tuple(packed))
+
+
 class CollectGroups:
     """Groups and reduces rows that have all been collected.
 
@@ -75,33 +107,43 @@ class CollectGroups:
     def initial(self, program_state: State) -> None:
         return None
 
-    def partial(self, outputs: Sequence[Any], state: Any) -> list[Frame]:
-        """The rows of a batch, a frame for each partition; of few rows just one frame."""
+    def partial(self, outputs: Sequence[Any], state: Any) -> Frame | _Distributed:
+        """The rows of a batch; of more than a few rows partition by partition."""
         frame = frame_of_outputs(outputs)
         if self.has_kept:
             kept: Any = frame.columns[-1].values
             frame = Frame(frame.num_rows, frame.columns[:-1])
             if kept is not None:
                 frame = take_frame(frame, rows.row_indices(kept))
-        return self._distributed(frame) if frame.num_rows >= _ROWS_OF_A_PIECE << self.bits else [frame]
+        many = self.bits and frame.num_rows >= _ROWS_OF_A_PIECE << self.bits
+        return self._distributed(frame) if many else frame
 
-    def _distributed(self, frame: Frame) -> list[Frame]:
-        if not self.bits:
-            return [frame]
-        order, ends = partition_rows(
-            _one_word(frame.columns[: self.num_keys]), self.bits, self.size is not None
-        )
-        frame = take_frame(frame, order)
-        return [frame.cut(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    def _distributed(self, frame: Frame) -> _Distributed:
+        hashes: list[Tensor] = []
+        packed: list[_PackedKey | None] = []
+        for key in frame.columns[: self.num_keys]:
+            words, codes = _words_and_codes(key)
+            hashes += words
+            packed.append(codes)
+        word = hashes[0] if len(hashes) == 1 and hashes[0].dim() == 1 else key_kernels.hash_combine(hashes)
+        order, ends = partition_rows(word, self.bits, self.size is not None)
+        packed = [key and key._replace(codes=rows.take(key.codes, order)) for key in packed]
+        return _Distributed(take_frame(frame, order), tuple(packed), ends)
 
-    def merge(self, states: list[list[Frame]]) -> list[list[Frame]]:
-        """For each partition its frames, in batch order; only one of them if there are fewer rows than expected."""
-        if sum(frame.num_rows for frames in states for frame in frames) < _PARTITIONED_ROWS:
-            return [[frame for frames in states for frame in frames]]
-        distributed = [frames if len(frames) > 1 else self._distributed(frames[0]) for frames in states]
-        return [list(frames) for frames in zip(*distributed, strict=True)]
+    def merge(self, states: list[Frame | _Distributed]) -> list[list[_Partition]]:
+        """For each partition its rows, in batch order; only one of them if there are fewer rows than expected."""
+        frames = [state.frame if isinstance(state, _Distributed) else state for state in states]
+        if not self.bits or sum(frame.num_rows for frame in frames) < _PARTITIONED_ROWS:
+            return [[_Partition(frame, (None,) * self.num_keys) for frame in frames]]
+        batches = [
+            state if isinstance(state, _Distributed) else self._distributed(state)
+            for state in states
+            if isinstance(state, _Distributed) or state.num_rows
+        ]
+        packings = [_joined([batch.packed[key] for batch in batches]) for key in range(self.num_keys)]
+        return [[batch.partition(number, packings) for batch in batches] for number in range(1 << self.bits)]
 
-    def finish(self, state: list[list[Frame]], program_state: State) -> State:
+    def finish(self, state: list[list[_Partition]], program_state: State) -> State:
         if len(state) == 1:
             return {self.slot: self._group(state[0], 0, 0)}
 
@@ -111,14 +153,15 @@ class CollectGroups:
         workers = program_state["workers"].map
         return {self.slot: joined_frames(workers(group, range(len(state))), workers, self.in_parts)}
 
-    def _group(self, frames: list[Frame], partition: int, bits: int) -> Frame:
+    def _group(self, parts: list[_Partition], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
-        frame = concatenate_frames(frames)
+        frame = concatenate_frames([part.frame for part in parts])
         if self.size is not None and self.size >> bits < _TABLE_SLOTS_PER_ROW * frame.num_rows:
             return self._group_by_table(frame, partition, bits)
         keys = frame.columns[: self.num_keys]
         if keys:
-            words = [word for key in keys for word in key_columns(key)]
+            packed = [[part.packed[number] for part in parts] for number in range(self.num_keys)]
+            words = [word for key, codes in zip(keys, packed, strict=True) for word in _key_words(key, codes)]
             ids, first_rows, count = group_ids.group_ids_of_columns(words)
         else:
             ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
@@ -178,13 +221,44 @@ def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> 
     return fold(Reduction(reduction.kind, index), Frame(ids.shape[0], (column,)), ids, count, None)
 
 
-def _one_word(keys: Sequence[FrameColumn]) -> Tensor:
-    """int64 [n] that is equal for equal keys, NULL being equal to NULL, in every batch."""
-    words: list[Tensor] = []
+def _words_and_codes(key: FrameColumn) -> tuple[list[Tensor], _PackedKey | None]:
+    """Integers that are equal for equal keys, NULL being equal to NULL, in every batch; of strings also their codes."""
+    if not isinstance(key.values, Strings):
+        return key_columns(key), None
+    valid = None if key.validity is None else rows.row_indices(key.validity)
+    strings = key.values if valid is None else take_values(key.values, valid)
+    if strings.num_rows == 0:
+        return [torch.zeros_like(key.values.starts)], None
+    word, packed = string_hash.partition_and_pack(strings)
+    if valid is not None:
+        word = torch.zeros_like(key.values.starts).index_copy_(0, valid, word)
+    if packed is None:
+        return [word], None
+    codes, packing = packed
+    if valid is not None:
+        codes = torch.zeros_like(word).index_copy_(0, valid, codes)
+    return [word], _PackedKey(codes, packing, None)
+
+
+def _joined(keys: Sequence[_PackedKey | None]) -> Packing | None:
+    """A packing for a key of all batches, if there is one."""
+    joined: Packing | None = None
     for key in keys:
-        if not isinstance(key.values, Strings):
-            words += key_columns(key)
-            continue
-        word = string_hash.hash64(key.values)
-        words.append(word if key.validity is None else word * key.validity)
-    return words[0] if len(words) == 1 and words[0].dim() == 1 else key_kernels.hash_combine(words)
+        if key is None:
+            return None
+        joined = key.packing if joined is None else joined.joined(key.packing)
+        if joined is None:
+            return None
+    return joined
+
+
+def _key_words(key: FrameColumn, packed: Sequence[_PackedKey | None]) -> list[Tensor]:
+    """As `key_columns`, of the codes of each batch where they are known."""
+    codes = [
+        repack(part.codes, part.packing, part.wanted)
+        for part in packed
+        if part is not None and part.wanted is not None
+    ]
+    if not codes:
+        return key_columns(key)
+    return key_columns(FrameColumn(allocation.concatenate(codes), key.validity))
