@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 #: Bytes searched at a time: they and their mask stay in the last cache until the places at which a word may stand are
 #: verified. Of these, bytes compared in one step: each comparison is long enough for another thread to take the interpreter
 #: lock meanwhile, and what is read once is in a cache when the next chunk is looked for.
-BLOCK, _STEP = 1 << 23, 1 << 20
+BLOCK, _STEP = 1 << 23, 1 << 21
 #: Chunks in which words are looked for: of as many neighbouring ones as they have bytes, one lies on a multiple of that
 #: size wherever the word stands. Short ones take fewer passes, long ones leave fewer places to verify.
 _PAIR, _QUAD = 2, 4
