@@ -79,14 +79,9 @@ def _words_together(strings: Strings, offset: int, count: int) -> Tensor:
     late = strings.num_rows > 0 and int(places.max()) > last
     inside = places.clamp(max=last) if late else places
     result = torch.index_select(windows, 0, inside).view(torch.int64)
-    if count == 2:
-        for position in range(count):
-            remaining = (strings.lengths - (offset + position * WORD)).clamp_(0, WORD)
-            result[:, position] &= torch.index_select(_KEEP, 0, remaining)
-    else:
-        before = torch.arange(offset, offset + count * WORD, WORD, dtype=strings.lengths.dtype)
-        remaining = (strings.lengths.unsqueeze(1) - before).clamp_(0, WORD)
-        result &= torch.index_select(_KEEP, 0, remaining.view(-1)).view_as(result)
+    for position in range(count):
+        remaining = (strings.lengths - (offset + position * WORD)).clamp_(0, WORD)
+        result[:, position] &= torch.index_select(_KEEP, 0, remaining)
     if late:  # too near to the end of the bytes
         rows = torch.nonzero(places > last).squeeze(1)
         slices = Strings(strings.starts[rows], strings.lengths[rows], strings.data)
