@@ -27,8 +27,7 @@ def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPackin
     """
     parts: list[KeyPart] = []
     size = 1
-    for key in keys:
-        part = _part(key, fields)
+    for part in key_parts(keys, fields):
         if part is None:
             return None
         size *= part.span
@@ -36,6 +35,11 @@ def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPackin
             return None
         parts.append(part)
     return KeyPacking(tuple(parts), size) if parts else None
+
+
+def key_parts(keys: Sequence[Expression], fields: FieldsById) -> list[KeyPart | None]:
+    """How each key is packed by its value; None of one whose range is not known, or of no such type."""
+    return [_part(key, fields) for key in keys]
 
 
 def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
@@ -73,15 +77,19 @@ def choose_grouping(
         field = fields.get(key.id) if isinstance(key, ColumnRef) else None
         if field is not None and field.statistics.is_sorted and not field.nullable:
             return GroupAlgorithm.CLUSTERED
-    if packing is not None and "direct_aggregate" not in disabled_rules:
-        dense = packing.size <= min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
-        if small or dense:
-            return GroupAlgorithm.DIRECT
+    dense = packing is not None and packing.size <= most_direct_groups(input_rows)
+    if (small or dense) and "direct_aggregate" not in disabled_rules:
+        return GroupAlgorithm.DIRECT
     one_word = packing is not None or (len(keys) == 1 and _is_integer(keys[0]))
     few = _ROWS_PER_HASHED_GROUP * groups <= input_rows
     if one_word and few and device == "cpu" and "hash_aggregate" not in disabled_rules:
         return GroupAlgorithm.HASH
     return GroupAlgorithm.SORT
+
+
+def most_direct_groups(input_rows: float) -> float:
+    """The accumulators that take no longer than sorting so many rows."""
+    return min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
 
 
 def _is_integer(key: Expression) -> bool:

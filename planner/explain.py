@@ -148,7 +148,7 @@ def _physical_line(node: physical.PhysicalPlan, names: Names) -> str:
         case physical.Aggregate():
             measures = node.fields[len(node.keys) :]
             grouping = _grouping(node.keys, measures, node.aggregates, names)
-            how = f"{node.algorithm.value}{_packed(node.packing)}{_factors(node.factors, names)}"
+            how = f"{node.algorithm.value}{_packed(node.packing)}{_numbered(node, names)}{_factors(node.factors, names)}"
             return f"Aggregate [{how}]{grouping}"
         case physical.Sort():
             top = f" top{_limit(node.limit, node.offset)}" if node.limit is not None else ""
@@ -184,6 +184,12 @@ def _join_line(node: physical.Join, names: Names) -> str:
 
 def _packed(packing: physical.KeyPacking | None) -> str:
     return "" if packing is None else f", {_count(packing.size)} keys"
+
+
+def _numbered(node: physical.Aggregate, names: Names) -> str:
+    parts = () if node.packing is None else node.packing.parts
+    keys = [key for key, part in zip(node.keys, parts, strict=False) if part.dictionary is not None]
+    return f", {', '.join(format_expression(key, names) for key in keys)} by number" if keys else ""
 
 
 def _factors(factors: physical.Factors | None, names: Names) -> str:

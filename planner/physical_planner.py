@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 
 from tqp.core.schema import Field, Schema
 from tqp.planner import physical_plan as physical
-from tqp.planner.aggregate_planning import choose_grouping, pack_group_keys
+from tqp.planner.aggregate_planning import (
+    choose_grouping,
+    key_parts,
+    most_direct_groups,
+    pack_group_keys,
+)
 from tqp.planner.cardinality import Estimator
 from tqp.planner.distinct_predictions import score_combinations
 from tqp.planner.expressions import ColumnRef, Expression, column_ids, conjuncts
@@ -56,6 +61,7 @@ from tqp.planner.logical_plan import (
     Values,
     walk_plan,
 )
+from tqp.planner.numbered_keys import number_keys
 from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
 from tqp.planner.properties import Facts, sorted_fields
 from tqp.planner.runtime_filters import (
@@ -77,7 +83,7 @@ from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 PHYSICAL_RULES = tuple(
     """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
     reduce_build_side index_join lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
-    clustered_aggregate factored_sums predict_distinct""".split()
+    clustered_aggregate numbered_keys factored_sums predict_distinct""".split()
 )
 
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
@@ -237,6 +243,11 @@ class _Planner:
         rows = min(self._rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
         device, disabled = self.options.device_type, self.options.disabled_rules
         algorithm = choose_grouping(plan.keys, known, packing, below.estimated_rows, rows, device, disabled)
+        if algorithm in (GroupAlgorithm.HASH, GroupAlgorithm.SORT) and self._numbers_keys():
+            most = most_direct_groups(below.estimated_rows)
+            numbered = number_keys(plan.keys, key_parts(plan.keys, known), known, below, most)
+            if numbered is not None:
+                algorithm, packing = GroupAlgorithm.DIRECT, numbered
         fields = aggregate_fields(
             known,
             plan.key_fields,
@@ -262,6 +273,9 @@ class _Planner:
             factors,
         )
         return place(grouped, outside)
+
+    def _numbers_keys(self) -> bool:
+        return self.is_on("numbered_keys") and self.is_on("direct_aggregate")
 
     def _sort(
         self, plan: Sort, required: frozenset[int], requests: Requests, limit: Limit | None

@@ -83,6 +83,9 @@ class MemoryTable:
             is_unique=len(set(values)) == len(values),
         )
 
+    def number_values(self, name: str) -> int:
+        return len(set(self.columns[name]))
+
 
 def rows_of(plan: LogicalPlan) -> list[tuple[Any, ...]]:
     """The plan's output rows, in order of its columns."""

@@ -97,6 +97,9 @@ class FakeTable:
     def column_statistics(self, name: str) -> ColumnStatistics:
         return UNKNOWN
 
+    def number_values(self, name: str) -> int:
+        return 0
+
 
 class FakeCatalog:
     def __init__(self) -> None:

@@ -33,6 +33,9 @@ class FakeTable:
     def column_statistics(self, name: str) -> ColumnStatistics:
         return ColumnStatistics()
 
+    def number_values(self, name: str) -> int:
+        return 0
+
 
 def orders() -> Scan:
     key = Field(0, "o_orderkey", BIGINT, False, ColumnStatistics(1, 6000, 1500.0, is_unique=True))

@@ -76,3 +76,7 @@ class TableSource(Protocol):
     def column_statistics(self, name: str) -> ColumnStatistics:
         """Encodes the column on first use; exact where `ColumnStatistics` says so."""
         ...
+
+    def number_values(self, name: str) -> int:
+        """How many distinct values a column of integers of up to 64 bits holds. Numbers them on first use, for later queries."""
+        ...

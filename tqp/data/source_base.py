@@ -16,6 +16,7 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
+from tqp.data.numbered_values import NumberedValues, number_values
 from tqp.data.sharing import Handout, share, sharing_threads
 
 #: Rows from which encoding a column takes longer than waking a thread.
@@ -118,6 +119,14 @@ class Source(ABC):
 
     def column_statistics(self, name: str) -> ColumnStatistics:
         return self.column(name).statistics
+
+    def number_values(self, name: str) -> int:
+        return self.numbered_values(name).values.shape[0]
+
+    def numbered_values(self, name: str) -> NumberedValues:
+        """The distinct values of a column of integers of up to 64 bits: found once, kept as long as the column."""
+        with sharing_threads(self.threads):
+            return self.derived(name, NumberedValues, number_values)
 
     def column(self, name: str) -> Column:
         """The encoded column on the source's device."""

@@ -13,6 +13,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import aggregates, logic
 from tqp.operators import keys as key_kernels
+from tqp.operators.domain_tables import look_up, positions
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
@@ -222,7 +223,11 @@ class _AggregateLowering:
 
     def _add_keys(self, keys: list[Value], packing: physical.KeyPacking | None) -> None:
         if packing is not None:
-            code = packed_key(self.lowering, keys, packing, narrow=True)
+            values = [
+                value if part.dictionary is None else self._number(value, part.dictionary)
+                for value, part in zip(keys, packing.parts, strict=True)
+            ]
+            code = packed_key(self.lowering, values, packing, narrow=True)
             layout = Layout(self.node.keys[0].data_type, Form.NUMBER, torch.int64, False)
             self.outputs.append(Value(layout, code))
             return
@@ -232,6 +237,20 @@ class _AggregateLowering:
                     f"grouping by {format_expression(key)}, of type {value.layout.data_type}, is not supported"
                 )
             self.outputs.append(self.calls.comparable(value))
+
+    def _number(self, key: Value, id: int) -> Value:
+        """The places of a table column's values among its distinct ones, in place of the values."""
+        stream, program = self.lowering.stream, self.plan.program
+        found = self.plan.numbers(id)
+        stored = stream.root_source(id)
+        if stored is not None and stored.slot == found.table_slot:
+            hidden = program.hidden_id()
+            stream.add_source_column(hidden, f"{stream.columns[id].name}_number", found.numbers)
+            node = stream.column(hidden).node
+        else:  # rows that were put elsewhere
+            values = stream.object(found.values_slot)
+            node = stream.builder.call(positions, values, key.node, name="number")
+        return replace(key, layout=found.numbers.layout.with_nullable(key.layout.nullable), node=node)
 
     # results
 
@@ -254,9 +273,13 @@ class _AggregateLowering:
             unpacked = build.call(key_kernels.unpack, codes, parts, name="keys")
             for position, (field, value) in enumerate(zip(key_fields, keys, strict=True)):
                 pair = build.call(operator.getitem, unpacked, position)
-                values = build.method(
-                    "to", build.call(operator.getitem, pair, 0), value.layout.dtype, name=field.name
-                )
+                values = build.call(operator.getitem, pair, 0)
+                dictionary = packing.parts[position].dictionary
+                if dictionary is None:
+                    values = build.method("to", values, value.layout.dtype, name=field.name)
+                else:
+                    table = stream.object(self.plan.numbers(dictionary).values_slot)
+                    values = build.call(look_up, table, values, 0, True, name=field.name)
                 validity = None
                 layout = value.layout.with_nullable(packing.parts[position].nullable)
                 if layout.nullable:

@@ -32,7 +32,7 @@ from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.program_builder import ColumnSource
+    from tqp.runtime.lowering.program_builder import ColumnSource, NumberedColumn
 
 
 class PlanLowering:
@@ -107,6 +107,12 @@ class PlanLowering:
         pool = self.program.column_layout(slot, name, source.column(name)).pool
         assert pool is not None and pool.is_dictionary
         return pool
+
+    def numbers(self, column: int) -> NumberedColumn:
+        """The numbers of the values of the table column that a scan of the plan puts out under an id."""
+        scan, name = self._scan_columns[column]
+        source: ColumnSource = scan.table  # type: ignore[assignment]
+        return self.program.numbers_of(source, scan.table_name, name)
 
     # leaves
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from tqp.core.datatypes import BIGINT
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
+from tqp.data.numbered_values import NumberedValues
 from tqp.data.source_base import Derived
 from tqp.operators import string_codes, string_layout, wide
 from tqp.operators.domain_tables import domain_values
@@ -45,6 +47,8 @@ class ColumnSource(TableSource, Protocol):
 
     def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived: ...
 
+    def numbered_values(self, name: str) -> NumberedValues: ...
+
     def with_gradient(self, name: str) -> Tensor | None: ...
 
 
@@ -61,6 +65,14 @@ class TableInput:
         return self.columns.index(name)
 
 
+class NumberedColumn(NamedTuple):
+    """The numbers of a table column's values, themselves a column with a row for each of the table's."""
+
+    table_slot: str
+    numbers: StoredColumn
+    values_slot: str
+
+
 class ProgramBuilder:
     def __init__(self, device: torch.device, *, carries_gradients: bool = False) -> None:
         self.device = device
@@ -73,6 +85,7 @@ class ProgramBuilder:
         self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
         #: By slot, the (table slot, column) whose packed strings stand there.
         self.packed: dict[str, tuple[str, str]] = {}
+        self.numbered: dict[tuple[str, str], NumberedColumn] = {}  # by (table slot, column)
         #: By slot, the (table slot, column, minimum, size) of an index.
         self.indexes: dict[str, tuple[str, str, int, int]] = {}
         self._constant_slots: dict[Any, str] = {}
@@ -120,6 +133,18 @@ class ProgramBuilder:
         slot = f"{place[0]}_{place[1]}_packed"
         self.packed[slot] = place
         return slot
+
+    def numbers_of(self, source: ColumnSource, table_name: str, name: str) -> NumberedColumn:
+        """The numbers of the values of a table's column of integers."""
+        slot, _ = self.table(source, table_name)
+        known = self.numbered.get((slot, name))
+        if known is None:
+            found = source.numbered_values(name)
+            most = (0, max(0, found.values.shape[0] - 1))
+            layout = Layout(BIGINT, Form.NUMBER, found.numbers.dtype, False, most)
+            numbers = StoredColumn(layout, f"{slot}_{name}_numbers", 0)
+            known = self.numbered[slot, name] = NumberedColumn(slot, numbers, f"{slot}_{name}_values")
+        return known
 
     def index_of(self, stored: StoredColumn, minimum: int, size: int) -> str:
         """The slot of the index on a sorted table column, a join build over its values from `minimum` on."""

@@ -1,0 +1,90 @@
+"""Group keys by number: where the values of a table column lie far apart, their places among its distinct values stand for them.
+
+A direct group-by asks for keys within a range as long as the accumulators. Numbering the values of a column reads it once;
+the numbers stay with the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tqp.core.schema import TableSource
+from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.null_facts import nullable
+from tqp.planner.physical_plan import (
+    Filter,
+    Join,
+    KeyPacking,
+    KeyPart,
+    PhysicalPlan,
+    Project,
+    RuntimeFilter,
+    TableScan,
+)
+from tqp.planner.value_ranges import FieldsById
+
+#: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being numbered.
+_TABLE_ROWS = 4.0
+#: Rows of the table for each distinct value, at least.
+_ROWS_PER_VALUE = 8.0
+_LARGEST_WORD = (1 << 63) - 1
+
+
+def number_keys(
+    keys: Sequence[Expression],
+    parts: Sequence[KeyPart | None],
+    fields: FieldsById,
+    input: PhysicalPlan,
+    most_groups: float,
+) -> KeyPacking | None:
+    """A packing of at most so many codes, with a number in place of each key that spans more values than it has.
+
+    `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
+    """
+    tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input)}
+    numbered = [key.id if isinstance(key, ColumnRef) and key.id in tables else None for key in keys]
+
+    def packing(count: Callable[[TableSource, str], float]) -> KeyPacking | None:
+        """With so many values in each column."""
+        chosen, size = [], 1
+        for key, part, id in zip(keys, parts, numbered, strict=True):
+            if id is not None:
+                can_be_null = nullable(key, fields)
+                number = KeyPart(0, max(1, int(count(*tables[id]))) + can_be_null, can_be_null, id)
+                part = number if part is None or number.span < part.span else part
+            if part is None:
+                return None
+            chosen.append(part)
+            size *= part.span
+        return KeyPacking(tuple(chosen), size) if size <= most_groups else None
+
+    if not any(id is not None for id in numbered) or packing(_estimated_values) is None:
+        return None
+    return packing(lambda table, name: table.number_values(name))
+
+
+def _estimated_values(table: TableSource, name: str) -> float:
+    return table.column_statistics(name).distinct_count or 0.0
+
+
+def _is_worth(table: TableSource, name: str, input: PhysicalPlan) -> bool:
+    """Are most rows of the table grouped, and its values few?"""
+    data_type, statistics = table.column_type(name), table.column_statistics(name)
+    count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
+    if not data_type.is_integer_like or count is None or low is None or high is None:
+        return False
+    fits_a_word = low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
+    few = _ROWS_PER_VALUE * count <= table.num_rows
+    return fits_a_word and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
+
+
+def _streamed_columns(plan: PhysicalPlan) -> Mapping[int, tuple[TableSource, str]]:
+    """The columns of the table whose rows stream into what reads the plan, by id."""
+    while not isinstance(plan, TableScan):
+        if isinstance(plan, (Filter, RuntimeFilter, Project)):
+            plan = plan.input
+        elif isinstance(plan, Join):
+            plan = plan.probe
+        else:
+            return {}
+    return {field.id: (plan.table, name) for field, name in zip(plan.fields, plan.columns, strict=True)}

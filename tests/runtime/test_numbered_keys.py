@@ -1,0 +1,107 @@
+"""Group-bys of values far apart by their numbers: the same rows with the rule and without, and as DuckDB has them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tests.oracle import assert_same_rows
+from tqp.planner import aggregate_planning, numbered_keys
+
+_ROWS = 6000
+_RANDOM = np.random.default_rng(8)
+_DOMAIN = _RANDOM.integers(-(2**63), 2**63 - 1, 200)
+
+
+def _some(domain: np.ndarray, nulls: float = 0.0) -> pa.Array:
+    return pa.array(_RANDOM.choice(domain, _ROWS), mask=_RANDOM.random(_ROWS) < nulls)
+
+
+_TABLES = {
+    "t": pa.table(
+        {
+            "k": _some(_DOMAIN),
+            "kn": _some(_DOMAIN, 0.3),
+            "day": _some(np.arange(0, 30_000, 700, np.int32)).cast(pa.date32()),
+            "instant": _some(_DOMAIN[:50] >> 10, 0.1).cast(pa.timestamp("us")),
+            "price": _some(np.arange(0, 10**8, 10**6 + 7), 0.1).cast(pa.decimal128(38, 3)),
+            "huge": _some(_DOMAIN[:30].view(np.uint64), 0.1),
+            "empty": pa.nulls(_ROWS, pa.int64()),
+            "g": _some(np.arange(5), 0.1),
+            "x": _some(np.arange(-1000, 1000), 0.1),
+            "f": _RANDOM.normal(size=_ROWS).round(3),
+            "s": pa.array([f"value {number % 9}" for number in range(_ROWS)]),
+        }
+    ),
+    "u": pa.table({"x": pa.array(range(0, 1000, 3)), "y": pa.array(range(334))}),
+    "none": pa.table({"k": pa.array([], pa.int64()), "x": pa.array([], pa.int64())}),
+}
+_NUMBERED = (
+    "SELECT k, count(*), sum(x), min(x), max(s) FROM t GROUP BY k",
+    "SELECT kn, count(*), count(x), avg(x), min(f) FROM t GROUP BY kn",
+    "SELECT kn, g, s, count(*), sum(x) FROM t GROUP BY ALL",
+    "SELECT kn, count(DISTINCT x), count(DISTINCT s) FROM t GROUP BY kn",
+    "SELECT DISTINCT kn FROM t",
+    "SELECT instant, min(instant), count(*) FROM t GROUP BY instant",
+    "SELECT price, sum(price), sum(x * g) FROM t GROUP BY price",
+    "SELECT t.kn, count(y), sum(y) FROM t LEFT JOIN u ON t.x = u.x GROUP BY t.kn",
+    "SELECT kn, g, sum(x * (1 - g) * (2 + g)), sum(x) FROM t GROUP BY kn, g",
+    "SELECT kn, total FROM (SELECT kn, sum(x) AS total FROM t GROUP BY kn) WHERE kn > 0 OR kn IS NULL",
+)
+_OTHERS = (
+    "SELECT kn, k, count(*) FROM t WHERE x > 0 GROUP BY ALL HAVING count(*) > 1",  # too many pairs
+    "SELECT day, count(*) FROM t GROUP BY day",  # close together
+    "SELECT empty, count(*) FROM t GROUP BY empty",
+    "SELECT huge, count(*), sum(x) FROM t GROUP BY huge",  # more than 63 bits
+    "SELECT k + 1, count(*) FROM t GROUP BY k + 1",
+    "SELECT k, count(*) FROM t WHERE x = 3 GROUP BY k",  # few rows
+    "SELECT x * 1000000007, count(*) FROM t GROUP BY ALL",
+    "SELECT k, count(*) FROM none GROUP BY k",
+    "SELECT y, t.k, count(*) FROM u JOIN (SELECT DISTINCT k, x FROM t) t ON t.x = u.x GROUP BY ALL",
+)
+
+
+@pytest.mark.parametrize("query", [*_NUMBERED, *_OTHERS])
+@pytest.mark.parametrize("batch_rows", [None, 700])
+def test_as_duckdb(query: str, batch_rows: int | None) -> None:
+    for disabled in ((), ("numbered_keys",)):
+        assert_same_rows(
+            _TABLES, f"FROM ({query}) ORDER BY ALL", batch_rows=batch_rows, disabled_rules=disabled
+        )
+
+
+@pytest.mark.parametrize("query", [*_NUMBERED, *_OTHERS])
+def test_explain_says_which_keys_are_numbered(query: str) -> None:
+    for disabled in ((), ("numbered_keys",), ("direct_aggregate",)):
+        with tqp.connect(disabled_rules=disabled) as connection:
+            for name, table in _TABLES.items():
+                connection.register(name, table)
+            assert ("by number" in connection.explain(query)) == (query in _NUMBERED and not disabled)
+
+
+def test_rows_put_beside_the_table_look_their_numbers_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where several scans for the same few rows became one."""
+    monkeypatch.setattr(numbered_keys, "_TABLE_ROWS", 1e9)
+    monkeypatch.setattr(aggregate_planning, "_ACCUMULATORS_PER_SORTED_ROW", 1e9)
+    query = (
+        "SELECT a.kn, count(*) FROM t a, u WHERE a.x = u.x AND u.y = 3"
+        + " AND a.g < (SELECT max(g) FROM t b WHERE b.x = u.x) GROUP BY a.kn ORDER BY ALL"
+    )
+    with tqp.connect() as connection:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+        assert "positions(" in connection.compile(query).code
+    assert_same_rows(_TABLES, query)
+
+
+def test_numbers_count_as_memory_of_the_table() -> None:
+    with tqp.connect() as connection:
+        table = pa.table({"k": _TABLES["t"]["k"], "x": _TABLES["t"]["x"]})
+        connection.register("t", table)
+        query = "SELECT k, sum(x) FROM t GROUP BY k"
+        connection.sql("SELECT sum(k), sum(x) FROM t").fetchall()
+        before = connection.lookup("t").memory_bytes
+        connection.sql(query).fetchall()
+        assert connection.lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
