@@ -41,14 +41,6 @@ def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Arra
     return take_padded(table, codes) if nullable else take(table, codes)
 
 
-def positions(values: Tensor, column: Tensor) -> Tensor:
-    """Where each of a column's integers [n] stands among `values` [k], which ascend and are all there are: int64 [n].
-
-    Of what stands under NULL, any place.
-    """
-    return torch.searchsorted(values, column.to(values.dtype)).clamp_(max=max(0, values.shape[0] - 1))
-
-
 def domain_values(low: int, high: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Every integer from `low` to `high`, both included."""
     return torch.arange(low, high + 1, device=device).to(dtype)

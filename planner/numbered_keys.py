@@ -1,4 +1,4 @@
-"""Group keys by number: where the values of a table column lie far apart, their places among its distinct values stand for them.
+"""Group keys by number: where the values of a table column lie far apart, or are strings, their numbers stand for them.
 
 A direct group-by asks for keys within a range as long as the accumulators. Numbering the values of a column reads it once;
 the numbers stay with the column.
@@ -25,8 +25,8 @@ from tqp.planner.value_ranges import FieldsById
 
 #: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being numbered.
 _TABLE_ROWS = 4.0
-#: Rows of the table for each distinct value, at least.
-_ROWS_PER_VALUE = 8.0
+#: Rows of the table for each distinct value, at least: of integers, which hash and sort fast, and of strings.
+_ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
 _LARGEST_WORD = (1 << 63) - 1
 
 
@@ -36,12 +36,13 @@ def number_keys(
     fields: FieldsById,
     input: PhysicalPlan,
     most_groups: float,
+    device: str,
 ) -> KeyPacking | None:
     """A packing of at most so many codes, with a number in place of each key that spans more values than it has.
 
     `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
     """
-    tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input)}
+    tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input, device)}
     numbered = [key.id if isinstance(key, ColumnRef) and key.id in tables else None for key in keys]
 
     def packing(count: Callable[[TableSource, str], float]) -> KeyPacking | None:
@@ -67,15 +68,21 @@ def _estimated_values(table: TableSource, name: str) -> float:
     return table.column_statistics(name).distinct_count or 0.0
 
 
-def _is_worth(table: TableSource, name: str, input: PhysicalPlan) -> bool:
+def _is_worth(table: TableSource, name: str, input: PhysicalPlan, device: str) -> bool:
     """Are most rows of the table grouped, and its values few?"""
     data_type, statistics = table.column_type(name), table.column_statistics(name)
     count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
-    if not data_type.is_integer_like or count is None or low is None or high is None:
-        return False
-    fits_a_word = low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
-    few = _ROWS_PER_VALUE * count <= table.num_rows
-    return fits_a_word and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
+    if data_type.is_string:
+        rows = _ROWS_PER_STRING
+        can_be = device == "cpu" and statistics.dictionary_size is None
+    else:
+        rows = _ROWS_PER_INTEGER
+        fits_a_word = (
+            low is not None and high is not None and low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
+        )
+        can_be = data_type.is_integer_like and fits_a_word
+    few = count is not None and 0 < rows * count <= table.num_rows
+    return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
 
 
 def _streamed_columns(plan: PhysicalPlan) -> Mapping[int, tuple[TableSource, str]]:

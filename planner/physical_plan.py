@@ -40,8 +40,8 @@ class KeyPart:
     """One key column inside a packed key: `code = value - minimum` (+ 1 if nullable, NULL being 0), 0 <= code < span.
 
     `dictionary`: of a join's string key, the id of the table column whose dictionary numbers the strings of both sides;
-    the number after its last entry stands for every string that is not in it. Of a group-by's integer key, its own id: the
-    places of its values among the distinct values of its table column stand for them.
+    the number after its last entry stands for every string that is not in it. Of a group-by's key, its own id: the numbers of the
+    values of its table column stand for them.
     """
 
     minimum: int

@@ -245,7 +245,7 @@ class _Planner:
         algorithm = choose_grouping(plan.keys, known, packing, below.estimated_rows, rows, device, disabled)
         if algorithm in (GroupAlgorithm.HASH, GroupAlgorithm.SORT) and self._numbers_keys():
             most = most_direct_groups(below.estimated_rows)
-            numbered = number_keys(plan.keys, key_parts(plan.keys, known), known, below, most)
+            numbered = number_keys(plan.keys, key_parts(plan.keys, known), known, below, most, device)
             if numbered is not None:
                 algorithm, packing = GroupAlgorithm.DIRECT, numbered
         fields = aggregate_fields(

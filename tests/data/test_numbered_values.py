@@ -1,13 +1,15 @@
-"""The numbers of a column's values, against numpy's unique."""
+"""The numbers of a column's values, against numpy's unique and Python's sets."""
 
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
 from tqp.core.datatypes import BIGINT
 from tqp.data.column import Column
+from tqp.data.encode import encode_column
 from tqp.data.numbered_values import number_values
 from tqp.data.sharing import WORTH_SHARING, sharing_threads
 
@@ -31,3 +33,19 @@ def test_numbers_lead_to_the_values(rows: int, distinct: int, dtype: type[np.sig
         1 if len(expected) <= 128 else 2 if len(expected) <= 32_768 else 4
     )
     assert found.nbytes == found.values.nbytes + found.numbers.nbytes
+
+
+@pytest.mark.parametrize("rows", [7, 5000, 2 * WORTH_SHARING + 5])
+def test_numbers_of_strings_lead_to_a_row_that_holds_them(rows: int) -> None:
+    texts = [f"{number}é" * (number % 7) for number in _RANDOM.integers(0, 40_000, rows).tolist()]
+    nullable = pa.array(texts, mask=_RANDOM.random(rows) < 0.1)
+    for array in (pa.array(texts), nullable, nullable.cast(pa.binary()), nullable.cast(pa.string_view())):
+        column = encode_column("x", array, torch.device("cpu"))
+        if column.values is not None:  # it has a dictionary
+            assert rows < 5000
+            continue
+        found = number_values(column)
+        stored = ["" if text is None else text for text in pa.array(array).cast(pa.string()).to_pylist()]
+        firsts, numbers = found.values.tolist(), found.numbers.tolist()
+        assert len(firsts) == len(set(stored)) == max(numbers) + 1
+        assert [stored[firsts[number]] for number in numbers] == stored

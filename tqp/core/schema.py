@@ -78,5 +78,8 @@ class TableSource(Protocol):
         ...
 
     def number_values(self, name: str) -> int:
-        """How many distinct values a column of integers of up to 64 bits holds. Numbers them on first use, for later queries."""
+        """How many distinct values a column of integers of up to 64 bits, or of strings without a dictionary, holds.
+
+        Numbers them on first use, for later queries.
+        """
         ...

@@ -1,9 +1,11 @@
-"""The distinct values of an integer column, numbered in their order: what a dictionary is to a column of strings."""
+"""The distinct values of a column, numbered: what a dictionary is to strings, for integers far apart and strings that are many."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +16,19 @@ from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encode_integers import narrowest
 from tqp.data.sharing import WORTH_SHARING, share
+from tqp.data.string_buffers import string_array
 
-#: Pieces of a column that are numbered by themselves. The values of each are put in order together: few pieces, or they
-#: would hold the same values many times.
-_PIECES = 4
+#: Pieces of a column that are numbered by themselves, before what they hold is numbered together: each value is in most of
+#: them, so that more pieces take longer.
+_PIECES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedValues:
-    """Row i of a column holds `values[numbers[i]]`.
+    """Row i of a column holds the value `values[numbers[i]]`.
 
-    `values`: [k], ascending and distinct, in the column's dtype; `numbers`: [n], as narrow as k allows.
+    `values`: [k], of integers the distinct ones, ascending, in the column's dtype; of strings the number of a row, int32 or
+    int64, that holds each. `numbers`: [n], as narrow as k allows.
     """
 
     values: Tensor
@@ -36,38 +40,69 @@ class NumberedValues:
 
 
 def number_values(column: Column) -> NumberedValues:
-    """Of a column of integers of up to 64 bits. What stands under NULL is numbered like any other value."""
-    values = column.values
-    assert values is not None and values.dim() == 1
-    if not values.is_cpu:
-        distinct, numbers = torch.unique(values, return_inverse=True)
+    """Of a column of integers of up to 64 bits; or, in main memory, of strings each of which is a row of the pool.
+
+    What stands under NULL is numbered like any other value.
+    """
+    if column.values is not None and not column.values.is_cpu:
+        distinct, numbers = torch.unique(column.values, return_inverse=True)
         return NumberedValues(distinct, numbers.to(torch.int32))
-    pieces = np.array_split(values.numpy(), _PIECES if len(values) >= WORTH_SHARING else 1)
-    numbered = share(_distinct_values, pieces)
-    distinct_array, ranks = _ranked([found for found, _ in numbered])
-    result = np.empty(len(values), narrowest(0, max(0, len(distinct_array) - 1)))
-    parts = np.split(result, np.cumsum([len(piece) for piece in pieces[:-1]]))
+    num_pieces = _PIECES if column.num_rows >= WORTH_SHARING else 1
+    bounds = [column.num_rows * number // num_pieces for number in range(num_pieces + 1)]
+    pieces = share(partial(_distinct_values, column), list(itertools.pairwise(bounds)))
+    number = _number_integers if column.pool is None else _number_strings
+    values, places = number(
+        [dictionary for dictionary, _ in pieces], [indices for _, indices in pieces], bounds
+    )
+    result = np.empty(column.num_rows, narrowest(0, max(0, len(values) - 1)))
 
-    def write(number: int) -> None:
-        np.take(ranks[number].astype(result.dtype), numbered[number][1], out=parts[number], mode="clip")
+    def write(piece: int) -> None:
+        part = result[bounds[piece] : bounds[piece + 1]]
+        np.take(places[piece].astype(result.dtype), pieces[piece][1], out=part, mode="clip")
 
-    share(write, range(len(pieces)))
-    return NumberedValues(torch.from_numpy(distinct_array), torch.from_numpy(result))
-
-
-def _distinct_values(piece: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """The values of a piece, each once, and for each row the place of its own."""
-    encoded = pa.array(piece).dictionary_encode()
-    return encoded.dictionary.to_numpy(), encoded.indices.to_numpy()
+    share(write, range(num_pieces))
+    return NumberedValues(torch.from_numpy(values), torch.from_numpy(result))
 
 
-def _ranked(pieces: Sequence[AnyArray]) -> tuple[AnyArray, list[AnyArray]]:
+def _distinct_values(column: Column, bounds: tuple[int, int]) -> tuple[pa.Array, AnyArray]:
+    """The values of some rows, each once, in the order in which they come, and for each row the place of its own."""
+    rows = slice(*bounds)
+    if column.pool is None:
+        assert column.values is not None
+        array = pa.array(column.values[rows].numpy())
+    else:
+        pool = column.pool._replace(starts=column.pool.starts[rows], lengths=column.pool.lengths[rows])
+        part = replace(column, num_rows=pool.num_rows, pool=pool, validity=None)
+        array = string_array(part, None).cast(pa.large_binary())
+    encoded = array.dictionary_encode()
+    return encoded.dictionary, encoded.indices.to_numpy()
+
+
+def _number_integers(
+    pieces: Sequence[pa.Array], indices: Sequence[AnyArray], bounds: Sequence[int]
+) -> tuple[AnyArray, list[AnyArray]]:
     """The distinct values of all pieces, ascending, and where each value of each piece is among them."""
-    values = np.concatenate(pieces)
+    values = np.concatenate([piece.to_numpy() for piece in pieces])
     order = np.argsort(values)
     ordered = values[order]
     is_first = np.ones(len(values), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    ranks = np.empty(len(values), np.int64)
-    ranks[order] = np.cumsum(is_first) - 1
-    return ordered[is_first], np.split(ranks, np.cumsum([len(piece) for piece in pieces[:-1]]))
+    places = np.empty(len(values), np.int64)
+    places[order] = np.cumsum(is_first) - 1
+    return ordered[is_first], _by_piece(places, pieces)
+
+
+def _number_strings(
+    pieces: Sequence[pa.Array], indices: Sequence[AnyArray], bounds: Sequence[int]
+) -> tuple[AnyArray, list[AnyArray]]:
+    """A row for each of the distinct values of all pieces, and where each value of each piece is among them."""
+    encoded = pa.concat_arrays(pieces).dictionary_encode()
+    places = _by_piece(encoded.indices.to_numpy(), pieces)
+    rows = np.empty(len(encoded.dictionary), np.int32 if bounds[-1] < 2**31 else np.int64)
+    for piece, found, first in zip(places, indices, bounds, strict=False):
+        rows[piece[found]] = np.arange(first, first + len(found), dtype=rows.dtype)
+    return rows, places
+
+
+def _by_piece(places: AnyArray, pieces: Sequence[pa.Array]) -> list[AnyArray]:
+    return np.split(places, np.cumsum([len(piece) for piece in pieces[:-1]]))

@@ -124,7 +124,7 @@ class Source(ABC):
         return self.numbered_values(name).values.shape[0]
 
     def numbered_values(self, name: str) -> NumberedValues:
-        """The distinct values of a column of integers of up to 64 bits: found once, kept as long as the column."""
+        """See `number_values`: found once, kept as long as the column."""
         with sharing_threads(self.threads):
             return self.derived(name, NumberedValues, number_values)
 

@@ -13,7 +13,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators import aggregates, logic
 from tqp.operators import keys as key_kernels
-from tqp.operators.domain_tables import look_up, positions
+from tqp.operators.domain_tables import look_up
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
@@ -184,16 +184,24 @@ class _AggregateLowering:
     # keys
 
     def _packs(self, keys: list[Value]) -> bool:
-        """The planner packs string keys by the size of their dictionary: they must have one."""
-        return self.node.packing is not None and all(
-            value.layout.form is Form.NUMBER
-            or value.layout.form is Form.CODES
-            and value.layout.pool is not None
-            and value.layout.pool.is_dictionary
-            and value.layout.pool.size is not None
-            and value.layout.pool.size <= part.span - part.nullable
-            for value, part in zip(keys, self.node.packing.parts, strict=True)
-        )
+        """The planner packs strings by the size of their dictionary: they must have one. Numbers are beside the table's rows."""
+        if self.node.packing is None:
+            return False
+        for value, part in zip(keys, self.node.packing.parts, strict=True):
+            pool = value.layout.pool
+            if part.dictionary is not None:
+                stored = self.lowering.stream.root_source(part.dictionary)
+                if stored is None or stored.slot != self.plan.numbers(part.dictionary).table_slot:
+                    return False
+            elif value.layout.form is not Form.NUMBER and not (
+                value.layout.form is Form.CODES
+                and pool is not None
+                and pool.is_dictionary
+                and pool.size is not None
+                and pool.size <= part.span - part.nullable
+            ):
+                return False
+        return True
 
     def _folds(self, packing: physical.KeyPacking | None) -> bool:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
@@ -239,18 +247,12 @@ class _AggregateLowering:
             self.outputs.append(self.calls.comparable(value))
 
     def _number(self, key: Value, id: int) -> Value:
-        """The places of a table column's values among its distinct ones, in place of the values."""
-        stream, program = self.lowering.stream, self.plan.program
-        found = self.plan.numbers(id)
-        stored = stream.root_source(id)
-        if stored is not None and stored.slot == found.table_slot:
-            hidden = program.hidden_id()
-            stream.add_source_column(hidden, f"{stream.columns[id].name}_number", found.numbers)
-            node = stream.column(hidden).node
-        else:  # rows that were put elsewhere
-            values = stream.object(found.values_slot)
-            node = stream.builder.call(positions, values, key.node, name="number")
-        return replace(key, layout=found.numbers.layout.with_nullable(key.layout.nullable), node=node)
+        """The numbers of a table column's values, in place of the values."""
+        stream, hidden = self.lowering.stream, self.plan.program.hidden_id()
+        numbers = self.plan.numbers(id).numbers
+        stream.add_source_column(hidden, f"{stream.columns[id].name}_number", numbers)
+        layout = numbers.layout.with_nullable(key.layout.nullable)
+        return replace(key, layout=layout, node=stream.column(hidden).node)
 
     # results
 
