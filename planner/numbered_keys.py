@@ -45,13 +45,15 @@ def number_keys(
     tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input, device)}
     numbered = [key.id if isinstance(key, ColumnRef) and key.id in tables else None for key in keys]
 
-    def packing(count: Callable[[TableSource, str], float]) -> KeyPacking | None:
+    def packing(count: Callable[[TableSource, str], float | None]) -> KeyPacking | None:
         """With so many values in each column."""
         chosen, size = [], 1
         for key, part, id in zip(keys, parts, numbered, strict=True):
             if id is not None:
-                can_be_null = nullable(key, fields)
-                number = KeyPart(0, max(1, int(count(*tables[id]))) + can_be_null, can_be_null, id)
+                can_be_null, values = nullable(key, fields), count(*tables[id])
+                if values is None:
+                    return None
+                number = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
                 part = number if part is None or number.span < part.span else part
             if part is None:
                 return None

@@ -8,6 +8,7 @@ import pytest
 
 import tqp
 from tests.oracle import assert_same_rows
+from tqp.data import numbered_values
 from tqp.planner import aggregate_planning, numbered_keys
 
 _ROWS = 6000
@@ -109,6 +110,15 @@ def test_rows_put_beside_the_table_have_no_numbers(monkeypatch: pytest.MonkeyPat
             connection.register(name, table)
         assert "by number" in connection.explain(query)
         assert "kn_number" not in connection.compile(query).code
+    assert_same_rows(_TABLES, query)
+
+
+def test_text_that_would_take_too_much_memory_has_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbered_values, "_MOST_TEXT", 1000)
+    query = "SELECT text, count(*) FROM t GROUP BY text ORDER BY ALL"
+    with tqp.connect() as connection:
+        connection.register("t", _TABLES["t"])
+        assert "by number" not in connection.explain(query)
     assert_same_rows(_TABLES, query)
 
 

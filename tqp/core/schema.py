@@ -77,9 +77,9 @@ class TableSource(Protocol):
         """Encodes the column on first use; exact where `ColumnStatistics` says so."""
         ...
 
-    def number_values(self, name: str) -> int:
+    def number_values(self, name: str) -> int | None:
         """How many distinct values a column of integers of up to 64 bits, or of strings without a dictionary, holds.
 
-        Numbers them on first use, for later queries.
+        Numbers them on first use, for later queries; None where that would take too much memory.
         """
         ...

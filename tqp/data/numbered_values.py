@@ -21,6 +21,8 @@ from tqp.data.string_buffers import string_array
 #: Pieces of a column that are numbered by themselves, before what they hold is numbered together: each value is in most of
 #: them, so that more pieces take longer.
 _PIECES = 2
+#: Bytes of text at most: while it is numbered, its distinct values are in memory twice more.
+_MOST_TEXT = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class NumberedValues:
     @property
     def nbytes(self) -> int:
         return self.values.nbytes + self.numbers.nbytes
+
+
+def can_be_numbered(column: Column) -> bool:
+    """Is there memory for it?"""
+    return column.pool is None or column.pool.data.shape[0] <= _MOST_TEXT
 
 
 def number_values(column: Column) -> NumberedValues:

@@ -16,7 +16,7 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
-from tqp.data.numbered_values import NumberedValues, number_values
+from tqp.data.numbered_values import NumberedValues, can_be_numbered, number_values
 from tqp.data.sharing import Handout, share, sharing_threads
 
 #: Rows from which encoding a column takes longer than waking a thread.
@@ -120,7 +120,9 @@ class Source(ABC):
     def column_statistics(self, name: str) -> ColumnStatistics:
         return self.column(name).statistics
 
-    def number_values(self, name: str) -> int:
+    def number_values(self, name: str) -> int | None:
+        if not can_be_numbered(self.column(name)):
+            return None
         return self.numbered_values(name).values.shape[0]
 
     def numbered_values(self, name: str) -> NumberedValues:
