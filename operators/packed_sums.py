@@ -14,6 +14,7 @@ waits for it, and a stripe's sums need fewer bits. Rows that do not count are ad
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -258,6 +259,16 @@ class PackedSums:
             self._table += other._table
         if other._totals is not None:
             self._add_totals(other._totals)
+
+    def groups(self, start: int, stop: int) -> PackedSums:
+        """The sums of some groups alone, to be merged and read: views of what these hold. Not where groups have stripes."""
+        assert self._stripes == 1
+        part = copy(self)
+        part._num_groups, part._has_kept, part._rooms, part._accumulators = stop - start, False, {}, ()
+        places = slice(start + self._has_kept, stop + self._has_kept)
+        part._table = None if self._table is None else self._table[:, places]
+        part._totals = None if self._totals is None else self._totals[:, places]
+        return part
 
     def totals(self) -> Sequence[Tensor]:
         """The sums of each column, int64 [num_groups]. Ends the life of the accumulators."""

@@ -79,6 +79,31 @@ def _totals(sums: PackedSums) -> list[list[int]]:
     return [total.tolist() for total in sums.totals()]
 
 
+@pytest.mark.parametrize("has_kept", [False, True])
+@pytest.mark.parametrize("capacity", [50, 10_000])
+def test_ranges_of_groups(has_kept: bool, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of several, each taken apart before or not, merged and read by ranges of groups."""
+    monkeypatch.setattr("tqp.operators.packed_sums._FEW_GROUPS", 0)
+    ranges: list[Range] = [(-9, 100), (0, 1), (0, 3)]
+    columns, ids = _columns(ranges, 1000, 3), torch.randint(0, 90, (1000,))
+    kept = torch.rand(1000) < 0.7 if has_kept else torch.ones(1000, dtype=torch.bool)
+    several = [PackedSums(ranges, 90, capacity, _CPU, has_kept) for _ in range(3)]
+    for start in range(0, 800, 40):  # the last one adds nothing
+        rows = slice(start, start + 40)
+        several[start // 40 % 2].add(
+            [None if c is None else c[rows] for c in columns], ids[rows], kept[rows] if has_kept else None
+        )
+    found: list[list[int]] = [[] for _ in ranges]
+    for start, stop in ((0, 1), (1, 40), (40, 90)):
+        first, *others = (sums.groups(start, stop) for sums in several)
+        for other in others:
+            first.merge(other)
+        for sums, totals in zip(found, _totals(first), strict=True):
+            sums += totals
+    some = kept[:800]
+    assert found == _plain([None if c is None else c[:800][some] for c in columns], ids[:800][some], 90)
+
+
 def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS", 64)
     monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS_OF_STRIPE", 16)

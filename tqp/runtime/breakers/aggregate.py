@@ -87,6 +87,9 @@ OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
 }
 #: Rows of a batch for each group from which on groups are few.
 _ROWS_OF_FEW_GROUPS = 16
+#: Direct groups whose accumulators one worker merges and reads, at least. More are divided evenly among all workers: in
+#: smaller pieces they meet at the interpreter lock too often.
+_GROUPS_OF_A_WORKER = 131_072
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
 
@@ -99,6 +102,11 @@ class _Accumulators:
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
+
+    def groups(self, start: int, stop: int) -> _Accumulators:
+        """Those of some groups alone, as views."""
+        states = [None if state is None else state[start:stop] for state in self.states]
+        return _Accumulators(states, None if self.sums is None else self.sums.groups(start, stop))
 
 
 @dataclass(slots=True)
@@ -157,6 +165,15 @@ class FoldGroups:
             and index not in self._of_counts
         ]
         assert not factors or len(self._packed) == len(self.reductions)
+        #: Do all workers merge and read the accumulators, each those of some groups?
+        self._divides = (
+            algorithm is GroupAlgorithm.DIRECT
+            and device.type == "cpu"
+            and size >= 2 * _GROUPS_OF_A_WORKER
+            and not (
+                factors or self.ordered or self._counted or any(each.distinct for each in self.reductions)
+            )
+        )
         folded = {*self._packed, *self._of_counts}
         self._plain = [index for index in range(len(self.reductions)) if index not in folded]
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
@@ -302,7 +319,10 @@ class FoldGroups:
             return self._merge_single(states)
         if isinstance(states[0], _FloatSums):
             return self._merge_batches(states)
-        merged: _Accumulators = states[0]
+        return states if self._divides else self._merge_direct(states)
+
+    def _merge_direct(self, states: Sequence[_Accumulators]) -> _Accumulators:
+        merged = states[0]
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
                 merged.sums.merge(following.sums)
@@ -312,7 +332,7 @@ class FoldGroups:
         return merged
 
     def _merge_batches(self, batches: list[_FloatSums]) -> _Accumulators:
-        merged: _Accumulators = self.merge(list(batches[0].others))
+        merged = self._merge_direct(list(batches[0].others))
         for index, sums in zip(self._float_sums, zip(*(batch.sums for batch in batches)), strict=True):
             merged.states[index] = functools.reduce(torch.add, sums)
         return merged
@@ -340,6 +360,20 @@ class FoldGroups:
     def finish(self, state: Any, program_state: State) -> State:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
             return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
+        if not isinstance(state, list):
+            return {self.slot: self._groups(state, 0)}
+        workers = program_state["workers"]
+        at_once = max(_GROUPS_OF_A_WORKER, -(-self.size // workers.threads))
+
+        def groups(first: int) -> Frame:
+            stop = min(first + at_once, self.size)
+            return self._groups(self._merge_direct([each.groups(first, stop) for each in state]), first)
+
+        frames = workers.map(groups, range(0, self.size, at_once))
+        return {self.slot: joined_frames(frames, workers.map, self.in_parts)}
+
+    def _groups(self, state: _Accumulators, first: int) -> Frame:
+        """The groups that have rows, of those from `first` on that the accumulators are for."""
         states = list(state.states)
         if state.sums is not None:
             totals = state.sums.totals()
@@ -353,10 +387,10 @@ class FoldGroups:
                 states[index] = _reduce_distinct(reduction, sets, size)
         columns = [FrameColumn(values, None) for values in states]
         if self.algorithm is GroupAlgorithm.SINGLE:
-            return {self.slot: Frame(1, tuple(columns))}
+            return Frame(1, tuple(columns))
         keys = rows.row_indices(self._present(states)[: self.size])
         columns = [FrameColumn(take_values(values, keys), None) for values in states]
-        return {self.slot: Frame(keys.shape[0], (FrameColumn(keys, None), *columns))}
+        return Frame(keys.shape[0], (FrameColumn(keys + first if first else keys, None), *columns))
 
     def _multiplied(self, totals: Tensor, tables: Sequence[tuple[int, ...] | None]) -> Tensor:
         """int64 [size]: totals [size * values of the factors] times what the tables say, added up for each group."""
@@ -371,7 +405,10 @@ class FoldGroups:
         assert self.presence is not None
         values = states[self.presence]
         assert values is not None
-        return values if values.dtype is torch.bool else elementwise.greater(values, 0)
+        if values.dtype is torch.bool:
+            return values
+        # of a group without rows, a reference is less than any number of a row, and than -1
+        return elementwise.greater(values, -2 if self.reductions[self.presence].kind == "reference" else 0)
 
     def describe(self) -> str:
         kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"

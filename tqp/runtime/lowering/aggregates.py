@@ -115,8 +115,12 @@ class _AggregateLowering:
         reductions = self.calls.reductions
         for index, reduction in enumerate(reductions):
             counts_values = reduction.kind == "count" and reduction.distinct
-            if (reduction.kind == "count_star" and not reduction.tables) or (
-                counts_values and self.outputs[reduction.column].validity is None
+            counts_rows = reduction.kind == "count_star" and not reduction.tables
+            if (
+                counts_rows
+                or reduction.kind == "reference"
+                or counts_values
+                and self.outputs[reduction.column].validity is None
             ):
                 return index
         # a count may share an accumulator with a sum; alone, a mark is smaller
