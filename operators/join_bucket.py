@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +15,7 @@ from tqp.operators.hash_groups import MULTIPLIERS, high_bits
 from tqp.operators.join_directory import sort_by_key
 from tqp.operators.join_pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.key_places import KeyPlaces, place_keys
+from tqp.operators.logic import all_true
 from tqp.operators.rows import row_indices, take
 
 #: Bits of the hash by which build rows are sorted: so many that few keys share them.
@@ -57,7 +57,7 @@ class BucketBuild:
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""
         numbers, found = self._find(keys, validity)
-        probe_rows = None if _all_true(found) else row_indices(found)
+        probe_rows = None if all_true(found) else row_indices(found)
         if probe_rows is not None:
             numbers = take(numbers, probe_rows)
         if self.run_starts is None:
@@ -180,10 +180,6 @@ def _from_start(parts: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
 
 def _one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     return [function(item) for item in items]
-
-
-def _all_true(mask: Tensor) -> bool:
-    return int(np.count_nonzero(mask.numpy())) == mask.shape[0] if mask.is_cpu else bool(mask.all())
 
 
 def _codes(keys: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from tqp.operators.allocation import Map
 from tqp.operators.arrays import Values, converted, in_form_of
 from tqp.operators.join_pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.keys import sort_bounded
+from tqp.operators.logic import all_true
 from tqp.operators.rows import row_indices, scattered, take, take_padded
 from tqp.operators.runs import Runs
 
@@ -253,7 +254,7 @@ def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def _is_ascending(keys: Tensor) -> bool:
     """Clustered inputs are common, and the look is a hundredth of the sort."""
-    return bool(elementwise.greater_equal(keys[1:], keys[:-1]).all())
+    return all_true(elementwise.greater_equal(keys[1:], keys[:-1]))
 
 
 def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.operators.arrays import Array, Values, as_array, as_tensor, converted, running_sums
+from tqp.operators.logic import all_true
 from tqp.operators.rows import row_indices, take
 
 #: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
@@ -51,7 +52,7 @@ NO_NULLS = BuildNulls(is_empty=False, has_null=False)
 
 def build_nulls(keys: Tensor, validity: Tensor | None) -> BuildNulls:
     """The facts about the build keys [n]; reads one flag."""
-    return BuildNulls(keys.shape[0] == 0, validity is not None and not bool(validity.all()))
+    return BuildNulls(keys.shape[0] == 0, validity is not None and not all_true(validity))
 
 
 class Membership(Protocol):

@@ -79,6 +79,11 @@ def any_true(condition: Tensor) -> bool:
     return condition.numel() > 0 and bool(condition.view(torch.uint8).max())
 
 
+def all_true(condition: Tensor) -> bool:
+    """Whether all elements of a bool tensor of any shape are true; reads one value back from the device."""
+    return condition.numel() == 0 or bool(condition.view(torch.uint8).min())  # as `any_true`
+
+
 def _choose(condition: Tensor, value: Choice, otherwise: Choice) -> Tensor:
     if max(_dimensions(value), _dimensions(otherwise)) > condition.dim():
         condition = condition.unsqueeze(1)

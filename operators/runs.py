@@ -69,6 +69,8 @@ def _starts(keys: Values) -> Values:
         array[0] = array[num_rows] = True
         np.not_equal(keys[1:], keys[:-1], out=array[1:num_rows])
         return array
+    if keys.is_cpu:  # a third of the time of torch
+        return torch.from_numpy(_starts(keys.numpy()))
     starts = torch.ones(num_rows + 1, dtype=torch.bool, device=keys.device)
     if num_rows > 1:
         torch.ne(keys[1:], keys[:-1], out=starts[1:num_rows])

@@ -17,6 +17,7 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators import elementwise
 from tqp.operators.keys import ordered_bits, pack_by_range, sort_codes
+from tqp.operators.logic import all_true
 from tqp.operators.rows import row_indices, take, take_optional
 from tqp.operators.sort_bits import Bits, NumberBits, StringBits
 from tqp.operators.string_layout import take as take_strings
@@ -88,7 +89,7 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
 
 def is_ascending(values: Tensor) -> bool:
     """Is each of the values [n] at least the one before it?"""
-    return bool(elementwise.less_equal(values[:-1], values[1:]).all())
+    return all_true(elementwise.less_equal(values[:-1], values[1:]))
 
 
 def _first_sort(bits: Sequence[Bits]) -> tuple[Tensor, Tensor, Sequence[Bits]]:

@@ -79,3 +79,10 @@ def test_any_true() -> None:
     assert not logic.any_true(torch.tensor([False]))
     assert not logic.any_true(torch.zeros(0, dtype=torch.bool))
     assert logic.any_true(torch.tensor(True))
+
+
+def test_all_true() -> None:
+    assert logic.all_true(torch.tensor([True, True]))
+    assert not logic.all_true(torch.tensor([True, False]))
+    assert logic.all_true(torch.zeros(0, dtype=torch.bool))
+    assert not logic.all_true(torch.tensor(False))
