@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators.arrays import Array, as_array, as_tensor, converted
+from tqp.operators.arrays import NUMPY_DTYPES, Array, as_array, as_tensor, converted
 from tqp.operators.elementwise import multiply, subtract
 
 #: (minimum, span, nullable) of one key column: code = value - minimum (+ 1 if nullable, NULL being 0), 0 <= code < span.
@@ -69,7 +69,7 @@ def pack(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
 def pack_narrow(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
     """As `pack`, in the narrowest dtype that also holds the number of codes: for arithmetic, not for index_select."""
     size = math.prod(span for _, span, _ in parts)
-    return _packed(columns, parts, next(d for d in _DTYPES if size <= torch.iinfo(d).max))
+    return _packed(columns, parts, next(dtype for dtype in _DTYPES if _holds(dtype, size)))
 
 
 def _packed(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part], dtype: torch.dtype) -> Any:
@@ -94,25 +94,38 @@ def _code(values: Tensor, validity: Tensor | None, part: Part, dtype: torch.dtyp
 def _packed_arrays(
     columns: Sequence[tuple[Array, Array | None]], parts: Sequence[Part], dtype: torch.dtype
 ) -> Array:
-    """Computed modulo two to the bits of `dtype`, which holds the codes: what columns are off by is added once, at the end."""
+    """Computed modulo two to the bits of `dtype`, which holds the codes: what columns are off by is added once, at the end.
+
+    What is packed so far is as narrow as can be. Loops that read one width and write another are no slower than casts of
+    their own, which would be calls of their own.
+    """
     codes: Array | None = None
-    offset, ours = 0, False  # may `codes` be written to?
+    offset = low = high = 0  # `low` to `high`: what is packed so far, without the offset
+    ours = False  # may `codes` be written to?
     for (values, validity), (minimum, span, nullable) in zip(columns, parts, strict=True):
-        code = converted(values, dtype)
         shift = int(nullable) - minimum
         if validity is not None:
-            code = (code + _wrapped(shift, dtype)) * validity
-            shift = 0
-        if codes is None:
-            codes, ours = code, code is not values
-        else:
-            codes = np.multiply(codes, span, out=codes if ours else None)
-            codes += code
-            ours = True
+            values = (converted(values, dtype) + _wrapped(shift, dtype)) * validity
+            minimum = shift = 0
         offset = offset * span + shift
+        low, high = low * span + minimum, high * span + minimum + span - 1
+        if codes is None:
+            codes, ours = values, validity is not None
+            continue
+        width = next((d for d in _DTYPES if _holds(d, low) and _holds(d, max(high, span))), dtype)
+        narrow = NUMPY_DTYPES[width if width.itemsize < dtype.itemsize else dtype]
+        codes = np.multiply(codes, span, dtype=narrow, out=codes if ours and codes.dtype == narrow else None)
+        codes, ours = np.add(codes, values, dtype=narrow, out=codes), True
     assert codes is not None
-    offset = _wrapped(offset, dtype)
-    return codes if offset == 0 else np.asarray(np.add(codes, offset, out=codes if ours else None))
+    if (offset := _wrapped(offset, dtype)) == 0:
+        return converted(codes, dtype)
+    wide = NUMPY_DTYPES[dtype]
+    return np.asarray(np.add(codes, offset, dtype=wide, out=codes if ours and codes.dtype == wide else None))
+
+
+def _holds(dtype: torch.dtype, number: int) -> bool:
+    limits = torch.iinfo(dtype)
+    return limits.min <= number <= limits.max
 
 
 def _wrapped(number: int, dtype: torch.dtype) -> int:

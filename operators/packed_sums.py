@@ -58,6 +58,8 @@ def arrange(
 ) -> tuple[tuple[Part, ...], ...]:
     """Which columns share an accumulator, the part in the highest bits first; accumulators in the order of their columns.
 
+    What needs few bits is above what needs many: counts of rows, so that what they are added to need not be shifted.
+
     `ranges`: of the summands, each column's sum over `capacity` rows fitting 64 bits by itself. Accumulators have more than
     `accumulator_bits` only where a column needs them.
     """
@@ -76,7 +78,7 @@ def arrange(
         else:
             packs.append([part])
     packs.sort(key=lambda pack: min(part.column for part in pack))
-    return tuple(tuple(pack) for pack in packs)
+    return tuple(tuple(reversed(pack)) for pack in packs)
 
 
 class _Layout:
@@ -208,12 +210,9 @@ class PackedSums:
 
     def _add_arrays(self, columns: Sequence[Array | None], group_ids: Array, kept: Array | None) -> None:
         num_rows = group_ids.shape[0]
-        if kept is not None:  # -1 for the others
-            dropped = (kept.view(np.int8) - np.int8(1)).astype(group_ids.dtype, copy=False)
-            group_ids = np.bitwise_or(dropped, group_ids, out=dropped)
         if len(columns) == 1 and columns[0] is None and self._num_groups * _ROWS_COUNTED <= num_rows:
-            if self._has_kept:
-                group_ids = group_ids + group_ids.dtype.type(1)
+            for step, operand in self._first_steps(kept):
+                group_ids = step(group_ids, operand, dtype=group_ids.dtype)
             counts = torch.bincount(torch.from_numpy(group_ids), minlength=self._num_groups)  # of any width
             self._accumulators[0].view(-1, self._stripes)[:, 0].add_(counts)
             return
@@ -226,21 +225,32 @@ class PackedSums:
         if self._stripes == 1 and not self._has_kept and group_ids.dtype == np.int64:
             places = torch.from_numpy(group_ids)  # a copy would be a fifth of the time
         else:
-            self._fill_places(room.places, group_ids)
+            self._fill_places(room.places, group_ids, kept)
         for pack, accumulator in zip(self._packs, self._accumulators, strict=True):
             _pack(room.summands, pack, columns)
             torch.scatter_add(accumulator, 0, places, room.summand_tensor, out=accumulator)
 
-    def _fill_places(self, places: Array, group_ids: Array) -> None:
-        """int64 [n]: the accumulators of consecutive rows."""
+    def _first_steps(self, kept: Array | None) -> list[tuple[np.ufunc, Any]]:
+        """What makes numbers of groups of group ids where the first group has the rows that do not count."""
+        if not self._has_kept:
+            return []
+        return [(np.add, 1)] if kept is None else [(np.add, 1), (np.multiply, kept.view(np.int8))]
+
+    def _fill_places(self, places: Array, group_ids: Array, kept: Array | None) -> None:
+        """int64 [n]: the accumulators of consecutive rows. The last step writes them there, which no cast does faster."""
+        steps, dtype = self._first_steps(kept), group_ids.dtype
         if self._stripes > 1:
-            turns = _turns(self._stripes, self._at_once, self._has_kept)
-            group_ids = group_ids.astype(turns.dtype)
-            group_ids *= self._stripes
-            group_ids += turns[: group_ids.shape[0]]
-        elif self._has_kept:
-            group_ids = group_ids + group_ids.dtype.type(1)
-        np.copyto(places, group_ids)
+            turns = _turns(self._stripes, self._at_once)
+            steps += [(np.multiply, self._stripes), (np.add, turns[: group_ids.shape[0]])]
+            dtype = turns.dtype
+        if not steps:
+            np.copyto(places, group_ids)
+            return
+        numbers = group_ids
+        for step, operand in steps[:-1]:
+            numbers = step(numbers, operand, dtype=dtype, out=None if numbers is group_ids else numbers)
+        step, operand = steps[-1]
+        step(numbers, operand, dtype=dtype, out=places)
 
     def add_sums(self, sums: Sequence[Tensor], group_ids: Tensor) -> None:
         """Add sums of some rows: int64 [m] of each column, the groups that they are of int64 [m]."""
@@ -332,9 +342,9 @@ def _arranged(
 
 
 @lru_cache(maxsize=16)
-def _turns(stripes: int, num_rows: int, has_kept: bool) -> npt.NDArray[np.int16]:
-    """[n]: the first group's accumulator for each row, in a dtype that holds the number of any."""
-    return (np.arange(num_rows) % stripes + stripes * has_kept).astype(np.int16)
+def _turns(stripes: int, num_rows: int) -> npt.NDArray[np.int16]:
+    """[n]: which of a group's accumulators each row is added to, in a dtype that holds the number of any group's."""
+    return (np.arange(num_rows) % stripes).astype(np.int16)
 
 
 def _packed(
@@ -359,14 +369,25 @@ def _packed(
 
 
 def _pack(summands: Array, pack: tuple[Part, ...], columns: Sequence[Array | None]) -> None:
-    """As `_packed`, into an array."""
-    first, *others = pack
-    packed = columns[first.column]
-    if not others or packed is None or packed.dtype != summands.dtype:
-        np.copyto(summands, 1 if packed is None else packed)
-        packed = summands
-    for part in others:
+    """As `_packed`, into an array: a call for the first column, two for each further one, one for all that count rows."""
+    packed: Array | None = None
+    ones = shift = 0  # what counts rows, and how far the next column is to be shifted
+    for part in pack:
+        shift, ones = shift + part.bits, ones << part.bits
         column = columns[part.column]
-        np.left_shift(packed, part.bits, out=summands)
-        np.add(summands, 1 if column is None else column, out=summands)
-        packed = summands
+        if column is None:
+            ones += 1
+        elif packed is None:
+            packed, shift = column, 0
+        else:
+            np.left_shift(packed, shift, dtype=summands.dtype, out=summands)
+            packed, shift = np.add(summands, column, dtype=summands.dtype, out=summands), 0
+    if packed is None:
+        summands.fill(ones)
+        return
+    if shift:
+        packed = np.left_shift(packed, shift, dtype=summands.dtype, out=summands)
+    if ones:
+        np.add(packed, ones, dtype=summands.dtype, out=summands)
+    elif packed is not summands:
+        np.copyto(summands, packed)

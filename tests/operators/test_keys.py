@@ -11,6 +11,7 @@ import torch
 
 from tests.reference import float_order
 from tqp.operators import keys, wide
+from tqp.operators.arrays import as_array
 from tqp.operators.keys import (
     Part,
     from_ordered_bits,
@@ -178,3 +179,41 @@ def test_narrow_codes_also_hold_the_number_of_codes() -> None:
     flags = torch.tensor([True, False])
     assert pack_narrow([(days, flags), (flags, None)], [(9000, 50, False), (0, 2, False)]).tolist() == [1, 0]
     assert pack_narrow([(days, None)], [(9000, 100, False)]).tolist() == [0, 99]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(0, 3, False), (0, 2, False), (0, 9, False), (0, 11, False)],  # 8 bits, then 16
+        [
+            (0, 100, False),
+            (200, 100, False),
+            (-300, 7, False),
+        ],  # 16 bits before the last column, which brings them back
+        [(-(2**15), 2**16, False), (5, 2, True), (-1, 3, False), (10**12, 9, False)],
+        [(0, 1, False), (0, 200, False), (2**31, 2, True)],
+        [(0, 1, False), (-128, 127, False)],
+    ],
+)
+@pytest.mark.parametrize("width", [None, torch.int64])
+def test_packing_goes_from_width_to_width(parts: list[Part], width: torch.dtype | None) -> None:
+    generator = random.Random(2)
+    columns, expected = [], [0] * 100
+    for minimum, span, nullable in parts:
+        ends = [minimum, minimum + span - 1 - nullable]
+        drawn = [generator.choice([*ends, generator.randint(*ends)]) for _ in expected]
+        expected = [
+            code * span + value - minimum + nullable for code, value in zip(expected, drawn, strict=True)
+        ]
+        dtype = width or next(
+            dtype
+            for dtype in (torch.int8, torch.int16, torch.int32, torch.int64)
+            if torch.iinfo(dtype).min <= ends[0] and ends[1] <= torch.iinfo(dtype).max
+        )
+        columns.append((torch.tensor(drawn, dtype=dtype), None))
+    before = [values.tolist() for values, _ in columns]
+    for packed in (pack, pack_narrow):
+        assert packed(columns, parts).tolist() == expected
+        arrays = as_array(columns)
+        assert packed(arrays, parts).tolist() == expected
+    assert [values.tolist() for values, _ in columns] == before
