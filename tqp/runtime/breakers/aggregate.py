@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,14 +18,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, allocation, distinct_sets, elementwise, rows, wide
+from tqp.operators import elementwise, rows
 from tqp.operators.arrays import as_array, as_tensor
-from tqp.operators.distinct_sets import ValueRange
-from tqp.operators.join_pairs import mark_rows
 from tqp.operators.packed_sums import PackedSums
 from tqp.operators.runs import Runs
 from tqp.operators.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.planner.physical_plan import GroupAlgorithm
+from tqp.runtime.breakers.reductions import (
+    OF_ALL_ROWS,
+    PACKED,
+    Reduction,
+    add_distinct,
+    fold,
+    merge_states,
+    reduce_distinct,
+    summands,
+    value_of_batch,
+)
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
@@ -35,63 +44,11 @@ from tqp.runtime.frame import (
 )
 from tqp.runtime.pipeline import State
 
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """One accumulator. `column` is the frame column it reads, -1 for none (count_star, present)."""
-
-    kind: str  # a key of _MERGES, or one that `reduce_collected` knows
-    column: int = -1
-    distinct: bool = False
-    value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
-    domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
-    reduced: bool = False  # the column is one value, which the graph has made of all rows of a batch
-    tables: tuple[tuple[int, ...] | None, ...] = ()  # of a FactoredSum
-
-    @property
-    def folds(self) -> bool:
-        """Can it be computed batch by batch?"""
-        return self.is_mergeable and (not self.distinct or self.domain is not None)
-
-    @property
-    def is_mergeable(self) -> bool:
-        return self.kind in _MERGES
-
-
-#: Reductions that fold batch by batch, and what merges two of their states.
-_MERGES = {
-    "count_star": "add",
-    "count": "add",
-    "sum": "add",
-    "sum_float": "add",
-    "sum_wide": "add_wide",
-    "min": "amin",
-    "max": "amax",
-    "reference": "amax",  # any row of the group, the same for any number of threads
-    "bool_and": "and",
-    "bool_or": "or",
-    "present": "or",
-}
-#: What reduces all rows, and what batches came to, by kind of reduction.
-OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
-    "count_star": aggregates.sum_all,
-    "count": aggregates.sum_all,
-    "sum": aggregates.sum_all,
-    "sum_float": aggregates.sum_all,
-    "sum_wide": aggregates.sum_wide_all,
-    "min": aggregates.min_all,
-    "max": aggregates.max_all,
-    "reference": aggregates.max_all,
-    "bool_and": aggregates.bool_and_all,
-    "bool_or": aggregates.bool_or_all,
-}
 #: Rows of a batch for each group from which on groups are few.
 _ROWS_OF_FEW_GROUPS = 16
 #: Direct groups whose accumulators one worker merges and reads, at least. More are divided evenly among all workers: in
 #: smaller pieces they meet at the interpreter lock too often.
 _GROUPS_OF_A_WORKER = 131_072
-#: Integer sums, which may share accumulators.
-PACKED = ("count_star", "count", "sum")
 
 
 @dataclass(slots=True)
@@ -269,7 +226,7 @@ class FoldGroups:
         for index in self._plain:
             reduction = self.reductions[index]
             if reduction.distinct:
-                state.states[index] = _add_distinct(reduction, frame, codes, size, state.states[index])
+                state.states[index] = add_distinct(reduction, frame, codes, size, state.states[index])
             else:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index])
         return state
@@ -293,10 +250,10 @@ class FoldGroups:
 
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         state = state or _Accumulators([None] * len(self.reductions))
-        state.reduced.append([_reduced(reduction, frame) for reduction in self.reductions])
+        state.reduced.append([value_of_batch(reduction, frame) for reduction in self.reductions])
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
-                state.states[index] = _add_distinct(reduction, frame, None, 1, state.states[index], kept)
+                state.states[index] = add_distinct(reduction, frame, None, 1, state.states[index], kept)
         return state
 
     def _merge_single(self, states: list[_Accumulators]) -> _Accumulators:
@@ -305,7 +262,7 @@ class FoldGroups:
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 sets = [state.states[index] for state in states]
-                merged.states[index] = functools.reduce(functools.partial(_merge, reduction), sets)
+                merged.states[index] = functools.reduce(functools.partial(merge_states, reduction), sets)
                 continue
             values = [batch[index] for batch in batches]
             of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
@@ -339,7 +296,7 @@ class FoldGroups:
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
         return [
-            None if mine is None or theirs is None else _merge(reduction, mine, theirs)
+            None if mine is None or theirs is None else merge_states(reduction, mine, theirs)
             for reduction, mine, theirs in zip(self.reductions, a, b, strict=True)
         ]
 
@@ -351,7 +308,7 @@ class FoldGroups:
                 last = [_tensor(column)[-1:] for column in joined[-1].columns[1:]]
                 first = [_tensor(column)[:1] for column in state.columns[1:]]
                 for reduction, before, after in zip(self.reductions, last, first, strict=True):
-                    before.copy_(_merge(reduction, before, after))
+                    before.copy_(merge_states(reduction, before, after))
                 state = state.cut(1, state.num_rows)
             if state.num_rows:
                 joined.append(state)
@@ -384,7 +341,7 @@ class FoldGroups:
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
-                states[index] = _reduce_distinct(reduction, sets, size)
+                states[index] = reduce_distinct(reduction, sets, size)
         columns = [FrameColumn(values, None) for values in states]
         if self.algorithm is GroupAlgorithm.SINGLE:
             return Frame(1, tuple(columns))
@@ -430,96 +387,3 @@ def _equal_keys(before: Frame, after: Frame) -> bool:
 def _tensor(column: FrameColumn) -> Tensor:
     assert isinstance(column.values, Tensor)
     return column.values
-
-
-def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
-    """One reduction over one batch, into `out` if there is one."""
-    values: Any = None
-    validity: Tensor | None = None
-    if reduction.column >= 0:
-        values, validity = frame.columns[reduction.column]
-    match reduction.kind:
-        case "count_star":
-            return aggregates.count_by_group(ids, size, None, out)
-        case "count":
-            return aggregates.count_by_group(ids, size, validity, out)
-        case "present":
-            table = allocation.zeros(size, torch.bool, ids.device) if out is None else out
-            return mark_rows(table, ids)
-        case "sum" | "sum_float":
-            return aggregates.sum_by_group(values, ids, size, validity, out)
-        case "sum_wide":
-            sums = wide.sum_by_group(_zero_if_null(values, validity), ids.to(torch.int64), size)
-            return sums if out is None else wide.add(out, sums)
-        case "min":
-            return aggregates.min_by_group(values, ids, size, validity, out)
-        case "max" | "reference":
-            return aggregates.max_by_group(values, ids, size, validity, out)
-        case "bool_and":
-            return aggregates.bool_and_by_group(values, ids, size, validity, out)
-        case _:
-            return aggregates.bool_or_by_group(values, ids, size, validity, out)
-
-
-def summands(reduction: Reduction, frame: Frame) -> Any:
-    """What an integer sum adds up, a tensor or an array as in the frame; None where every row counts one."""
-    if reduction.kind == "count_star":
-        return None
-    values: Any
-    values, validity = frame.columns[reduction.column]
-    if reduction.kind == "count":
-        return validity
-    return values if validity is None else values * validity
-
-
-def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
-    if validity is None:
-        return values
-    return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
-
-
-def _reduced(reduction: Reduction, frame: Frame) -> Any:
-    """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of DISTINCT values."""
-    assert reduction.reduced or reduction.distinct
-    return None if reduction.distinct else frame.columns[reduction.column].values
-
-
-def _merge(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:
-    if reduction.distinct:
-        return a if a is b else distinct_sets.merge_sets(a, b)
-    match _MERGES[reduction.kind]:
-        case "add":
-            return a + b
-        case "add_wide":
-            return wide.add(a, b)
-        case "and":
-            return a & b
-        case "or":
-            return a | b
-        case "amin":
-            return aggregates.merge_extremes(a, b, "amin")
-        case _:
-            return aggregates.merge_extremes(a, b, "amax")
-
-
-def _add_distinct(
-    reduction: Reduction, frame: Frame, ids: Tensor | None, size: int, sets: Tensor | None,
-    kept: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The sets of values that the groups have, with those of one batch; see `distinct_sets`."""
-    assert reduction.domain is not None
-    values, validity = frame.columns[reduction.column]
-    assert isinstance(values, Tensor)
-    if kept is not None:
-        validity = kept if validity is None else kept & validity
-    return distinct_sets.add_values(sets, values, ids, size, reduction.domain, validity)
-
-
-def _reduce_distinct(reduction: Reduction, sets: Tensor, size: int) -> Tensor:
-    """One value per group, of its set of values."""
-    assert reduction.domain is not None
-    if reduction.kind == "count":
-        return distinct_sets.count_values(sets, size)
-    values, ids = distinct_sets.set_values(sets, reduction.domain)
-    frame = Frame(ids.shape[0], (FrameColumn(values, None),))
-    return fold(Reduction(reduction.kind, 0), frame, ids, size, None)

@@ -14,9 +14,9 @@ from tqp.operators import keys as key_kernels
 from tqp.operators.hash_groups import partition_rows
 from tqp.operators.join_pairs import mark_rows
 from tqp.operators.string_pack import Packing, repack
-from tqp.runtime.breakers.aggregate import Reduction, fold
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
+from tqp.runtime.breakers.reductions import Reduction, fold
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,

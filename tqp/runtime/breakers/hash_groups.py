@@ -14,7 +14,7 @@ from tqp.operators import elementwise
 from tqp.operators.key_table import KeyTable
 from tqp.operators.packed_sums import PackedSums
 from tqp.operators.rows import row_indices, take
-from tqp.runtime.breakers.aggregate import PACKED, Reduction, fold, summands
+from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, summands
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State
 

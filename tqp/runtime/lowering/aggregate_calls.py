@@ -15,7 +15,7 @@ from tqp.operators import averages, elementwise
 from tqp.operators.distinct_sets import ValueRange
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
-from tqp.runtime.breakers.aggregate import Reduction
+from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import range_of, scale_of

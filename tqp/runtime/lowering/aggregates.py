@@ -17,9 +17,10 @@ from tqp.operators.domain_tables import look_up
 from tqp.planner import physical_plan as physical
 from tqp.planner.explain import format_expression
 from tqp.planner.physical_plan import GroupAlgorithm
-from tqp.runtime.breakers.aggregate import OF_ALL_ROWS, PACKED, FoldGroups, Reduction
+from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups
+from tqp.runtime.breakers.reductions import OF_ALL_ROWS, PACKED, Reduction
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
 from tqp.runtime.lowering.conditions import choices
 from tqp.runtime.lowering.expressions import ExpressionLowering
