@@ -13,6 +13,7 @@ from tqp.planner import aggregate_planning, numbered_keys
 
 _ROWS = 6000
 _RANDOM = np.random.default_rng(8)
+#: 61 bytes in the mean.
 _TEXTS = np.array(["", "é", *(f"text {number * 37} of {'long ' * (number % 20)}" for number in range(1200))])
 _DOMAIN = _RANDOM.integers(-(2**63), 2**63 - 1, 200)
 
@@ -37,6 +38,7 @@ _TABLES = {
             "text": _some(_TEXTS),
             "text_n": _some(_TEXTS, 0.3),
             "blob": _some(_TEXTS, 0.1).cast(pa.binary()),
+            "short": pa.array([f"row {number % 2000}" for number in range(_ROWS)]),
             "unique": pa.array([f"row {number}" for number in range(_ROWS)]),
             "s": pa.array([f"value {number % 9}" for number in range(_ROWS)]),
         }
@@ -69,6 +71,7 @@ _OTHERS = (
     "SELECT empty, count(*) FROM t GROUP BY empty",
     "SELECT huge, count(*), sum(x) FROM t GROUP BY huge",  # more than 63 bits
     "SELECT upper(text), count(*) FROM t GROUP BY ALL",
+    "SELECT short, count(*) FROM t GROUP BY short",
     'SELECT "unique", count(*) FROM t GROUP BY ALL',
     "SELECT text, k, count(*) FROM t GROUP BY ALL",  # too many pairs
     "SELECT k + 1, count(*) FROM t GROUP BY k + 1",

@@ -80,6 +80,6 @@ class TableSource(Protocol):
     def number_values(self, name: str) -> int | None:
         """How many distinct values a column of integers of up to 64 bits, or of strings without a dictionary, holds.
 
-        Numbers them on first use, for later queries; None where that would take too much memory.
+        Numbers them on first use, for later queries; None where that takes too much time or memory.
         """
         ...

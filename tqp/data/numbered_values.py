@@ -21,8 +21,11 @@ from tqp.data.string_buffers import string_array
 #: Pieces of a column that are numbered by themselves, before what they hold is numbered together: each value is in most of
 #: them, so that more pieces take longer.
 _PIECES = 2
-#: Bytes of text at most: while it is numbered, its distinct values are in memory twice more.
+#: Bytes of text at most: while it is numbered, its distinct values are in memory twice more ...
 _MOST_TEXT = 1 << 31
+#: ... and bytes of a row in the mean at least: shorter strings are packed into integers and grouped several times while they
+#: would be numbered once.
+_LEAST_MEAN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,11 @@ class NumberedValues:
         return self.values.nbytes + self.numbers.nbytes
 
 
-def can_be_numbered(column: Column) -> bool:
-    """Is there memory for it?"""
-    return column.pool is None or column.pool.data.shape[0] <= _MOST_TEXT
+def is_worth_numbering(column: Column) -> bool:
+    """Is there memory for it, and does grouping by its values take about as long?"""
+    if column.pool is None:
+        return True
+    return _LEAST_MEAN * column.num_rows <= column.pool.data.shape[0] <= _MOST_TEXT
 
 
 def number_values(column: Column) -> NumberedValues:

@@ -16,7 +16,7 @@ from tqp.core.errors import BindError, nearest
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
-from tqp.data.numbered_values import NumberedValues, can_be_numbered, number_values
+from tqp.data.numbered_values import NumberedValues, is_worth_numbering, number_values
 from tqp.data.sharing import Handout, share, sharing_threads
 
 #: Rows from which encoding a column takes longer than waking a thread.
@@ -121,7 +121,7 @@ class Source(ABC):
         return self.column(name).statistics
 
     def number_values(self, name: str) -> int | None:
-        if not can_be_numbered(self.column(name)):
+        if not is_worth_numbering(self.column(name)):
             return None
         return self.numbered_values(name).values.shape[0]
 
