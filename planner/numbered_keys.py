@@ -27,6 +27,8 @@ from tqp.planner.value_ranges import FieldsById
 _TABLE_ROWS = 4.0
 #: Rows of the table for each distinct value, at least: of integers, which hash and sort fast, and of strings.
 _ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
+#: What a key spans for each of its values, at least: a wider packing costs less than numbers.
+_SPANNED = 2.0
 _LARGEST_WORD = (1 << 63) - 1
 
 
@@ -38,12 +40,20 @@ def number_keys(
     most_groups: float,
     device: str,
 ) -> KeyPacking | None:
-    """A packing of at most so many codes, with a number in place of each key that spans more values than it has.
+    """A packing of at most so many codes, with a number in place of each key that spans many more values than it has.
 
     `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
     """
     tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input, device)}
-    numbered = [key.id if isinstance(key, ColumnRef) and key.id in tables else None for key in keys]
+
+    def number_of(key: Expression, part: KeyPart | None) -> int | None:
+        """The id of a column whose values are far fewer than they span."""
+        if not isinstance(key, ColumnRef) or key.id not in tables:
+            return None
+        spans_more = part is None or _SPANNED * _estimated_values(*tables[key.id]) <= part.span
+        return key.id if spans_more else None
+
+    numbered = list(map(number_of, keys, parts))
 
     def packing(count: Callable[[TableSource, str], float | None]) -> KeyPacking | None:
         """With so many values in each column."""
@@ -53,8 +63,7 @@ def number_keys(
                 can_be_null, values = nullable(key, fields), count(*tables[id])
                 if values is None:
                     return None
-                number = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
-                part = number if part is None or number.span < part.span else part
+                part = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
             if part is None:
                 return None
             chosen.append(part)

@@ -125,12 +125,12 @@ def test_text_that_would_take_too_much_memory_has_no_numbers(monkeypatch: pytest
     assert_same_rows(_TABLES, query)
 
 
-def test_numbers_count_as_memory_of_the_table() -> None:
+def test_numbers_count_as_memory_of_the_table_and_are_made_of_wide_keys_only() -> None:
     with tqp.connect() as connection:
-        table = pa.table({"k": _TABLES["t"]["k"], "x": _TABLES["t"]["x"]})
+        table = _TABLES["t"].select(["k", "g", "x"])
         connection.register("t", table)
-        query = "SELECT k, sum(x) FROM t GROUP BY k"
-        connection.sql("SELECT sum(k), sum(x) FROM t").fetchall()
+        query = "SELECT k, g, sum(x) FROM t GROUP BY k, g"
+        connection.sql("SELECT sum(k), sum(g), sum(x) FROM t").fetchall()
         before = connection.lookup("t").memory_bytes
         connection.sql(query).fetchall()
         assert connection.lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
