@@ -44,13 +44,16 @@ def number_keys(
 
     `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
     """
-    tables = {id: found for id, found in _streamed_columns(input).items() if _is_worth(*found, input, device)}
+    columns = _streamed_columns(input)
 
     def number_of(key: Expression, part: KeyPart | None) -> int | None:
         """The id of a column whose values are far fewer than they span."""
-        if not isinstance(key, ColumnRef) or key.id not in tables:
+        if not isinstance(key, ColumnRef) or key.id not in columns:
             return None
-        spans_more = part is None or _SPANNED * _estimated_values(*tables[key.id]) <= part.span
+        found = columns[key.id]
+        if not _is_worth(*found, input, device):
+            return None
+        spans_more = part is None or _SPANNED * _estimated_values(*found) <= part.span
         return key.id if spans_more else None
 
     numbered = list(map(number_of, keys, parts))
@@ -60,7 +63,7 @@ def number_keys(
         chosen, size = [], 1
         for key, part, id in zip(keys, parts, numbered, strict=True):
             if id is not None:
-                can_be_null, values = nullable(key, fields), count(*tables[id])
+                can_be_null, values = nullable(key, fields), count(*columns[id])
                 if values is None:
                     return None
                 part = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)

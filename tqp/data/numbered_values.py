@@ -62,10 +62,12 @@ def number_values(column: Column) -> NumberedValues:
     num_pieces = _PIECES if column.num_rows >= WORTH_SHARING else 1
     bounds = [column.num_rows * number // num_pieces for number in range(num_pieces + 1)]
     pieces = share(partial(_distinct_values, column), list(itertools.pairwise(bounds)))
-    number = _number_integers if column.pool is None else _number_strings
-    values, places = number(
-        [dictionary for dictionary, _ in pieces], [indices for _, indices in pieces], bounds
-    )
+    dictionaries = [dictionary for dictionary, _ in pieces]
+    if column.pool is None:
+        values, places = _in_order(dictionaries)
+    else:
+        places = _together(dictionaries)
+        values = _rows_of_values(places, [indices for _, indices in pieces], bounds)
     result = np.empty(column.num_rows, narrowest(0, max(0, len(values) - 1)))
 
     def write(piece: int) -> None:
@@ -90,10 +92,8 @@ def _distinct_values(column: Column, bounds: tuple[int, int]) -> tuple[pa.Array,
     return encoded.dictionary, encoded.indices.to_numpy()
 
 
-def _number_integers(
-    pieces: Sequence[pa.Array], indices: Sequence[AnyArray], bounds: Sequence[int]
-) -> tuple[AnyArray, list[AnyArray]]:
-    """The distinct values of all pieces, ascending, and where each value of each piece is among them."""
+def _in_order(pieces: Sequence[pa.Array]) -> tuple[AnyArray, list[AnyArray]]:
+    """The distinct integers of all pieces, ascending, and where each value of each piece is among them."""
     values = np.concatenate([piece.to_numpy() for piece in pieces])
     order = np.argsort(values)
     ordered = values[order]
@@ -104,16 +104,20 @@ def _number_integers(
     return ordered[is_first], _by_piece(places, pieces)
 
 
-def _number_strings(
-    pieces: Sequence[pa.Array], indices: Sequence[AnyArray], bounds: Sequence[int]
-) -> tuple[AnyArray, list[AnyArray]]:
-    """A row for each of the distinct values of all pieces, and where each value of each piece is among them."""
-    encoded = pa.concat_arrays(pieces).dictionary_encode()
-    places = _by_piece(encoded.indices.to_numpy(), pieces)
-    rows = np.empty(len(encoded.dictionary), np.int32 if bounds[-1] < 2**31 else np.int64)
+def _together(pieces: Sequence[pa.Array]) -> list[AnyArray]:
+    """Where each string of each piece is among the distinct ones of all pieces."""
+    return _by_piece(pa.concat_arrays(pieces).dictionary_encode().indices.to_numpy(), pieces)
+
+
+def _rows_of_values(
+    places: Sequence[AnyArray], indices: Sequence[AnyArray], bounds: Sequence[int]
+) -> AnyArray:
+    """For each distinct value a row that holds it; `indices`: the place in its piece of each row's value."""
+    num_values = 1 + max((int(piece.max()) for piece in places if len(piece)), default=-1)
+    rows = np.empty(num_values, np.int32 if bounds[-1] < 2**31 else np.int64)
     for piece, found, first in zip(places, indices, bounds, strict=False):
         rows[piece[found]] = np.arange(first, first + len(found), dtype=rows.dtype)
-    return rows, places
+    return rows
 
 
 def _by_piece(places: AnyArray, pieces: Sequence[pa.Array]) -> list[AnyArray]:

@@ -281,14 +281,14 @@ class _AggregateLowering:
             for position, (field, value) in enumerate(zip(key_fields, keys, strict=True)):
                 pair = build.call(operator.getitem, unpacked, position)
                 values = build.call(operator.getitem, pair, 0)
-                dictionary = packing.parts[position].dictionary
-                if dictionary is None:
+                part = packing.parts[position]
+                if part.dictionary is None:
                     values = build.method("to", values, value.layout.dtype, name=field.name)
                 else:
-                    table = stream.object(self.plan.numbers(dictionary).values_slot)
-                    values = build.call(look_up, table, values, 0, True, name=field.name)
+                    table = stream.object(self.plan.numbers(part.dictionary).values_slot)
+                    values = build.call(look_up, table, values, 0, part.nullable, name=field.name)
                 validity = None
-                layout = value.layout.with_nullable(packing.parts[position].nullable)
+                layout = value.layout.with_nullable(part.nullable)
                 if layout.nullable:
                     validity = build.call(operator.getitem, pair, 1, name=f"{field.name}_valid")
                 stream.add_computed_column(field.id, field.name, Value(layout, values, validity))

@@ -135,7 +135,7 @@ class ProgramBuilder:
         return slot
 
     def numbers_of(self, source: ColumnSource, table_name: str, name: str) -> NumberedColumn:
-        """The numbers of the values of a table's column of integers."""
+        """The numbers of the values of a table's column, and where the values stand."""
         slot, _ = self.table(source, table_name)
         known = self.numbered.get((slot, name))
         if known is None:
