@@ -132,7 +132,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
         "VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ",
         "VARCHAR INTERVAL -> INTERVAL",
     ),
-    "date_part": tuple(f"VARCHAR {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
+    "date_part": tuple(f"VARCHAR {each} -> part" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
     "date_diff": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "date_sub": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "make_date": ("BIGINT BIGINT BIGINT -> DATE",),
@@ -214,6 +214,7 @@ AGGREGATES: dict[str, tuple[str, ...]] = {
     "bool_or": ("BOOLEAN -> BOOLEAN",),
     **{name: _doubles() for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")},
     "median": ("ANY -> middle",),
+    "count_if": ("sum: BOOLEAN -> HUGEINT",),
 }
 
 #: Functions that the binder types itself, with the canonical function they become ("": none of their own).
@@ -225,7 +226,6 @@ VARIADIC: dict[str, str] = {
     "least": "least",
     "concat": "concat",
     "concat_ws": "concat_ws",
-    "count_if": "",
     "typeof": "",
     "bit_length": "",
     "date_add": "",

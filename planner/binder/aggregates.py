@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, HUGEINT, TypeKind
+from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner import functions
@@ -16,7 +16,6 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.plan_rewriting import map_expressions
 from tqp.planner.expressions import (
     AggregateCall,
-    Call,
     ColumnRef,
     Exists,
     Expression,
@@ -58,8 +57,6 @@ class AggregateCollector:
         binder.inside_aggregate = True
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count_if":
-                return self._count_if(binder, nodes, filter_, span)
             if name == "count" and (not nodes or isinstance(nodes[0], exp.Star)) and not distinct:
                 return self._add(
                     AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
@@ -107,16 +104,6 @@ class AggregateCollector:
             return None
         bound = binder.bind_flexible(condition)
         return condition_of(self.context, bound, "FILTER", span_of(condition))
-
-    def _count_if(
-        self, binder: ExpressionBinder, nodes: list[exp.Expr], filter_: Expression | None, span: Span | None
-    ) -> Expression:
-        if len(nodes) != 1:
-            raise BindError(f"count_if() takes one condition, not {len(nodes)}", span)
-        condition = condition_of(self.context, binder.bind_flexible(nodes[0]), "count_if()", span)
-        both = condition if filter_ is None else Call("and", (condition, filter_), condition.data_type, span)
-        counted = self._add(AggregateCall("count_star", (), BIGINT, False, both, span), "count_if")
-        return cast_to(self.context, counted, HUGEINT, span)
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)

@@ -57,12 +57,18 @@ def apply(
     span: Span | None,
     shown: str,
 ) -> Expression:
-    """The call of the overload that fits, its arguments cast, folded if they are literals."""
+    """The call of the overload that fits, its arguments cast, folded if they are literals.
+
+    A NULL that comes of a constant NULL is a constant, too; as text it bends, as a constant text does.
+    """
     try:
-        resolution = functions.resolve(overloads, arguments)
+        overload = functions.choose(overloads, arguments)
+        null = functions.null_type(overload, arguments)
+        if null is not None:
+            return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    overload = resolution.overload
     if (
         overload.canonical in ("round", "trunc")
         and len(arguments) > 1
@@ -105,8 +111,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     written = node.this
     name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
     span = span_of(node)
-    aggregate = functions.aggregate_overloads(name)
-    if aggregate is not None or name == "count_if" or name == "countif":
+    if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
     special = _SPECIAL.get(functions.main_name(name))
@@ -202,7 +207,7 @@ def make_case(
     context: BindContext, conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
 ) -> Expression:
     """CASE; branches that are constantly false go, a constantly true one ends it."""
-    common = common_type_of(values, "CASE", span)
+    common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
     cast = [cast_to(context, value, common, span) for value in values]
     branches: list[tuple[Expression, Expression]] = []
     default = cast[-1]
@@ -261,6 +266,8 @@ def _extreme(function: str) -> Callable[..., Expression]:
         _need(nodes, 1, f"{function}()", span)
         values = [binder.bind_flexible(node) for node in nodes]
         common = common_type_of(values, f"{function}()", span)
+        if common == NULL:
+            return Literal(None, NULL)
         cast = tuple(cast_to(binder.context, value, common, span) for value in values)
         return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
 
@@ -297,6 +304,13 @@ def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return bind_operator(binder, "add", nodes, span, "date_add()")
 
 
+def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings."""
+    _need(nodes, 1, "+", span, exactly=True)
+    call = bind_operator(binder, "abs", nodes, span, "+")
+    return call.arguments[0] if isinstance(call, Call) else call
+
+
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
     return bind_array_value(binder.context, [binder.bind(node) for node in nodes], span)
 
@@ -308,6 +322,8 @@ def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Ex
 def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_part()", span, exactly=True)
     part = binder.bind(nodes[0])
+    if isinstance(part, Literal) and part.value is None:
+        return Literal(None, DOUBLE)
     if not isinstance(part, Literal) or not isinstance(part.value, str):
         raise UnsupportedError("date_part() with a part that is not a constant is not supported", span)
     return date_part(binder, part.value, nodes[1], span)
@@ -321,10 +337,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     overloads = functions.scalar_overloads("date_part")
     assert overloads is not None
     arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    call = apply(binder.context, overloads, arguments, span, "date_part()")
-    if name in ("epoch", "julian") and isinstance(call, (Call, Literal)):
-        return Call(call.function, call.arguments, DOUBLE, span) if isinstance(call, Call) else call
-    return call
+    return apply(binder.context, overloads, arguments, span, "date_part()")
 
 
 _PART_NAMES = [
@@ -432,5 +445,6 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,
+    "+": _unary_plus,
     "array_value": _array_value,
 }
