@@ -59,6 +59,7 @@ class ExpressionBinder:
         self.aliases = aliases or {}
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+        self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -80,7 +81,14 @@ class ExpressionBinder:
         if handler is None:
             return self._other(node)
         check_understood(node)
-        return handler(self, node)
+        if not self.computed_keys or self.scope.uses is None:
+            return handler(self, node)
+        uses = self.scope.uses
+        before = len(uses)
+        bound = handler(self, node)
+        if bound in self.computed_keys:
+            del uses[before:]  # the columns of a key need not be keys
+        return bound
 
     def bind_condition(self, node: exp.Expr) -> Expression:
         return condition_of(self.context, self.bind_flexible(node), self.clause, span_of(node))
@@ -98,7 +106,9 @@ class ExpressionBinder:
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             return self._alias(name.lower(), span)
-        if found is None and self.scope.parent is not None:
+        if found is not None:
+            self.scope.record_use(found, name, span)
+        elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
         if found is not None:
             return found

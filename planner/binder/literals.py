@@ -74,8 +74,9 @@ def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
     while isinstance(node, (exp.Neg, exp.Paren)):
         negative ^= isinstance(node, exp.Neg)
         node = node.this
-    number = isinstance(node, exp.Literal) and not node.args.get("is_string")
-    return (node if number else None), negative
+    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+        return node, negative
+    return None, negative
 
 
 _TYPE_KINDS: dict[exp.DType, TypeKind] = {

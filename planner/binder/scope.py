@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.expressions import ColumnRef, Expression, walk
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -72,6 +72,20 @@ class MergedColumn:
     parts: tuple[ScopeColumn, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """A place where an expression names a column of the block; `correlated` if it stands in a subquery."""
+
+    reference: ColumnRef
+    name: str
+    span: Span | None
+    correlated: bool = False
+
+    @property
+    def id(self) -> int:
+        return self.reference.id
+
+
 @dataclass(slots=True)
 class CteDefinition:
     """WITH name(columns) AS (tree): bound anew wherever it is referred to, in the surroundings it was written in."""
@@ -84,13 +98,18 @@ class CteDefinition:
 
 @dataclass(slots=True)
 class Scope:
-    """The names that expressions of one query block may use. `used`: the local columns referred to, by id."""
+    """The names that expressions of one query block may use.
+
+    `used`: the local columns referred to, by id. `uses`: every place outside aggregates that names one, while the
+    clauses that may hold aggregates are bound.
+    """
 
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
     ctes: Mapping[str, CteDefinition] = field(default_factory=dict)
     merged: dict[str, MergedColumn] = field(default_factory=dict)
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
+    uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
 
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
@@ -98,7 +117,16 @@ class Scope:
         found = self.resolve_here(name, qualifier, span)
         if found is None and self.parent is not None:
             return self.parent.resolve(name, qualifier, span)
+        if found is not None:
+            self.record_use(found, name, span, correlated=True)
         return found
+
+    def record_use(self, found: Expression, name: str, span: Span | None, correlated: bool = False) -> None:
+        """Add what a name stands for to `uses`, if they are recorded."""
+        if self.uses is not None:
+            self.uses += [
+                ColumnUse(part, name, span, correlated) for part in walk(found) if isinstance(part, ColumnRef)
+            ]
 
     def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         lowered = name.lower()
