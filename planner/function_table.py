@@ -98,7 +98,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     ),
     "trunc": (
         *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
-        *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        *("DECIMAL INTEGER -> cut", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
         "INTEGERS INTEGER -> same",
     ),
     "log": ("log10: DOUBLE -> DOUBLE", "DOUBLE DOUBLE -> DOUBLE"),

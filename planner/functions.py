@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tqp.core.datatypes import BIGINT, DOUBLE, FLOAT, NULL, DataType, TypeKind, decimal
+from tqp.core.datatypes import (
+    BIGINT,
+    DOUBLE,
+    FLOAT,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    DataType,
+    TypeKind,
+    decimal,
+)
 from tqp.planner.expressions import Expression, Literal
 from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
@@ -208,10 +217,21 @@ def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, decimal(types[0].precision, 0)
 
 
-def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """trunc to a number of digits."""
     digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
     scale = min(max(digits, 0), types[0].scale) if isinstance(digits, int) else 0
     return types, decimal(types[0].precision, scale)
+
+
+def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """round to a number of digits; a whole number may gain a digit where it is rounded to tens, hundreds, ..."""
+    _, result = _cut(types, arguments)
+    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
+    precision = types[0].precision
+    if types[0].scale == 0 and isinstance(digits, int) and -precision <= digits < 0:
+        result = decimal(min(precision + 1, MAX_DECIMAL_PRECISION), 0)
+    return types, result
 
 
 def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
@@ -249,6 +269,7 @@ _RESULT_RULES: dict[str, _Rule] = {
     "remainder": _remainder,
     "same": _same,
     "whole": _whole,
+    "cut": _cut,
     "rounded": _rounded,
     "widened": _widened,
     "middle": _middle,

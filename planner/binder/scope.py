@@ -72,6 +72,15 @@ class MergedColumn:
     parts: tuple[ScopeColumn, ...]
 
 
+#: By name in lower case; several of one name make it ambiguous.
+MergedColumns = Mapping[str, tuple[MergedColumn, ...]]
+
+
+def both_merged(left: MergedColumns, right: MergedColumns) -> MergedColumns:
+    """The merged columns of two trees beside each other."""
+    return {name: (*left.get(name, ()), *right.get(name, ())) for name in (*left, *right)} if right else left
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnUse:
     """A place where an expression names a column of the block; `correlated` if it stands in a subquery."""
@@ -107,7 +116,7 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
     ctes: Mapping[str, CteDefinition] = field(default_factory=dict)
-    merged: dict[str, MergedColumn] = field(default_factory=dict)
+    merged: MergedColumns = field(default_factory=dict)
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
     uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
@@ -137,12 +146,12 @@ class Scope:
                 if relation.alias.lower() == qualifier.lower() and lowered in relation.by_name
             ]
         else:
-            merged = self.merged.get(lowered)
+            merged = self.merged.get(lowered, ())
             candidates = [
                 relation.by_name[lowered] for relation in self.relations if lowered in relation.by_name
             ]
-            if merged is not None and all(column in merged.parts for column in candidates):
-                expression = merged.expression()
+            if len(merged) == 1:
+                expression = merged[0].expression()
                 self._note(expression, name, span)
                 return expression
         if not candidates:
@@ -190,8 +199,9 @@ class Scope:
             if qualifier is not None and relation.alias.lower() != qualifier.lower():
                 continue
             for column in relation.columns:
-                merged = self.merged.get(column.name.lower()) if qualifier is None else None
-                if merged is None or column not in merged.parts:
+                of_name = self.merged.get(column.name.lower(), ()) if qualifier is None else ()
+                merged = next((each for each in of_name if column in each.parts), None)
+                if merged is None:
                     yield column.name, column
                 elif column is merged.parts[0]:
                     yield column.name, merged

@@ -84,7 +84,8 @@ class SelectBlock:
         if self.any_columns and simple and select.args.get("having") is None:
             return self._existence(plan, nodes, binder, collector)
         lazy = self.lazy and simple
-        self.scope.uses = uses = []
+        uses: list[ColumnUse] = []
+        self.scope.uses = uses
         self.computed_keys = _computed(keys)
         bound: list[Expression | None] = []
         item_uses: list[list[ColumnUse]] = []
@@ -237,25 +238,26 @@ class SelectBlock:
         for key, _, _ in sort:
             if isinstance(key, Expression):
                 if key not in values:
-                    if clause is not None:
-                        raise BindError(
-                            "SELECT DISTINCT: ORDER BY may only use what is selected; add the expression to SELECT"
-                        )
                     values.append(key)
                 positions.append(values.index(key))
             else:
                 positions.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]
         project = exact_project(self.context, plan, values, [*names, *hidden_names])
-        result: LogicalPlan = distinct(project) if clause is not None else project
+        fields = project.fields
+        result: LogicalPlan = project
+        if clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
+            hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
+            fields = (*fields[:visible], *hidden)
+            result = distinct(project, visible, hidden)
         if sort:
             keys = tuple(
-                SortKey(_reference(project.fields[position]), descending, nulls_first)
+                SortKey(_reference(fields[position]), descending, nulls_first)
                 for position, (_, descending, nulls_first) in zip(positions, sort)
             )
             result = Sort(result, keys)
         result = self._limited(result)
-        fields = project.fields[:visible]
+        fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
         return BoundQuery.exact(result, names, fields)
