@@ -17,6 +17,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
 from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.literal_casts import unit_name
+from tqp.planner.missing_functions import missing_feature
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.type_rules import SourceLiteral, settle
 
@@ -122,35 +123,13 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
             return prediction
-        if name.startswith(_UNSUPPORTED_PREFIXES):
-            raise UnsupportedError(
-                f"functions on nested values and JSON ({name}) are not supported", head_span(node)
-            )
-        if name in _UNSUPPORTED_FUNCTIONS:
-            raise UnsupportedError(
-                f"{_UNSUPPORTED_FUNCTIONS[name]} ({name}) is not supported", head_span(node)
-            )
+        missing = missing_feature(name)
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(node))
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     return apply(binder.context, overloads, arguments, span, f"{name}()")
-
-
-_UNSUPPORTED_PREFIXES = ("list_", "array_", "struct_", "map_", "json", "union_")
-_UNSUPPORTED_FUNCTIONS = {
-    "try": "TRY",
-    **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
-    **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
-    **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),
-    **dict.fromkeys(("string_agg", "group_concat", "listagg"), "an aggregate that makes text"),
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "lag", "lead", "ntile"), "a window function"),
-    **dict.fromkeys(
-        ("quantile", "quantile_cont", "quantile_disc", "mode", "first", "last"), "this aggregate"
-    ),
-    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by", "approx_count_distinct"), "this aggregate"),
-    **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
-    **dict.fromkeys(("struct_pack", "row", "map", "columns"), "a nested value"),
-}
 
 
 def bind_aggregate(
@@ -196,6 +175,9 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
         raise UnsupportedError("FILTER after this expression is not supported", span_of(node))
     name = str(call.this).lower()
     if functions.aggregate_overloads(name) is None:
+        missing = missing_feature(name)
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(call))
         raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
     return bind_aggregate(binder, call, name, node.expression.this)
 
