@@ -271,7 +271,7 @@ def _parse_clock(text: str) -> tuple[int, int] | None:
 def _parse_time(text: str) -> Any:
     clock = _parse_clock(text)
     if clock is None or clock[1] != len(text):
-        return NotImplemented if clock else None
+        return NotImplemented  # perhaps with a date before or a zone behind it
     return clock[0] // 1000
 
 

@@ -326,6 +326,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return source.is_numeric and target.is_numeric
     if source.is_temporal and target.is_temporal:
         if target.kind is TypeKind.TIME:
-            return source.is_timestamp
+            return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
+        if target.kind is TypeKind.TIMESTAMP_S and source.kind is TypeKind.TIMESTAMP_NS:
+            return False
         return source.kind is not TypeKind.TIME
     return False
