@@ -112,6 +112,10 @@ class ExpressionBinder:
             found = self.scope.parent.resolve(name, qualifier, span)
         if found is not None:
             return found
+        if qualifier is None and self.scope.has_relation(name):
+            raise UnsupportedError(
+                f'a table as a value ("{name}", a struct of its columns) is not supported', span
+            )
         raise self.scope.unknown_column(name, qualifier, span)
 
     def _alias_wins(self, column: Expression | None) -> bool:
