@@ -24,6 +24,7 @@ from tqp.core.arguments import (
     parse_size,
 )
 from tqp.core.datatypes import VARCHAR
+from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.schema import TableSource
 from tqp.data.column import Column, Table
@@ -230,7 +231,7 @@ class Connection:
         check_parameters(params)
         try:
             if differentiable:
-                return self._differentiable_program(query, params)
+                return call_deep(lambda: self._differentiable_program(query, params))
             program = self._program(query, params)
         except Error as error:
             raise error.with_query(query) from error.__cause__
@@ -244,7 +245,7 @@ class Connection:
         check_parameters(params)
         try:
             self._begin()
-            return self._explain(bind(query, self, params), analyze)
+            return call_deep(lambda: self._explain(bind(query, self, params), analyze))
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -308,15 +309,20 @@ class Connection:
                 self._compiled.move_to_end(key)
                 return program
         with _garbage_collected_later():
-            statement = bind(query, self, params)
-            if statement.explain is not None:
-                return statement
-            program = self._lower(statement, self._physical(statement))
+            made = call_deep(lambda: self._made_program(query, params))
+        if isinstance(made, BoundStatement):
+            return made
         with self._lock:
-            self._compiled[key] = program
+            self._compiled[key] = made
             while len(self._compiled) > _MAX_COMPILED:
                 self._compiled.popitem(last=False)
-        return program
+        return made
+
+    def _made_program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
+        statement = bind(query, self, params)
+        if statement.explain is not None:
+            return statement
+        return self._lower(statement, self._physical(statement))
 
     def _context(self, rules: frozenset[str]) -> OptimizerContext:
         return OptimizerContext(disabled_rules=rules, device_type=self._device.type)
@@ -362,7 +368,7 @@ class Connection:
         )
 
     def _explained(self, statement: BoundStatement) -> Result:
-        text = self._explain(statement, statement.explain == "analyze")
+        text = call_deep(lambda: self._explain(statement, statement.explain == "analyze"))
         columns = tuple(
             Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
             for value in ("analyzed_plan" if statement.explain == "analyze" else "physical_plan", text)
