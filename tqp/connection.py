@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import string
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -14,8 +13,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from tqp.compiled import CompiledQueries, Snapshot
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
@@ -40,8 +41,6 @@ from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 
-#: Compiled queries a connection keeps. Plans are kept, results never are.
-_MAX_COMPILED = 256
 _PRECISIONS = ("float32", "bf16")
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -80,9 +79,14 @@ class Connection:
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
-        self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
-        self._lock = threading.RLock()
+        self._compiled = CompiledQueries()
         self._closed = False
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Called in a forked child, where no other thread can hold the lock."""
+        self._lock = threading.RLock()
 
     @property
     def device(self) -> torch.device:
@@ -106,16 +110,19 @@ class Connection:
         source = make_source(name, data, self._device)
         source.threads = self._threads
         with self._lock:
-            self._sources[name.lower()] = source
+            self._sources = {**self._sources, name.lower(): source}
+            self._compiled.forget_others(self._snapshot())
         return self
 
     def unregister(self, name: str) -> None:
         """Forget the table. Raises BindError if there is none of that name."""
         with self._lock:
-            if self._sources.pop(name.lower(), None) is None:
+            if name.lower() not in self._sources:
                 raise BindError(
                     f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
                 )
+            self._sources = {key: source for key, source in self._sources.items() if key != name.lower()}
+            self._compiled.forget_others(self._snapshot())
 
     def lookup(self, name: str) -> TableSource | None:
         """The registered table of that name, ignoring case."""
@@ -158,16 +165,19 @@ class Connection:
             name, model, inputs, output, sample, self._device, target, bf16=self._ml_precision == "bf16"
         )
         with self._lock:
-            self._models[name.lower()] = made
+            self._models = {**self._models, name.lower(): made}
+            self._compiled.forget_others(self._snapshot())
         return self
 
     def unregister_model(self, name: str) -> None:
         """Forget the model. Raises BindError if there is none of that name."""
         with self._lock:
-            if self._models.pop(name.lower(), None) is None:
+            if name.lower() not in self._models:
                 raise BindError(
                     f'there is no model "{name}" to unregister' + nearest(name, self.model_names())
                 )
+            self._models = {key: model for key, model in self._models.items() if key != name.lower()}
+            self._compiled.forget_others(self._snapshot())
 
     def models(self) -> list[Model]:
         """The registered models, each with its inputs, its default output and its proof."""
@@ -192,10 +202,11 @@ class Connection:
         [(42,)]
         """
         try:
-            program = self._program(query, params)
-            if isinstance(program, TensorProgram):
-                return Result(program.names, program.types, program())
-            return self._explained(program)
+            with self._executor.memory.query():
+                program = self._program(query, params)
+                if isinstance(program, TensorProgram):
+                    return Result(program.names, program.types, program())
+                return self._explained(program)
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -221,7 +232,7 @@ class Connection:
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
         try:
-            return self._explain(bind(query, self, params), analyze)
+            return self._explain(bind(query, self._snapshot(), params), analyze)
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -238,7 +249,7 @@ class Connection:
             if self._closed:
                 return
             self._closed = True
-            self._sources.clear()
+            self._sources, self._models = {}, {}
             self._compiled.clear()
         self._executor.close()
         if self._fuser is not None:
@@ -254,28 +265,28 @@ class Connection:
 
     # compiling
 
+    def _snapshot(self) -> Snapshot:
+        """What is registered now. Raises BindError after `close`."""
+        if self._closed:
+            raise BindError("the connection is closed; open a new one with tqp.connect()")
+        return Snapshot(self._sources, self._models)
+
     def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
-        """The compiled query, from the cache if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        key = (query, _parameter_key(params))
         with self._lock:
-            if self._closed:
-                raise BindError("the connection is closed; open a new one with tqp.connect()")
-            sources = tuple((name, source.version) for name, source in self._sources.items())
-            models = tuple(self._models.values())
-        key = (query, _parameter_key(params), sources, models)
-        with self._lock:
-            program = self._compiled.get(key)
-            if program is not None:
-                self._compiled.move_to_end(key)
-                return program
+            snapshot = self._snapshot()
+            program = self._compiled.find(key, snapshot)
+        if program is not None:
+            return program
         with _garbage_collected_later():
-            statement = bind(query, self, params)
+            statement = bind(query, snapshot, params)
             if statement.explain is not None:
                 return statement
             program = self._lower(statement, self._physical(statement))
         with self._lock:
-            self._compiled[key] = program
-            while len(self._compiled) > _MAX_COMPILED:
-                self._compiled.popitem(last=False)
+            if not self._closed:
+                self._compiled.keep(key, program, snapshot.read, self._snapshot())
         return program
 
     def _context(self, rules: frozenset[str]) -> OptimizerContext:
@@ -295,7 +306,7 @@ class Connection:
         return program
 
     def _differentiable_program(self, query: str, params: Parameters | None) -> TensorProgram:
-        statement = bind(query, self, params)
+        statement = bind(query, self._snapshot(), params)
         if statement.explain is not None:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
