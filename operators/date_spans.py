@@ -7,11 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators import arithmetic, dates, elementwise
 from tqp.operators.date_parts import normalize_part
-from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.logic import combine_validity
 
@@ -101,7 +102,7 @@ def _truncate(
         result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:
         return result
-    limit = dates.INFINITE_DAY if per_day == 1 else dates.INFINITE_TICK
+    limit = time_limits.INFINITE_DAY if per_day == 1 else time_limits.INFINITE_TICK
     return torch.where(finite, result, torch.where(values > 0, limit, -limit))
 
 
