@@ -9,6 +9,7 @@ from types import FrameType
 import torch
 
 from tqp.connection import Connection, Parameters
+from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
 from tqp.data.sources import make_source
@@ -67,12 +68,16 @@ def sql(
     >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
     [(5,)]
     """
+    check_tables("tables", tables)
+    check_tables("models", models)
     connection = connect(device) if tables is not None else _CallerConnection(sys._getframe(1), device)
     with connection:
         for name, data in (tables or {}).items():
             connection.register(name, data)
         for name, model in (models or {}).items():
-            original, keywords = model if isinstance(model, tuple) else (model, {})
+            original, keywords = model if isinstance(model, tuple) and len(model) == 2 else (model, {})
+            if not isinstance(keywords, Mapping):
+                raise BindError(f'models["{name}"]: give the model, or a pair of it and a dict of keywords')
             connection.register_model(name, original, **keywords)
         return connection.sql(query, params)
 
