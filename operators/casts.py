@@ -185,7 +185,8 @@ def round_half_away(values: Tensor) -> Tensor:
     """C's round(): half away from zero, exact for every float (adding 0.5 is not). Same dtype and shape."""
     whole = torch.trunc(values)
     rest = values - whole
-    return whole + (rest >= 0.5).to(values.dtype) - (rest <= -0.5).to(values.dtype)
+    rounded = whole + (rest >= 0.5).to(values.dtype) - (rest <= -0.5).to(values.dtype)
+    return torch.copysign(rounded, values)  # -0.0 stays
 
 
 def _rescale(values: Tensor, from_scale: int, target: DataType) -> Attempt:

@@ -113,6 +113,8 @@ def _resolve_format(argument_types: tuple[DataType, ...], result_type: DataType)
 
 def _format(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     pieces = parse_format(pattern)
+    if data_type.kind is TypeKind.TIMESTAMP_TZ:  # others have no zone to name
+        pieces = [(False, "UTC") if piece == (True, "Z") else piece for piece in pieces]
     if data_type.is_timestamp and not any(
         kind[-1] in _CLOCK_SPECIFIERS for is_code, kind in pieces if is_code
     ):

@@ -41,15 +41,14 @@ def subtract_days(days: Tensor, count: Tensor, *, validity: Tensor | None = None
 
 
 def _shift_days(days: Tensor, count: Tensor, validity: Tensor | None) -> Tensor:
-    result = days.to(torch.int64) + count
-    bad = arithmetic.outside_bounds(result, (time_limits.FIRST_DAY, time_limits.LAST_DAY))
-    if bad is None:
-        return result
+    """Infinite dates stay."""
     finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    result = days.to(torch.int64) + count
     if finite is not None:
-        bad = bad & finite
         result = torch.where(finite, result, days.to(torch.int64))
-    if any_true(bad if validity is None else bad & validity):
+        validity = combine_validity(finite, validity)
+    bad = arithmetic.outside_bounds(result, (time_limits.FIRST_DAY, time_limits.LAST_DAY))
+    if bad is not None and any_true(bad if validity is None else bad & validity):
         raise ExecutionError("Date out of range")
     return result
 
@@ -60,10 +59,16 @@ def subtract_dates(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add_time(days: Tensor, time: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """DATE + TIME: TIMESTAMP ticks, int64 [n]."""
+    """DATE + TIME: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond TIMESTAMP's range."""
     base = dates.to_microseconds(days, DataType(TypeKind.DATE), validity)
-    result = base + time.to(torch.int64)
+    time = time.to(torch.int64)
+    result = base + time
     finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    last = time_limits.LAST_MICROSECOND
+    on_last_day = base > last - MICROSECONDS_PER_DAY
+    if any_true(on_last_day):
+        bad = on_last_day & (time > last - base)
+        wide.raise_where(bad, _TIMESTAMP_RANGE, combine_validity(finite, validity))
     return result if finite is None else torch.where(finite, result, base)
 
 

@@ -57,13 +57,14 @@ def unit_name(text: str) -> str | None:
     return _UNIT_SPELLINGS.get(text.lower())
 
 
-def interval_of(unit: str, count: float) -> tuple[int, int, int]:
-    """`count` units as (months, days, microseconds); raises ExecutionError where that overflows."""
+def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
+    """`count` units as (months, days, microseconds); None where that overflows, which is for a kernel to tell."""
     months, days, micros = _INTERVAL_UNITS[unit]
+    if not math.isfinite(micros * count):
+        return None
     interval = (months * int(count), days * int(count), round(micros * count) if micros else 0)
-    if max(abs(interval[0]), abs(interval[1])) >= 2**31 or abs(interval[2]) >= 2**63:
-        raise ExecutionError(f"{count} {unit}s do not fit an INTERVAL")
-    return interval
+    fits = max(abs(interval[0]), abs(interval[1])) < 2**31 and abs(interval[2]) < 2**63
+    return interval if fits else None
 
 
 def cast_value(value: Value, source: DataType, target: DataType) -> Any:

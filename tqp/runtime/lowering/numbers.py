@@ -70,7 +70,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     if layout.form is Form.WIDE or any(_is_wide(value) for value in (left, right)):
         convert = multiplicand if call.function == "multiply" else wide_node
         arguments: list[Any] = [convert(lowering, left), convert(lowering, right)]
-        node = build.call(NamedKernel(on_wide, call.function, call.span), *arguments, name=call.function)
+        kernel = NamedKernel(on_wide, call.function, call.span)
+        node = build.call(kernel, *arguments, validity=lowering.active(validity), name=call.function)
         if not proven:
             message = _overflow(call)
             check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
@@ -153,7 +154,7 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
 
 
 def _is_wide(value: Value) -> bool:
-    return value.layout.form is Form.WIDE and not value.is_constant
+    return value.layout.form is Form.WIDE
 
 
 def _narrowed(lowering: ExpressionLowering, node: Node, validity: Node | None) -> Node:
