@@ -93,20 +93,20 @@ class _CallerConnection(Connection):
         known = super().lookup(name)
         if known is not None or self._frame is None:
             return known
+        unreadable: BindError | None = None
         for variables in (self._frame.f_locals, self._frame.f_globals):
             for variable, value in variables.items():
-                if variable == name or variable.lower() == name.lower():
-                    return self._registered(variable, value)
+                if variable.lower() != name.lower() or isinstance(value, str):
+                    continue  # any string would do for a path; a query has to say that it is one
+                try:
+                    self.register(variable, make_source(variable, value, self.device))
+                except BindError as error:
+                    unreadable = unreadable or error
+                else:
+                    return super().lookup(name)
+        if unreadable is not None:
+            raise unreadable
         return None
-
-    def _registered(self, name: str, value: object) -> TableSource | None:
-        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
-            return None
-        try:
-            self.register(name, make_source(name, value, self.device))
-        except BindError:
-            return None
-        return super().lookup(name)
 
     def table_names(self) -> list[str]:
         return super().table_names()

@@ -8,18 +8,26 @@ import numpy as np
 import pandas
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.export import column_to_arrow, interval_microseconds
 from tqp.data.python_values import python_values
 from tqp.data.tensor_export import decimal_to_double
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+_MAX_DAYS = np.iinfo(np.int64).max // _MICROSECONDS_PER_DAY
 
 
 def column_to_pandas(name: str, column: Column) -> Any:
     """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
     kind = column.data_type.kind
     validity = None if column.validity is None else column.validity.cpu().numpy()
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.ARRAY):
+    if validity is not None and validity.all():  # a column may have lost its NULLs on the way
+        validity = None
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB):
         return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.ARRAY:
+        return _vectors(column, validity)
     if kind is TypeKind.VARCHAR:
         return column_to_arrow(name, column).to_pandas()
     assert column.values is not None
@@ -40,6 +48,16 @@ def column_to_pandas(name: str, column: Column) -> Any:
     filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
     array_type = _masked_array_type(column.data_type)
     return pandas.Series(array_type(filled, ~validity))
+
+
+def _vectors(column: Column, validity: Any) -> Any:
+    """A float32 array in each row, or None."""
+    assert column.values is not None
+    rows = np.empty(column.num_rows, object)
+    rows[:] = list(np.array(column.values.cpu().numpy()))
+    if validity is not None:
+        rows[~validity] = None
+    return pandas.Series(rows, dtype=object)
 
 
 def _masked_array_type(data_type: DataType) -> Any:
@@ -65,7 +83,13 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
     values = column.values.cpu().numpy()
     match column.data_type.kind:
         case TypeKind.DATE:
-            return values.astype(np.int64) * 86_400_000_000, "us"
+            days = values.astype(np.int64)
+            valid = days if column.validity is None else days[column.validity.cpu().numpy()]
+            if len(valid) and max(-int(valid.min()), int(valid.max())) > _MAX_DAYS:
+                raise ExecutionError(
+                    f'column "{name}" holds a date beyond the years that pandas has; cast it to VARCHAR in the query'
+                )
+            return days * _MICROSECONDS_PER_DAY, "us"
         case TypeKind.INTERVAL:
             return interval_microseconds(name, column), "us"
         case TypeKind.TIMESTAMP_S:
