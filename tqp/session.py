@@ -8,11 +8,14 @@ from types import FrameType
 
 import torch
 
+from tqp.compiled import Snapshot
 from tqp.connection import Connection, Parameters
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
+from tqp.data.source_base import Source
 from tqp.data.sources import make_source
+from tqp.ml.model import Model
 from tqp.result import Result
 
 
@@ -89,28 +92,44 @@ class _CallerConnection(Connection):
         super().__init__(device=device)
         self._frame: FrameType | None = frame
 
+    def _snapshot(self) -> Snapshot:
+        super()._snapshot()
+        return _CallerSnapshot(self, self._sources, self._models, self._frame)
+
+    def close(self) -> None:
+        self._frame = None
+        super().close()
+
+
+class _CallerSnapshot(Snapshot):
+    """A snapshot that registers variables of `frame` when their names are looked up."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: dict[str, Source],
+        models: dict[str, Model],
+        frame: FrameType | None,
+    ) -> None:
+        super().__init__(tables, models)
+        self._connection, self._frame = connection, frame
+
     def lookup(self, name: str) -> TableSource | None:
-        known = super().lookup(name)
-        if known is not None or self._frame is None:
-            return known
+        """The table, or the variable of that name: local before global. BindError if it is there and is no table."""
+        if name.lower() in self._tables or self._frame is None:
+            return super().lookup(name)
         unreadable: BindError | None = None
         for variables in (self._frame.f_locals, self._frame.f_globals):
             for variable, value in variables.items():
                 if variable.lower() != name.lower() or isinstance(value, str):
                     continue  # any string would do for a path; a query has to say that it is one
                 try:
-                    self.register(variable, make_source(variable, value, self.device))
+                    source = make_source(variable, value, self._connection.device)
                 except BindError as error:
                     unreadable = unreadable or error
                 else:
+                    self._tables = {**self._tables, name.lower(): source}
                     return super().lookup(name)
         if unreadable is not None:
             raise unreadable
         return None
-
-    def table_names(self) -> list[str]:
-        return super().table_names()
-
-    def close(self) -> None:
-        self._frame = None
-        super().close()
