@@ -6,10 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tqp.data.python_objects import arrow_of_objects
-
-#: Types that have no Arrow form: Python objects, which would come as memory addresses, and integers of 128 bits.
-_WITHOUT_ARROW = ("Object", "Int128", "UInt128")
+from tqp.data.python_objects import arrow_of_objects, hugeint_array
 
 
 def table_of_polars(name: str, frame: Any) -> pa.Table:
@@ -22,6 +19,10 @@ def table_of_polars(name: str, frame: Any) -> pa.Table:
 
 def arrow_of_polars(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
     """The values of a Polars series; `where`: which column, for messages."""
-    if series.dtype.base_type().__name__ in _WITHOUT_ARROW:
-        return arrow_of_objects(series.to_list(), where)
-    return pa.chunked_array(series)
+    match series.dtype.base_type().__name__:
+        case "Object":  # would come as memory addresses
+            return arrow_of_objects(series.to_list(), where)
+        case "Int128" | "UInt128":  # which Arrow does not have
+            return hugeint_array(series.to_list(), where)
+        case _:
+            return pa.chunked_array(series)

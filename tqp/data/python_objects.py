@@ -27,16 +27,16 @@ _SIMPLE_TYPES = {
     datetime.date: pa.date32(),
 }
 _MISSING_TYPES = ("NoneType", "NaTType", "NAType")
-#: The first that a type is a subclass of says what its values are. A bool is no number, a datetime no date.
+#: The first that a type is a subclass of says what its values are: a bool is no number, a datetime no date.
 _KINDS: tuple[tuple[Any, str], ...] = (
     ((bool, np.bool_), "boolean"),
+    (np.datetime64, "numpy moment"),
+    (np.timedelta64, "numpy duration"),
     ((int, np.integer), "integer"),
     ((float, np.floating), "float"),
     (decimal.Decimal, "decimal"),
     (str, "text"),
     ((bytes, bytearray, memoryview), "bytes"),
-    (np.datetime64, "numpy moment"),
-    (np.timedelta64, "numpy duration"),
     (datetime.datetime, "timestamp"),
     (datetime.date, "date"),
     (datetime.time, "time"),
@@ -80,9 +80,10 @@ def _array_of_one_type(values: list[Any]) -> pa.Array | None:
     if arrow_type is None:
         return None
     try:
-        return pa.array(values, arrow_type, from_pandas=True)
+        made = pa.array(values, arrow_type, from_pandas=True)
     except (pa.ArrowException, ValueError, OverflowError):
         return None
+    return made if made.null_count < len(made) else None
 
 
 def _is_missing(value: Any) -> bool:
@@ -113,8 +114,8 @@ def _array_of(items: list[Any], kinds: set[str]) -> pa.Array:
             f"cannot read values of type {next(iter(kinds))}; make them text, for example with .astype(str)"
         )
     raise BindError(
-        f"cannot be read: it mixes {' and '.join(sorted(kinds))}; give it values of one type, for example with"
-        " .astype(str)"
+        f"values of several kinds ({', '.join(sorted(kinds))}) have no type in common; give it values of one type, for"
+        " example with .astype(str)"
     )
 
 
@@ -137,8 +138,8 @@ def _integers(items: list[Any]) -> pa.Array:
     return hugeint_array(numbers)
 
 
-def hugeint_array(numbers: Sequence[int | None]) -> pa.Array:
-    """Integers of 128 bits. Raises BindError for one beyond them.
+def hugeint_array(numbers: Sequence[int | None], where: str = "") -> pa.Array:
+    """Integers of 128 bits. Raises BindError for one beyond them; `where`: which column, for its message.
 
     >>> hugeint_array([2**100, None]).storage.to_pylist()
     [Decimal('1267650600228229401496703205376'), None]
@@ -148,7 +149,9 @@ def hugeint_array(numbers: Sequence[int | None]) -> pa.Array:
         if number is None:
             continue
         if not -_INT128_LIMIT <= number < _INT128_LIMIT:
-            raise BindError(f"the integer {number} needs more than 128 bits, which HUGEINT does not have")
+            raise BindError(
+                f"{where}{': ' * bool(where)}the integer {number} needs more than 128 bits, which HUGEINT does not have"
+            )
         words[row] = number & (2**64 - 1), (number >> 64) & (2**64 - 1)
     valid = np.array([number is not None for number in numbers])
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -226,13 +229,11 @@ def _times(items: list[Any]) -> pa.Array:
 
 
 def _durations(items: list[Any]) -> pa.Array:
-    if any(getattr(item, "nanoseconds", 0) for item in items):  # pandas has more digits than Python
-        return pa.array(_mapped(lambda item: item.value, items), pa.int64()).cast(pa.duration("ns"))
-    return pa.array(_mapped(_plain_duration, items), pa.duration("us"))
-
-
-def _plain_duration(item: Any) -> Any:
-    return item.to_pytimedelta() if hasattr(item, "to_pytimedelta") else item
+    """INTERVAL of days and microseconds, the parts of Python's timedelta; what pandas has beyond is cut, as in DuckDB."""
+    return pa.array(
+        _mapped(lambda item: (0, item.days, (item.seconds * 1_000_000 + item.microseconds) * 1_000), items),
+        pa.month_day_nano_interval(),
+    )
 
 
 def _identifiers(items: list[Any]) -> pa.Array:
