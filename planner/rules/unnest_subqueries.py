@@ -37,10 +37,13 @@ from tqp.planner.logical_plan import (
     Sort,
     UnionAll,
     Values,
+    walk_plan,
 )
 from tqp.planner.null_facts import nullable
 from tqp.planner.rules.columns import (
+    created_fields,
     free_ids,
+    fresh_copy,
     has_subquery,
     map_expressions,
     output_ids,
@@ -61,13 +64,15 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
 
+    joined: set[int] = set()
+
     def unnest(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, Limit) and node.limit == 0:
             return Values((), node.schema)
         # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):
-            node = _Unnesting(context, unnest).node(node)
+            node = _Unnesting(context, unnest, joined).node(node)
         elif isinstance(node, Join) and free_ids(node.right) & output_ids(node.left):
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
         return node
@@ -78,9 +83,12 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 class _Unnesting:
     """Replaces the subqueries of one node by joins below it."""
 
-    def __init__(self, context: OptimizerContext, unnest: Callable[[LogicalPlan], LogicalPlan]) -> None:
+    def __init__(
+        self, context: OptimizerContext, unnest: Callable[[LogicalPlan], LogicalPlan], joined: set[int]
+    ) -> None:
         self.context = context
         self.unnest = unnest
+        self.joined = joined  # a column of each subquery that has become part of the plan
 
     def node(self, plan: LogicalPlan) -> LogicalPlan:
         match plan:
@@ -130,7 +138,7 @@ class _Unnesting:
         negated = isinstance(part, Call)
         subquery = _without_not(part)
         if isinstance(subquery, Exists):
-            inner = self.unnest(_without_limit(subquery.plan))
+            inner = self.unnest(_without_limit(self.once(subquery.plan)))
             return join_dependent(
                 plan, inner, JoinType.ANTI if negated else JoinType.SEMI, TRUE, None, self.context
             )
@@ -150,10 +158,20 @@ class _Unnesting:
         for operand in subquery.operands:
             plan, operand = self.extract(plan, operand)
             operands.append(operand)
-        inner = self.unnest(subquery.plan)
-        pairs = zip(operands, subquery.plan.schema, strict=True)
+        inner = self.once(subquery.plan)
+        pairs = zip(operands, inner.schema, strict=True)
         parts = tuple(Call(subquery.comparison, (a, reference(b)), BOOLEAN) for a, b in pairs)
-        return plan, inner, conjunction(parts)
+        return plan, self.unnest(inner), conjunction(parts)
+
+    def once(self, plan: LogicalPlan) -> LogicalPlan:
+        """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
+        fields = (field for node in walk_plan(plan) for field in created_fields(node))
+        first = next(fields, None)
+        if first is not None and first.id in self.joined:
+            plan, _ = fresh_copy(plan, self.context)
+        elif first is not None:
+            self.joined.add(first.id)
+        return plan
 
     def extract(self, plan: LogicalPlan, expression: Expression) -> tuple[LogicalPlan, Expression]:
         """Join the subqueries in an expression to the plan; returns it and the expression over its columns."""
@@ -165,13 +183,12 @@ class _Unnesting:
                 field = expression.plan.schema[0]
                 if field.id in output_ids(plan):  # computed already: BETWEEN has its operand twice
                     return plan, reference(field)
-                inner = self.unnest(expression.plan)
-                return join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context), reference(
-                    field
-                )
+                inner = self.unnest(self.once(expression.plan))
+                plan = join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context)
+                return plan, reference(inner.schema[0])
             case Exists():
                 mark = self.context.new_field("exists", BOOLEAN, nullable=False)
-                inner = self.unnest(_without_limit(expression.plan))
+                inner = self.unnest(_without_limit(self.once(expression.plan)))
                 plan = join_dependent(plan, inner, JoinType.MARK, TRUE, mark, self.context)
                 return plan, reference(mark)
             case QuantifiedComparison():
