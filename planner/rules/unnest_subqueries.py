@@ -5,7 +5,7 @@ Neumann and Kemper, Unnesting Arbitrary Queries (BTW 2015).
 
     WHERE EXISTS (q)             SEMI           WHERE NOT EXISTS (q)     ANTI
     WHERE x IN (q)               SEMI           WHERE x NOT IN (q)       NULL_AWARE_ANTI
-    WHERE x < ANY (q)            SEMI           x < ALL (q)              NOT x >= ANY (q)
+    x < ANY (q)                  quantified_extremes.py, else as IN      x < ALL (q)  NOT x >= ANY (q)
     either, anywhere else        MARK           scalar (q)               SINGLE, LEFT or INNER
 """
 
@@ -53,6 +53,7 @@ from tqp.planner.rules.columns import (
 )
 from tqp.planner.rules.dependent_join import join_dependent
 from tqp.planner.rules.nulls import NEGATED, negate
+from tqp.planner.rules.quantified_extremes import compare_with_extremes
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -143,7 +144,12 @@ class _Unnesting:
                 plan, inner, JoinType.ANTI if negated else JoinType.SEMI, TRUE, None, self.context
             )
         assert isinstance(subquery, QuantifiedComparison)
-        plan, inner, condition = self.comparison(plan, subquery)
+        plan, operands, inner = self.comparison(plan, subquery)
+        compared = self.with_extremes(plan, operands, subquery, inner, where_true=not negated)
+        if compared is not None:
+            plan, condition = compared
+            return Filter(plan, negate(condition) if negated else condition)
+        condition = _pairwise(subquery.comparison, operands, inner)
         join_type = JoinType.SEMI
         if negated:
             fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
@@ -152,16 +158,27 @@ class _Unnesting:
 
     def comparison(
         self, plan: LogicalPlan, subquery: QuantifiedComparison
-    ) -> tuple[LogicalPlan, LogicalPlan, Expression]:
-        """The plan (with the operands' own subqueries computed), the subquery's plan and the join condition."""
+    ) -> tuple[LogicalPlan, list[Expression], LogicalPlan]:
+        """The plan with the operands' own subqueries computed, the operands over it, and the subquery's plan."""
         operands = []
         for operand in subquery.operands:
             plan, operand = self.extract(plan, operand)
             operands.append(operand)
         inner = self.once(subquery.plan)
-        pairs = zip(operands, inner.schema, strict=True)
-        parts = tuple(Call(subquery.comparison, (a, reference(b)), BOOLEAN) for a, b in pairs)
-        return plan, self.unnest(inner), conjunction(parts)
+        return plan, operands, restore_schema(self.unnest(inner), inner.schema)
+
+    def with_extremes(
+        self,
+        plan: LogicalPlan,
+        operands: list[Expression],
+        subquery: QuantifiedComparison,
+        inner: LogicalPlan,
+        where_true: bool,
+    ) -> tuple[LogicalPlan, Expression] | None:
+        """The comparison by the extremes of the subquery; None where it needs a join of its own."""
+        if len(operands) > 1:
+            return None
+        return compare_with_extremes(plan, operands[0], subquery.comparison, inner, where_true, self.context)
 
     def once(self, plan: LogicalPlan) -> LogicalPlan:
         """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
@@ -192,7 +209,11 @@ class _Unnesting:
                 plan = join_dependent(plan, inner, JoinType.MARK, TRUE, mark, self.context)
                 return plan, reference(mark)
             case QuantifiedComparison():
-                plan, inner, condition = self.comparison(plan, expression)
+                plan, operands, inner = self.comparison(plan, expression)
+                compared = self.with_extremes(plan, operands, expression, inner, where_true=False)
+                if compared is not None:
+                    return compared
+                condition = _pairwise(expression.comparison, operands, inner)
                 fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
                 mark = self.context.new_field("matches", BOOLEAN, nullable(condition, fields))
                 plan = join_dependent(plan, inner, JoinType.MARK, condition, mark, self.context)
@@ -252,6 +273,12 @@ class _Unnesting:
             left, right, child = self.extract_sided(left, right, child)
             inputs.append(child)
         return left, right, expression.with_inputs(tuple(inputs))
+
+
+def _pairwise(comparison: str, operands: list[Expression], inner: LogicalPlan) -> Expression:
+    """The operands compared with the columns of a subquery."""
+    pairs = zip(operands, inner.schema, strict=True)
+    return conjunction(tuple(Call(comparison, (a, reference(b)), BOOLEAN) for a, b in pairs))
 
 
 def _without_not(part: Expression) -> Expression:
