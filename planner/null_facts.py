@@ -37,6 +37,21 @@ _NEVER_NULL = frozenset(("is_null", "is_distinct_from", "is_not_distinct_from", 
 _NULL_IF_ALL_ARE = frozenset(("coalesce", "greatest", "least"))
 
 
+def is_strict(function: str) -> bool:
+    """Is the function NULL exactly where an argument is?"""
+    return function in _STRICT
+
+
+def is_null_for_null(function: str) -> bool:
+    """Is the function NULL wherever an argument is (and perhaps elsewhere)?"""
+    return function in _STRICT or function in _STRICT_IF_FINITE
+
+
+def is_never_null(function: str) -> bool:
+    """Is the function never NULL, whatever its arguments are?"""
+    return function in _NEVER_NULL
+
+
 def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
     """False promises that the expression is never NULL."""
     match expression:
@@ -99,7 +114,7 @@ def _strict_columns(expression: Expression) -> frozenset[int]:
             return frozenset((expression.id,))
         case Cast() | InList():
             return _strict_columns(expression.input)
-        case Call() if expression.function in _STRICT or expression.function in _STRICT_IF_FINITE:
+        case Call() if is_null_for_null(expression.function):
             return frozenset().union(*(_strict_columns(argument) for argument in expression.arguments))
         case Call() if expression.function == "not":
             return _strict_columns(expression.arguments[0])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tqp.core.schema import Field
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
 from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
+from tqp.planner.outcomes import null_if_padded, rejects_null
 from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, substitute
-from tqp.planner.rules.nulls import null_if_padded, rejects_null
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext

@@ -33,9 +33,10 @@ from tqp.planner.logical_plan import (
     UnionAll,
 )
 from tqp.planner.null_facts import null_rejected_columns, nullable
+from tqp.planner.outcomes import rejects_null
 from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
 from tqp.planner.rules.join_region import connected_order, equivalence_classes, flatten, with_condition
-from tqp.planner.rules.nulls import COMPARISONS, is_null, negate, rejects_null
+from tqp.planner.rules.nulls import COMPARISONS, is_null, negate
 from tqp.planner.rules.or_predicates import implied_by_branches
 from tqp.planner.rules.predictions import predictions_in
 
