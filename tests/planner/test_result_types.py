@@ -158,7 +158,9 @@ _PARAMETERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", _PARAMETERS, ids=repr)
+@pytest.mark.parametrize(
+    "value", _PARAMETERS, ids=lambda value: f"{type(value).__name__} {str(value)[:40]}".partition(" <")[0]
+)
 def test_type_of_a_parameter(value: Any) -> None:
     with duckdb.connect() as oracle:
         (made,) = oracle.execute("SELECT $1", [value]).description
