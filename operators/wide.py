@@ -73,6 +73,11 @@ def to_narrow(
     return low.contiguous()
 
 
+def low_halves(values: Tensor) -> Tensor:
+    """int64 [n]: the values where they fit 64 bits, anything elsewhere."""
+    return values[:, 1].contiguous()
+
+
 def fits_narrow(values: Tensor) -> Tensor:
     """bool [n]: which rows fit into 64 bits."""
     return (values[:, 1] >> 63) == values[:, 0]

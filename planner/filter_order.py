@@ -70,13 +70,25 @@ def order_conjuncts(
     return tuple(sorted(parts, key=rank))
 
 
-def worth_selecting(share: float, rest: Sequence[Expression], fields: FieldsById) -> bool:
-    """Should the rows kept so far (an estimated share) be gathered before the remaining conjuncts are evaluated?"""
-    everywhere = sum(cost(part, fields) + _MASK for part in rest)
-    columns = frozenset().union(*(column_ids(part) for part in rest))
-    gathers = sum(_GATHER_STRING if _is_text(id, fields) else _GATHER for id in columns)
-    numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * share)
-    return numbers + share * (everywhere + gathers) < everywhere
+class RemainingConjuncts:
+    """What the conjuncts of a filter cost from each position to the end; found once, for all positions."""
+
+    def __init__(self, parts: Sequence[Expression], fields: FieldsById) -> None:
+        self._costs = [(0.0, 0.0)]  # on all rows, and of gathering the columns for it; last position first
+        everywhere = gathers = 0.0
+        columns: set[int] = set()
+        for part in reversed(parts):
+            everywhere += cost(part, fields) + _MASK
+            for id in column_ids(part) - columns:
+                columns.add(id)
+                gathers += _GATHER_STRING if _is_text(id, fields) else _GATHER
+            self._costs.append((everywhere, gathers))
+
+    def worth_selecting(self, position: int, share: float) -> bool:
+        """Should the rows kept so far (an estimated share) be gathered before the conjuncts from `position` on?"""
+        everywhere, gathers = self._costs[-1 - position]
+        numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * share)
+        return numbers + share * (everywhere + gathers) < everywhere
 
 
 def cost(expression: Expression, fields: FieldsById) -> float:

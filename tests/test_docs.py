@@ -213,7 +213,15 @@ def _house(body: str) -> str:
     lines = []
     for folder in (
         *("tqp", "tqp/core", "tqp/data", "planner", "planner/binder", "planner/rules", "operators"),
-        *("tqp/runtime", "tqp/runtime/lowering", "tqp/runtime/breakers", "tqp/ml", "tpch", "tests"),
+        *(
+            "tqp/runtime",
+            "tqp/runtime/lowering",
+            "tqp/runtime/breakers",
+            "tqp/ml",
+            "tpch",
+            "tests",
+            "tests/random",
+        ),
     ):
         title = _first_line(ROOT / folder / "__init__.py")
         lines.append(f"\n**`{folder}/`**" + (f" {title}" if title else "") + "\n")

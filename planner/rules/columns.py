@@ -14,6 +14,8 @@ from tqp.planner.expressions import (
     Expression,
     QuantifiedComparison,
     ScalarSubquery,
+    transform,
+    walk,
 )
 from tqp.planner.logical_plan import (
     Aggregate,
@@ -128,14 +130,15 @@ def substitute(expression: Expression, mapping: Mapping[int, Expression]) -> Exp
     """The expression with the columns in `mapping` replaced, inside subqueries too."""
     if isinstance(expression, ColumnRef):
         return mapping.get(expression.id, expression)
-    inputs = expression.inputs
-    if inputs:
-        changed = tuple([substitute(child, mapping) for child in inputs])
-        if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-            expression = expression.with_inputs(changed)
-    if isinstance(expression, Subquery):
-        return replace(expression, plan=substitute_plan(expression.plan, mapping))
-    return expression
+
+    def on_node(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return mapping.get(node.id, node)
+        if isinstance(node, Subquery):
+            return replace(node, plan=substitute_plan(node.plan, mapping))
+        return node
+
+    return transform(expression, on_node)
 
 
 def substitute_plan(plan: LogicalPlan, mapping: Mapping[int, Expression]) -> LogicalPlan:
@@ -193,15 +196,12 @@ def with_expressions(plan: LogicalPlan, expressions: tuple[Expression, ...]) -> 
 def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
     """The plan with column ids replaced wherever they are produced or read. Does not enter Shared inputs."""
 
-    def on_expression(expression: Expression) -> Expression:
-        if isinstance(expression, ColumnRef):
-            return replace(expression, id=ids[expression.id]) if expression.id in ids else expression
-        inputs = tuple([on_expression(child) for child in expression.inputs])
-        if inputs:
-            expression = expression.with_inputs(inputs)
-        if isinstance(expression, Subquery):
-            expression = replace(expression, plan=renumber(expression.plan, ids))
-        return expression
+    def on_node(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return replace(node, id=ids[node.id]) if node.id in ids else node
+        if isinstance(node, Subquery):
+            return replace(node, plan=renumber(node.plan, ids))
+        return node
 
     def on_fields(fields: Schema) -> Schema:
         return tuple(replace(field, id=ids[field.id]) if field.id in ids else field for field in fields)
@@ -209,7 +209,7 @@ def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
     if isinstance(plan, Shared):
         return replace(plan, fields=on_fields(plan.fields))
     plan = with_mapped_inputs(plan, lambda child: renumber(child, ids))
-    plan = map_expressions(plan, on_expression)
+    plan = map_expressions(plan, lambda expression: transform(expression, on_node))
     match plan:
         case Project() | Scan() | Values() | UnionAll():
             return replace(plan, fields=on_fields(plan.fields))
@@ -241,10 +241,7 @@ def fresh_copy(plan: LogicalPlan, context: OptimizerContext) -> tuple[LogicalPla
 
 def subquery_plans(expression: Expression) -> list[LogicalPlan]:
     """The plans of the subqueries in an expression, not those inside them."""
-    plans = [expression.plan] if isinstance(expression, Subquery) else []
-    for child in expression.inputs:
-        plans += subquery_plans(child)
-    return plans
+    return [node.plan for node in walk(expression) if isinstance(node, Subquery)]
 
 
 def largest_id(plan: LogicalPlan) -> int:

@@ -11,7 +11,7 @@ import torch
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.data.arrow_types import data_type_of
+from tqp.data.arrow_types import data_type_of, field_type
 from tqp.data.column import Column
 from tqp.data.encode import encode_column
 from tqp.data.source_base import EncodedColumns, Source
@@ -36,7 +36,7 @@ class ArrowSource(Source):
         return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
-        return data_type_of(self._schema.field(position).type, self.column_names[position])
+        return field_type(self._schema.field(position), self.column_names[position])
 
     def _encode(self, position: int) -> Column:
         column = encode_column(self.column_names[position], self._columns[position], self.device)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 
 _INT64 = (-(2**63), 2**63 - 1)
+#: 64 bits hold powers of ten up to this one.
+_POWERS_OF_INT64 = 18
 
 
 def _multiply_ranges(a: Range, b: Range) -> Range:
@@ -214,8 +216,9 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         node = build.call(NamedKernel(wide.to_narrow, "to_narrow", cast.span), node, message, active)
         return Value(replace(layout, dtype=torch.int64), node, value.validity)
     if shift > 0:
-        dtype = widest(*(narrowest(r) or torch.int64 for r in (result, (0, 10**shift))), value.layout.dtype)
-        node = build.call(elementwise.multiply, lowering.to_dtype(value, dtype), 10**shift)
+        factor = 10**shift if shift <= _POWERS_OF_INT64 else 0  # only zeros have such a product of 64 bits
+        dtype = widest(*(narrowest(r) or torch.int64 for r in (result, (0, factor))), value.layout.dtype)
+        node = build.call(elementwise.multiply, lowering.to_dtype(value, dtype), factor)
     elif shift < 0:
         dtype = torch.int64
         node = build.call(arithmetic.rescale, value.node, scale_of(source), scale_of(target))
