@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -13,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from tqp.compiled import CompiledQueries, Snapshot
 from tqp.core.arguments import (
     MAX_THREADS,
     check_choice,
@@ -26,6 +26,7 @@ from tqp.core.arguments import (
 from tqp.core.datatypes import VARCHAR
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
@@ -52,8 +53,6 @@ from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 
-#: Compiled queries a connection keeps. Plans are kept, results never are.
-_MAX_COMPILED = 256
 _PRECISIONS = ("float32", "bf16")
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -84,9 +83,14 @@ class Connection:
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
-        self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
-        self._lock = threading.RLock()
+        self._compiled = CompiledQueries()
         self._closed = False
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Called in a forked child, where no other thread can hold the lock."""
+        self._lock = threading.RLock()
 
     @property
     def device(self) -> torch.device:
@@ -113,7 +117,8 @@ class Connection:
         source.threads = self._threads
         with self._lock:
             self._check_open()
-            self._sources[name.lower()] = source
+            self._sources = {**self._sources, name.lower(): source}
+            self._compiled.forget_others(self._now())
         return self
 
     def unregister(self, name: str) -> None:
@@ -121,17 +126,16 @@ class Connection:
         check_name("a table", name)
         with self._lock:
             self._check_open()
-            if self._sources.pop(name.lower(), None) is None:
+            if name.lower() not in self._sources:
                 raise BindError(
                     f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
                 )
+            self._sources = {key: source for key, source in self._sources.items() if key != name.lower()}
+            self._compiled.forget_others(self._now())
 
     def lookup(self, name: str) -> TableSource | None:
-        """The registered table of that name, ignoring case."""
-        source = self._sources.get(name.lower())
-        if source is not None and source.error is not None:
-            raise type(source.error)(source.error.message)
-        return source
+        """The registered table of that name, ignoring case. Raises what keeps it from being read."""
+        return self._now().lookup(name)
 
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
@@ -173,7 +177,8 @@ class Connection:
         )
         with self._lock:
             self._check_open()
-            self._models[name.lower()] = made
+            self._models = {**self._models, name.lower(): made}
+            self._compiled.forget_others(self._now())
         return self
 
     def unregister_model(self, name: str) -> None:
@@ -181,10 +186,12 @@ class Connection:
         check_name("a model", name)
         with self._lock:
             self._check_open()
-            if self._models.pop(name.lower(), None) is None:
+            if name.lower() not in self._models:
                 raise BindError(
                     f'there is no model "{name}" to unregister' + nearest(name, self.model_names())
                 )
+            self._models = {key: model for key, model in self._models.items() if key != name.lower()}
+            self._compiled.forget_others(self._now())
 
     def models(self) -> list[Model]:
         """The registered models, each with its inputs, its default output and its proof."""
@@ -211,10 +218,11 @@ class Connection:
         check_query(query)
         check_parameters(params)
         try:
-            program = self._program(query, params)
-            if isinstance(program, TensorProgram):
-                return Result(program.names, program.types, program())
-            return self._explained(program)
+            with self._executor.memory.query():
+                program = self._program(query, params)
+                if isinstance(program, TensorProgram):
+                    return Result(program.names, program.types, program())
+                return self._explained(program)
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -244,8 +252,7 @@ class Connection:
         check_query(query)
         check_parameters(params)
         try:
-            self._begin()
-            return call_deep(lambda: self._explain(bind(query, self, params), analyze))
+            return call_deep(lambda: self._explain(bind(query, self._snapshot(), params), analyze))
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -263,8 +270,7 @@ class Connection:
             if self._closed:
                 return
             self._closed = True
-            self._sources.clear()
-            self._models.clear()
+            self._sources, self._models = {}, {}
             self._compiled.clear()
         self._executor.close()
         if self._fuser is not None:
@@ -284,42 +290,46 @@ class Connection:
         if self._closed:
             raise BindError("the connection is closed; open a new one with tqp.connect()")
 
-    def _begin(self) -> None:
-        """Before each query: tables whose files have changed are read anew."""
+    def _now(self) -> Snapshot:
+        return Snapshot(self._sources, self._models)
+
+    def _snapshot(self) -> Snapshot:
+        """What a query is bound to. Tables whose files have changed are read anew. Raises BindError after `close`."""
         with self._lock:
             self._check_open()
-            for name, source in self._sources.items():
-                if source.files is not None:
-                    self._sources[name] = up_to_date(source)
+            renewed = {
+                name: up_to_date(source) for name, source in self._sources.items() if source.files is not None
+            }
+            if any(self._sources[name] is not source for name, source in renewed.items()):
+                self._sources = {**self._sources, **renewed}
+                self._compiled.forget_others(self._now())
+            return self._now()
 
     def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
         """As `_compiled_program`; made again where a file is replaced while its columns are read."""
         return read_again_if_changed(lambda: self._compiled_program(query, params))
 
     def _compiled_program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
-        """The compiled query, from the cache if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        key = (query, _parameter_key(params))
         with self._lock:
-            self._begin()
-            sources = tuple((name, source.version) for name, source in self._sources.items())
-            models = tuple(self._models.values())
-        key = (query, _parameter_key(params), sources, models)
-        with self._lock:
-            program = self._compiled.get(key)
-            if program is not None:
-                self._compiled.move_to_end(key)
-                return program
+            snapshot = self._snapshot()
+            program = self._compiled.find(key, snapshot)
+        if program is not None:
+            return program
         with _garbage_collected_later():
-            made = call_deep(lambda: self._made_program(query, params))
+            made = call_deep(lambda: self._made_program(query, params, snapshot))
         if isinstance(made, BoundStatement):
             return made
         with self._lock:
-            self._compiled[key] = made
-            while len(self._compiled) > _MAX_COMPILED:
-                self._compiled.popitem(last=False)
+            if not self._closed:
+                self._compiled.keep(key, made, snapshot.read, self._now())
         return made
 
-    def _made_program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
-        statement = bind(query, self, params)
+    def _made_program(
+        self, query: str, params: Parameters | None, snapshot: Snapshot
+    ) -> TensorProgram | BoundStatement:
+        statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
         return self._lower(statement, self._physical(statement))
@@ -341,8 +351,7 @@ class Connection:
         return program
 
     def _differentiable_program(self, query: str, params: Parameters | None) -> TensorProgram:
-        self._begin()
-        statement = bind(query, self, params)
+        statement = bind(query, self._snapshot(), params)
         if statement.explain is not None:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS

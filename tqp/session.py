@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import FrameType
 
 import torch
 
+from tqp.compiled import Snapshot
 from tqp.connection import Connection, Parameters
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
+from tqp.data.source_base import Source
 from tqp.data.sources import make_source
+from tqp.ml.model import Model
 from tqp.result import Result
 
 
@@ -89,28 +93,40 @@ class _CallerConnection(Connection):
         super().__init__(device=device)
         self._frame: FrameType | None = frame
 
-    def lookup(self, name: str) -> TableSource | None:
-        known = super().lookup(name)
-        if known is not None or self._frame is None:
-            return known
-        for variables in (self._frame.f_locals, self._frame.f_globals):
-            for variable, value in variables.items():
-                if variable == name or variable.lower() == name.lower():
-                    return self._registered(variable, value)
-        return None
-
-    def _registered(self, name: str, value: object) -> TableSource | None:
-        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
-            return None
-        try:
-            self.register(name, make_source(name, value, self.device))
-        except BindError:
-            return None
-        return super().lookup(name)
-
-    def table_names(self) -> list[str]:
-        return super().table_names()
+    def _snapshot(self) -> Snapshot:
+        super()._snapshot()
+        return _CallerSnapshot(self, self._sources, self._models, self._frame)
 
     def close(self) -> None:
         self._frame = None
         super().close()
+
+
+class _CallerSnapshot(Snapshot):
+    """A snapshot that registers variables of `frame` when their names are looked up."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: dict[str, Source],
+        models: dict[str, Model],
+        frame: FrameType | None,
+    ) -> None:
+        super().__init__(tables, models)
+        self._connection, self._frame = connection, frame
+
+    def lookup(self, name: str) -> TableSource | None:
+        if name.lower() not in self._tables and self._frame is not None:
+            for variables in (self._frame.f_locals, self._frame.f_globals):
+                for variable, value in variables.items():
+                    if variable == name or variable.lower() == name.lower():
+                        self._register(variable, value)
+                        return super().lookup(name)
+        return super().lookup(name)
+
+    def _register(self, name: str, value: object) -> None:
+        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
+            return
+        with suppress(BindError):
+            source = make_source(name, value, self._connection.device)
+            self._tables = {**self._tables, name.lower(): source}

@@ -143,7 +143,7 @@ def _directories(pattern: str, files: Iterable[str]) -> set[str]:
 
 
 def _local_path(name: str, path: Any) -> str:
-    text = os.fspath(path)
+    text: str | bytes = os.fspath(path)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
     if "\0" in text:

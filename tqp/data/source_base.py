@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
@@ -43,7 +44,12 @@ class EncodedColumns:
         self.version = next(_versions)
         self._columns: list[Column | None] = [None] * num_columns
         self._derived: dict[tuple[int, type], Any] = {}
-        self._locks = [threading.Lock() for _ in range(num_columns)]
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have been encoding a column: it will never give its lock back here."""
+        self._locks = [threading.Lock() for _ in self._columns]
 
     def peek(self, index: int) -> Column | None:
         return self._columns[index]

@@ -85,6 +85,8 @@ class FoldGroups:
     one column per reduction.
     """
 
+    reads: Sequence[str] = ()
+
     def __init__(
         self,
         slot: str,
