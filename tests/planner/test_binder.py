@@ -342,7 +342,7 @@ def test_explain() -> None:
 @pytest.mark.parametrize(
     ("query", "kind", "message", "pointed_at"),
     [
-        ("selec 1", ParseError, "syntax error", "1"),
+        ("selec 1", ParseError, "syntax error", "selec"),
         ("select 'abc", ParseError, "never closed", "'"),
         ("", ParseError, "no statement", None),
         ("select 1; select 2", UnsupportedError, "2 statements", None),

@@ -21,8 +21,12 @@ def column_to_pandas(name: str, column: Column) -> Any:
     """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
     kind = column.data_type.kind
     validity = None if column.validity is None else column.validity.cpu().numpy()
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.ARRAY):
+    if validity is not None and validity.all():  # a column may have lost its NULLs on the way
+        validity = None
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB):
         return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.ARRAY:
+        return _vectors(column, validity)
     if kind is TypeKind.VARCHAR:
         return column_to_arrow(name, column).to_pandas()
     assert column.values is not None
@@ -43,6 +47,16 @@ def column_to_pandas(name: str, column: Column) -> Any:
     filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
     array_type = _masked_array_type(column.data_type)
     return pandas.Series(array_type(filled, ~validity))
+
+
+def _vectors(column: Column, validity: Any) -> Any:
+    """A float32 array in each row, or None."""
+    assert column.values is not None
+    rows = np.empty(column.num_rows, object)
+    rows[:] = list(np.array(column.values.cpu().numpy()))
+    if validity is not None:
+        rows[~validity] = None
+    return pandas.Series(rows, dtype=object)
 
 
 def _masked_array_type(data_type: DataType) -> Any:
