@@ -226,6 +226,23 @@ def test_writing_to_a_data_frame_leaves_the_registered_table_alone():
     assert result.to_arrow().equals(table)
 
 
+def test_infinite_and_far_times_leave_as_in_duckdb():
+    queries = [
+        "SELECT DATE 'infinity', DATE '-infinity', TIMESTAMP 'infinity', TIMESTAMP_S '-infinity', TIMESTAMP_NS 'infinity'",
+        "SELECT DATE '5881580-07-10', TIMESTAMP '0044-03-15 (BC) 01:00:00', INTERVAL '2562047788 hours'",
+    ]
+    for query in queries:
+        assert tqp.sql(query).fetchall() == duckdb.sql(query).fetchall()
+    with pytest.raises(tqp.ExecutionError, match="timedelta"):
+        tqp.sql("SELECT INTERVAL '178956970 years'").fetchall()
+    for date in ("5881580-07-10", "infinity"):
+        with pytest.raises(duckdb.Error):
+            duckdb.sql(f"SELECT DATE '{date}'").df()
+        with pytest.raises(tqp.ExecutionError, match=f"pandas has no date {date}"):
+            tqp.sql(f"SELECT DATE '{date}' AS d").to_pandas()
+    assert tqp.sql("SELECT DATE '9999-12-31' + 1 AS d").to_pandas()["d"][0].year == 10_000
+
+
 def test_nanoseconds_that_python_does_not_have():
     moments = pa.table({"t": pa.array([-1, -315619199999998500, 1999], pa.timestamp("ns"))})
     assert result_of(moments).fetchall() == duckdb.sql("SELECT t FROM moments").fetchall()

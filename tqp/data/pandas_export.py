@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import pandas
 
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.export import column_to_arrow, interval_microseconds
 from tqp.data.python_values import python_values
 from tqp.data.tensor_export import decimal_to_double
-
-_MICROSECONDS_PER_DAY = 86_400_000_000
-_MAX_DAYS = np.iinfo(np.int64).max // _MICROSECONDS_PER_DAY
+from tqp.data.value_text import date_text
 
 
 def column_to_pandas(name: str, column: Column) -> Any:
@@ -83,13 +82,7 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
     values = column.values.cpu().numpy()
     match column.data_type.kind:
         case TypeKind.DATE:
-            days = values.astype(np.int64)
-            valid = days if column.validity is None else days[column.validity.cpu().numpy()]
-            if len(valid) and max(-int(valid.min()), int(valid.max())) > _MAX_DAYS:
-                raise ExecutionError(
-                    f'column "{name}" holds a date beyond the years that pandas has; cast it to VARCHAR in the query'
-                )
-            return days * _MICROSECONDS_PER_DAY, "us"
+            return _microseconds_of_days(name, values, column), "us"
         case TypeKind.INTERVAL:
             return interval_microseconds(name, column), "us"
         case TypeKind.TIMESTAMP_S:
@@ -100,3 +93,15 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
             return values.astype(np.int64), "ns"
         case _:
             return values.astype(np.int64), "us"
+
+
+def _microseconds_of_days(name: str, days: Any, column: Column) -> Any:
+    """int64 [n]; raises ExecutionError where NumPy's dates end, as for infinite ones."""
+    ticks = days.astype(np.int64) * time_limits.MICROSECONDS_PER_DAY
+    beyond = np.abs(days.astype(np.int64)) > np.iinfo(np.int64).max // time_limits.MICROSECONDS_PER_DAY
+    if column.validity is not None:
+        beyond &= column.validity.cpu().numpy()
+    if beyond.any():
+        text = date_text(int(days[beyond.argmax()]))
+        raise ExecutionError(f'column "{name}": pandas has no date {text}; cast the column to VARCHAR')
+    return ticks
