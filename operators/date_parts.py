@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators import arithmetic, dates, elementwise
-from tqp.operators.dates import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 
 _ALIASES: dict[str, str] = {

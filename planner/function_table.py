@@ -150,7 +150,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "monthname": tuple(f"{each} -> VARCHAR" for each in ("DATE", *_TIMESTAMPS)),
     "strftime": tuple(
         line
-        for each in ("DATE", "TIMESTAMP", "TIMESTAMP_NS")
+        for each in ("DATE", *_TIMESTAMPS, "TIMESTAMP_NS")
         for line in (f"{each} VARCHAR -> VARCHAR", f"strftime~: VARCHAR {each} -> VARCHAR")
     ),
     "strptime": ("VARCHAR VARCHAR -> TIMESTAMP",),

@@ -212,7 +212,16 @@ def _rules(body: str) -> str:
 def _house(body: str) -> str:
     lines = []
     for folder in (
-        *("tqp", "tqp/core", "tqp/data", "planner", "planner/binder", "planner/rules", "operators"),
+        *(
+            "tqp",
+            "tqp/core",
+            "tqp/data",
+            "planner",
+            "planner/syntax",
+            "planner/binder",
+            "planner/rules",
+            "operators",
+        ),
         *(
             "tqp/runtime",
             "tqp/runtime/lowering",

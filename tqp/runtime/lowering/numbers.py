@@ -152,7 +152,7 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
 
 
 def _is_wide(value: Value) -> bool:
-    return value.layout.form is Form.WIDE and not value.is_constant
+    return value.layout.form is Form.WIDE
 
 
 def _narrowed(lowering: ExpressionLowering, node: Node, validity: Node | None) -> Node:
