@@ -39,6 +39,7 @@ from tqp.planner.logical_plan import (
     Values,
     walk_plan,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable
 from tqp.planner.rules.columns import (
     created_fields,
@@ -119,9 +120,15 @@ class _Unnesting:
         return changed.with_inputs((below,))
 
     def filter(self, plan: LogicalPlan, parts: tuple[Expression, ...]) -> LogicalPlan:
-        """A Filter whose conjuncts may hold subqueries: the plain ones lowest, then joins that only drop rows."""
+        """A Filter whose conjuncts may hold subqueries.
+
+        The plain ones stand lowest, then joins that only drop rows; last what may raise for a row that those drop.
+        """
         parts = tuple(piece for part in parts for piece in conjuncts(_push_not(part)))
         plain = tuple(part for part in parts if not has_subquery(part))
+        if len(plain) < len(parts) and any(may_raise(part, {}) for part in plain):
+            fields = self.context.facts.fields(plan)
+            plain = tuple(part for part in plain if not may_raise(part, fields))
         if plain:
             plan = Filter(plan, conjunction(plain))
         for part in parts:
@@ -129,7 +136,7 @@ class _Unnesting:
                 plan = self.quantified(plan, part)
         rest = []
         for part in parts:
-            if has_subquery(part) and not isinstance(_without_not(part), Exists | QuantifiedComparison):
+            if part not in plain and not isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan, part = self.extract(plan, part)
                 rest.append(part)
         return Filter(plan, conjunction(tuple(rest))) if rest else plan

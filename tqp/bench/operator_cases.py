@@ -207,6 +207,95 @@ FROM measures""",
     )
 
 
+_MADE = {
+    "reverse": "reverse(word)",
+    "reverse, other letters": "reverse(greek)",
+    "lpad": "lpad(word, 20, '*')",
+    "lpad, other letters": "lpad(greek, 24, '-+')",
+    "rpad": "rpad(word, 20, '-+')",
+    "translate": "translate(word, 'aeiou', '43')",
+    "translate, other letters": "translate(greek, 'αεe', 'aε')",
+    "trim": "trim(padded)",
+    "trim of a set": "trim(padded, ' abcd')",
+    "ltrim": "ltrim(padded)",
+    "repeat": "repeat(word, 3)",
+    "replace": "replace(word, 'ba', '--')",
+    "replace, most rows": "replace(path, '/', ' > ')",
+    "||": "word || '-' || label",
+    "concat": "concat(word, ' of ', path, n)",
+    "concat_ws": "concat_ws(', ', word, label, path)",
+    "upper": "upper(word)",
+    "upper, other letters": "upper(greek)",
+    "lower, other letters": "lower(greek)",
+    "left, other letters": "left(greek, 6)",
+    "right": "right(word, 5)",
+    "substring": "substring(word, 2, 7)",
+    "substring, other letters": "substring(greek, 2, 7)",
+    "split_part": "split_part(path, '/', 2)",
+    "regexp_replace": "regexp_replace(path, '[0-9]+', '#')",
+    "regexp_extract": "regexp_extract(path, '([a-z]+)/([0-9]+)', 2)",
+    "chr": "chr((65 + n % 1000)::INTEGER)",
+    "nested": "lpad(reverse(trim(padded)), 16, '.') || upper(left(word, 4))",
+    "CASE": "CASE WHEN n < 500000 THEN word || '!' WHEN flag THEN label ELSE lpad(path, 8, ' ') END",
+}
+_PRINTED = {
+    "day": "strftime(day, '%Y-%m-%d')",
+    "day in words": "strftime(day, '%A, %d %B %Y')",
+    "hour": "strftime(instant, '%Y-%m-%d %H')",
+    "instant": "strftime(instant, '%d/%m/%y %H:%M:%S.%f')",
+    "week": "strftime(instant, '%G-W%V-%u %j %p')",
+    "dayname": "dayname(day) || monthname(day)",
+}
+_TO_TEXT = {
+    "integers": "n::VARCHAR",
+    "integers of 64 bits": "far::VARCHAR",
+    "integers of 128 bits": "(far::HUGEINT * 1000000007)::VARCHAR",
+    "decimals": "money::VARCHAR",
+    "doubles": "x::VARCHAR",
+    "doubles of two digits": "hundredths::VARCHAR",
+    "floats": "f::VARCHAR",
+    "booleans": "flag::VARCHAR",
+    "days": "day::VARCHAR",
+    "instants": "instant::VARCHAR",
+    "times": "clock::VARCHAR",
+    "intervals": "(instant - TIMESTAMP '2020-01-01')::VARCHAR",
+}
+_FROM_TEXT = {
+    "integers": "far_text::BIGINT % 1000",
+    "integers of 128 bits": "far_text::HUGEINT",
+    "decimals": "money_text::DECIMAL(12, 2)",
+    "doubles": "x_text::DOUBLE",
+    "floats": "money_text::FLOAT",
+    "booleans": "flag_text::BOOLEAN::INTEGER",
+    "days": "day(day_text::DATE)",
+    "instants": "epoch(instant_text::TIMESTAMP)",
+    "instants by strptime": "epoch(strptime(instant_text, '%Y-%m-%d %H:%M:%S'))",
+    "times": "epoch(clock_text::TIME)",
+    "integers or not": "TRY_CAST(mixed_text AS INTEGER)",
+    "intervals": "day((n::VARCHAR || ' days')::INTERVAL)",
+}
+
+
+def _texts() -> Iterator[Case]:
+    """Strings made of each row, and casts from and to text."""
+    made = "SELECT count(made) AS n, sum(strlen(made)) AS bytes, max(made) AS last FROM (SELECT {} AS made FROM written{})"
+    few = " WHERE n % 50 = 7"
+    read = "SELECT count(value) AS n, sum(value) AS total FROM (SELECT {} AS value FROM written)"
+    for group, expressions in (("text", _MADE), ("print", _PRINTED), ("to text", _TO_TEXT)):
+        for name, expression in expressions.items():
+            yield Case(f"{group}: {name}", "written", made.format(expression, ""))
+    for name, expression in (
+        ("reverse", "reverse(word)"),
+        ("label", "lpad(label, 20, '*')"),
+        ("hour", _PRINTED["hour"]),
+        ("doubles", _TO_TEXT["doubles"]),
+    ):
+        yield Case(f"text of 2% of the rows: {name}", "written", made.format(expression, few))
+    yield Case("text: of 1 thousand labels", "written", made.format("lpad(reverse(label), 20, '*')", ""))
+    for name, expression in _FROM_TEXT.items():
+        yield Case(f"from text: {name}", "written", read.format(expression))
+
+
 #: The data sets with the cases that run on each.
 SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.join_tables, tuple(_joins())),
@@ -214,4 +303,5 @@ SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.sort_tables, tuple(_sorts())),
     (data.text_tables, tuple(_likes())),
     (data.scalar_tables, tuple(_scalars())),
+    (data.written_tables, tuple(_texts())),
 )

@@ -119,6 +119,59 @@ def scalar_tables(rows: int) -> dict[str, pa.Table]:
 _DAY_2015, _DAY_2025 = 16_436, 20_089
 
 
+def written_tables(rows: int) -> dict[str, pa.Table]:
+    """`written`: words, labels and paths of letters; `greek` has other letters; values of each kind, and their texts.
+
+    Texts are mostly distinct, but for `label`, which has a thousand values.
+    """
+    random = np.random.default_rng(6)
+    words = pa.array(WORDS)
+    first, second, third = (words.take(random.integers(0, len(WORDS), rows)) for _ in range(3))
+    number = random.integers(0, 1_000_000, rows)
+    digits = pa.array(number).cast(pa.string())
+    far = _scattered(random.permutation(rows))
+    days = pa.array(random.integers(_DAY_2015, _DAY_2025, rows).astype(np.int32)).cast(pa.date32())
+    seconds = random.integers(_DAY_2015 * 86_400, _DAY_2025 * 86_400, rows)
+    instants = pa.array(seconds * 1_000_000, pa.timestamp("us"))
+    clock = pa.array(random.integers(0, 86_400, rows) * 1_000_000, pa.time64("us"))
+    money = _decimals(random.integers(100, 10_000_000, rows), 12)
+    letters = pa.array([word.translate(_GREEK) for word in WORDS])
+    spaces = pa.array([" " * count for count in range(4)]).take(random.integers(0, 4, rows))
+    join = pc.binary_join_element_wise
+    return {
+        "written": pa.table(
+            {
+                "n": number,
+                "far": far,
+                "money": money,
+                "x": random.random(rows) * 1000,
+                "hundredths": random.integers(0, 100_000, rows) / 100,
+                "f": random.random(rows).astype(np.float32),
+                "flag": random.random(rows) < 0.5,
+                "day": days,
+                "instant": instants,
+                "clock": clock,
+                "word": join(first, second, digits, ""),
+                "label": _text("label ", random.integers(0, 1000, rows)),
+                "path": join(first, digits, second, third, "/"),
+                "greek": join(letters.take(random.integers(0, len(WORDS), rows)), digits, first, " "),
+                "padded": join(spaces, first, digits, spaces, ""),
+                "far_text": pa.array(far).cast(pa.string()),
+                "money_text": money.cast(pa.string()),
+                "x_text": pa.array(random.random(rows) * 1000).cast(pa.string()),
+                "day_text": days.cast(pa.string()),
+                "instant_text": pa.array(seconds, pa.timestamp("s")).cast(pa.string()),
+                "clock_text": clock.cast(pa.time32("s")).cast(pa.string()),
+                "flag_text": pa.array(["true", "false", "t", "no"]).take(random.integers(0, 4, rows)),
+                "mixed_text": pa.array(["12", "1.5", "none", "", "x7"]).take(random.integers(0, 5, rows)),
+            }
+        )
+    }
+
+
+_GREEK = str.maketrans("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψωάέ")
+
+
 def _keys(numbers: Integers) -> dict[str, object]:
     """One key in every form: dense, scattered over 64 bits, as two integers, and as a string."""
     return {
