@@ -56,12 +56,23 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
 _TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
 
 
+def _parse_unary_plus(parser: DuckDBParser) -> exp.Expr:
+    """+x as the function it is in DuckDB; sqlglot alone would drop the sign."""
+    sign = parser._prev
+    node = exp.Anonymous(this="+", expressions=[parser._parse_unary()])
+    return parser.expression(node.update_positions(sign))
+
+
 class Parser(DuckDBParser):
     """One parse of one statement."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
+    }
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **DuckDBParser.UNARY_PARSERS,
+        TokenType.PLUS: _parse_unary_plus,
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
