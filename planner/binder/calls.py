@@ -419,7 +419,18 @@ def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, e
         )
 
 
+def _plus(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
+    """+x: x itself, of a number."""
+    operand = binder.bind_flexible(nodes[0])
+    if isinstance(operand, Literal) and operand.value is None and operand.data_type == NULL:
+        return Literal(None, BIGINT)
+    if not operand.data_type.is_numeric:
+        raise BindError(f"+ does not take {operand.data_type}; cast it to a number", span)
+    return settle(operand)
+
+
 _SPECIAL: dict[str, Callable[..., Expression]] = {
+    "+": _plus,
     "coalesce": _coalesce,
     "nullif": _nullif,
     "if": bind_if,

@@ -298,6 +298,8 @@ class _Names:
         arguments = node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
             return "count_star()"
+        if name == "+":
+            return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):
             return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
         if name == "date" and len(arguments) == 1:
