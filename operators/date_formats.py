@@ -11,12 +11,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.data.strings import Strings
 from tqp.operators import dates, string_layout, wide
 from tqp.operators.casts import round_half_away
-from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 
 DAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -36,7 +37,7 @@ def make_date(year: Tensor, month: Tensor, day: Tensor, *, validity: Tensor | No
     year, month = year * good, torch.where(good, month, 1)
     good = good & (day >= 1) & (day <= dates.days_in_month(year, month))
     result = dates.days_from_civil(year, month, torch.where(good, day, 1))
-    good = good & (result >= dates.FIRST_DAY) & (result <= dates.LAST_DAY)
+    good = good & (result >= time_limits.FIRST_DAY) & (result <= time_limits.LAST_DAY)
     wide.raise_where(~good, "Date out of range: the year, month and day name no date", validity)
     return result
 
@@ -61,8 +62,8 @@ def make_timestamp(
         ~(good | midnight), "Time out of range: the hour, minute and second name no time", validity
     )
     clock = (hour * 60 + minute) * 60_000_000 + torch.where(good, micros, 0.0).to(torch.int64)
-    first = -(-dates.FIRST_MICROSECOND // MICROSECONDS_PER_DAY)
-    last = dates.LAST_MICROSECOND // MICROSECONDS_PER_DAY
+    first = -(-time_limits.FIRST_MICROSECOND // MICROSECONDS_PER_DAY)
+    last = time_limits.LAST_MICROSECOND // MICROSECONDS_PER_DAY
     wide.raise_where((days < first) | (days >= last), "Date and time not in timestamp range", validity)
     return days * MICROSECONDS_PER_DAY + clock
 
@@ -112,6 +113,8 @@ def _resolve_format(argument_types: tuple[DataType, ...], result_type: DataType)
 
 def _format(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     pieces = parse_format(pattern)
+    if data_type.kind is TypeKind.TIMESTAMP_TZ:  # others have no zone to name
+        pieces = [(False, "UTC") if piece == (True, "Z") else piece for piece in pieces]
     if data_type.is_timestamp and not any(
         kind[-1] in _CLOCK_SPECIFIERS for is_code, kind in pieces if is_code
     ):
@@ -125,12 +128,12 @@ def _format(values: Tensor, pattern: str, data_type: DataType) -> Strings:
 
 
 def _format_one(value: int, pieces: list[tuple[bool, str]], per_second: int) -> str:
-    limit = dates.INFINITE_TICK if per_second else dates.INFINITE_DAY
+    limit = time_limits.INFINITE_TICK if per_second else time_limits.INFINITE_DAY
     if abs(value) == limit:
         return "infinity" if value > 0 else "-infinity"
     days, nanoseconds = value, 0
     if per_second:
-        days, ticks = divmod(value, per_second * dates.SECONDS_PER_DAY)
+        days, ticks = divmod(value, per_second * time_limits.SECONDS_PER_DAY)
         nanoseconds = ticks * (1_000_000_000 // per_second)
     return "".join(_field(text, days, nanoseconds) if is_code else text for is_code, text in pieces)
 
@@ -301,7 +304,7 @@ def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], patte
         if "j" not in fields
         else int(make_date(*(torch.tensor(x) for x in (year, 1, 1)))) + int(fields["j"]) - 1
     )
-    seconds = days * dates.SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset
+    seconds = days * time_limits.SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset
     return seconds * 1_000_000 + int(fraction)
 
 

@@ -307,6 +307,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "tanh": torch.tanh,
     "degrees": lambda values: values * (180 / math.pi),
     "radians": lambda values: values * (math.pi / 180),
+    "floored_modulo": lambda dividend, divisor: dividend - divisor * torch.floor(dividend / divisor),
     "is_nan": torch.isnan,
     "is_inf": torch.isinf,
     "is_finite": torch.isfinite,

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST from and to VARCHAR and BLOB.
 
 Texts are read by Arrow where all rows have the plain form on which Arrow and DuckDB agree; else each distinct text goes
-through a parser in Python (`string_parse`, `string_parse_times`).
+through a parser in Python (`tqp.core.text_values`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
+from tqp.core.text_values import Parser, parser_of
 from tqp.data.strings import Strings
 from tqp.operators import wide
 from tqp.operators.kernel import Kernel
@@ -23,20 +25,8 @@ from tqp.operators.rows import row_indices
 from tqp.operators.string_codes import factorize
 from tqp.operators.string_format import formatter
 from tqp.operators.string_layout import compact, from_list, take, to_arrow, to_list
-from tqp.operators.string_parse import (
-    ParseFailure,
-    format_bytes,
-    parse_boolean,
-    parse_bytes,
-    parse_float,
-    parse_number,
-)
-from tqp.operators.string_parse_times import parse_date, parse_interval, parse_time, parse_timestamp
 from tqp.operators.string_words import words
 from tqp.operators.wide_forms import fix_form
-
-#: One text to a storage value; raises ParseFailure.
-Parser = Callable[[str, DataType], Any]
 
 #: Values, and per row the index of its distinct text and per distinct text why it failed (None: nothing failed).
 Attempt = tuple[Any, Tensor | None, list[str | None]]
@@ -58,27 +48,11 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
         if source.kind is TypeKind.BLOB:
             return _total_kernel(_blob_to_text, is_try)
         return _partial_kernel(_text_to_blob, is_try)
-    parser = _parser(target)
+    parser = parser_of(target)
     if parser is None or source.kind is TypeKind.BLOB:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
     kernel = _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
     return fix_form(kernel, target)
-
-
-def _parser(target: DataType) -> Parser | None:
-    if target.is_integer or target.is_decimal:
-        return parse_number
-    if target.is_float:
-        return parse_float
-    if target.is_timestamp:
-        return parse_timestamp
-    by_kind: dict[TypeKind, Parser] = {
-        TypeKind.BOOLEAN: parse_boolean,
-        TypeKind.DATE: parse_date,
-        TypeKind.TIME: parse_time,
-        TypeKind.INTERVAL: parse_interval,
-    }
-    return by_kind.get(target.kind)
 
 
 def _total_kernel(function: Callable[[Any], Strings], is_try: bool) -> Kernel:
@@ -179,7 +153,7 @@ def _parse_plain(strings: Strings, validity: Tensor | None, target: DataType) ->
         return None
     if target.kind is TypeKind.TIMESTAMP and not _has_plain_timestamps(strings, validity):
         return None
-    if target.is_decimal and not _has_plain_decimals(strings):
+    if target.is_decimal and not _has_plain_decimals(strings, target.scale):
         return None
     try:
         parsed = to_arrow(strings, validity).cast(arrow_type)
@@ -212,9 +186,9 @@ def _has_plain_timestamps(strings: Strings, validity: Tensor | None) -> bool:
     return bool(((lengths == 10) | (lengths >= 16)).all())
 
 
-def _has_plain_decimals(strings: Strings) -> bool:
-    """Whether none has an exponent, or more digits than Arrow can count without wrapping round."""
-    if int(strings.lengths.max()) > MAX_DECIMAL_PRECISION:
+def _has_plain_decimals(strings: Strings, scale: int) -> bool:
+    """Whether none has an exponent, or more digits than Arrow can count and scale without wrapping round."""
+    if int(strings.lengths.max()) + scale > MAX_DECIMAL_PRECISION:
         return False
     data = compact(strings).data
     return data.shape[0] == 0 or int(data.max()) <= ord("9")

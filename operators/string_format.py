@@ -10,9 +10,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.operators import dates, wide
+from tqp.operators.float_text import float32_to_write
 from tqp.operators.string_build import join
 from tqp.operators.string_layout import choose, from_arrow, from_list, take
 
@@ -89,7 +91,7 @@ def format_floats(values: Tensor) -> Strings:
     flat = values.reshape(-1).cpu()
     if flat.dtype is torch.float32:
         # The shortest digits of the 32-bit float are then written by the rules for doubles.
-        texts = [_float_text(float(str(value))) for value in flat.numpy()]
+        texts = [_float_text(float32_to_write(value)) for value in flat.numpy()]
     else:
         texts = [_float_text(value) for value in flat.tolist()]
     if bool(flat.isnan().any()):
@@ -118,7 +120,7 @@ def format_dates(values: Tensor) -> Strings:
     days, codes = torch.unique(values.reshape(-1).to(torch.int64), return_inverse=True)
     fields = torch.stack(dates.civil_from_days(days), 1).tolist()
     texts = [
-        ("infinity" if day > 0 else "-infinity") if abs(day) >= dates.INFINITE_DAY else _date_text(*row)
+        ("infinity" if day > 0 else "-infinity") if abs(day) >= time_limits.INFINITE_DAY else _date_text(*row)
         for day, row in zip(days.tolist(), fields, strict=True)
     ]
     return take(from_list(texts, values.device), codes)
@@ -132,7 +134,7 @@ def _date_text(year: int, month: int, day: int) -> str:
 
 def format_times(values: Tensor) -> Strings:
     """'23:59:59', '00:00:00.25'."""
-    return join(_clock_parts(values.reshape(-1).to(torch.int64), dates.MICROSECONDS_PER_SECOND))
+    return join(_clock_parts(values.reshape(-1).to(torch.int64), time_limits.MICROSECONDS_PER_SECOND))
 
 
 def _clock_parts(ticks: Tensor, per_second: int) -> list[Strings]:
@@ -154,8 +156,8 @@ def format_timestamps(values: Tensor, source: DataType) -> Strings:
     """'2024-02-29 12:00:00.5', with '+00' for TIMESTAMP WITH TIME ZONE; 'infinity'."""
     ticks = values.reshape(-1).to(torch.int64)
     per_second = TICKS_PER_SECOND[source.kind]
-    per_day = dates.SECONDS_PER_DAY * per_second
-    infinite = (ticks >= dates.INFINITE_TICK) | (ticks <= -dates.INFINITE_TICK)
+    per_day = time_limits.SECONDS_PER_DAY * per_second
+    infinite = (ticks >= time_limits.INFINITE_TICK) | (ticks <= -time_limits.INFINITE_TICK)
     days = torch.div(ticks, per_day, rounding_mode="floor")
     if bool(infinite.any()):
         days = days.masked_fill(infinite, 0)

@@ -20,8 +20,8 @@ from tqp.planner.expressions import (
     Literal,
     Predict,
     column_ids,
-    walk,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.value_ranges import FieldsById, value_range
 
 # Nanoseconds a row on one core (docs/performance.md).
@@ -45,9 +45,6 @@ _COMPARISONS = frozenset(
 _SEARCHES = frozenset(
     ("like", "ilike", "contains", "regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace")
 )
-_MAY_RAISE = frozenset(
-    ("integer_divide", "modulo", "strptime", "make_date", "make_timestamp", "chr", "shift_left", "power")
-)
 _ARITHMETIC = frozenset(("add", "subtract", "multiply", "negate"))
 _SIMPLE = frozenset(("divide", "integer_divide", "modulo", "abs", "coalesce"))
 _DATE_FUNCTIONS = frozenset(
@@ -60,29 +57,17 @@ def order_conjuncts(
 ) -> tuple[Expression, ...]:
     """The parts by cost for each share of rows they drop; equal ranks stay in the order written.
 
-    A part that may raise comes last: the others keep rows from it that would make it raise for nothing.
+    Parts that may raise come last, as they were written: the others keep rows from them that would make them raise.
     """
     if len(parts) < 2:
         return tuple(parts)
 
     def rank(part: Expression) -> tuple[bool, float]:
-        return may_raise(part), cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
+        if may_raise(part, fields):
+            return True, 0.0
+        return False, cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
 
     return tuple(sorted(parts, key=rank))
-
-
-def may_raise(expression: Expression) -> bool:
-    """Can a value make the expression fail? Overflow of plain arithmetic, which is rare, is left out."""
-    for node in walk(expression):
-        if isinstance(node, Cast) and not node.is_try:
-            source, target = node.input.data_type, node.data_type
-            if source.is_string and not target.is_string or source.is_float and target.is_integer_like:
-                return True
-        if isinstance(node, Call) and node.function in _MAY_RAISE:
-            return True
-        if isinstance(node, Predict) and any(item.refuses_unseen for item in node.model.inputs):
-            return True
-    return False
 
 
 class RemainingConjuncts:

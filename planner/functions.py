@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tqp.core.datatypes import DataType, TypeKind, decimal
 from tqp.planner.expressions import Expression, Literal
-from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.function_table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
@@ -73,7 +73,10 @@ def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
 def function_names() -> Iterable[str]:
     """Every SQL spelling, for the "did you mean" of an error."""
     return (
-        name for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES) for name in table if name.isidentifier()
+        name
+        for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES)
+        for name in table
+        if name.isidentifier() and name not in OPERATOR_FORMS
     )
 
 

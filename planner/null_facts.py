@@ -15,6 +15,7 @@ _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater",
 _STRICT_NAMES = """
     add subtract multiply negate divide integer_divide modulo abs sign floor ceil round trunc gcd lcm
     sqrt cbrt exp ln log10 log2 log power degrees radians is_nan is_inf is_finite
+    is_inf_date is_finite_date floored_modulo
     sin cos tan asin acos atan atan2 sinh cosh tanh
     bit_and bit_or bit_xor bit_not shift_left shift_right
     like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains

@@ -298,7 +298,7 @@ def integer_literal_type(value: int) -> DataType:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST knows the way from `source` to `target` at all."""
+    """Whether CAST knows the way from `source` to `target` at all, as in DuckDB; TRY_CAST gives NULL where it does not."""
     if source == target or source.kind is TypeKind.NULL or VARCHAR in (source, target):
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
@@ -308,6 +308,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return source.is_numeric and target.is_numeric
     if source.is_temporal and target.is_temporal:
         if target.kind is TypeKind.TIME:
-            return source.is_timestamp
+            return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
+        if target.kind is TypeKind.TIMESTAMP_S:
+            return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
         return source.kind is not TypeKind.TIME
     return False

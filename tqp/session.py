@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from types import FrameType
 
 import torch
@@ -116,17 +115,21 @@ class _CallerSnapshot(Snapshot):
         self._connection, self._frame = connection, frame
 
     def lookup(self, name: str) -> TableSource | None:
-        if name.lower() not in self._tables and self._frame is not None:
-            for variables in (self._frame.f_locals, self._frame.f_globals):
-                for variable, value in variables.items():
-                    if variable == name or variable.lower() == name.lower():
-                        self._register(variable, value)
-                        return super().lookup(name)
-        return super().lookup(name)
-
-    def _register(self, name: str, value: object) -> None:
-        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
-            return
-        with suppress(BindError):
-            source = make_source(name, value, self._connection.device)
-            self._tables = {**self._tables, name.lower(): source}
+        """The table, or the variable of that name: local before global. BindError if it is there and is no table."""
+        if name.lower() in self._tables or self._frame is None:
+            return super().lookup(name)
+        unreadable: BindError | None = None
+        for variables in (self._frame.f_locals, self._frame.f_globals):
+            for variable, value in variables.items():
+                if variable.lower() != name.lower() or isinstance(value, str):
+                    continue  # any string would do for a path; a query has to say that it is one
+                try:
+                    source = make_source(variable, value, self._connection.device)
+                except BindError as error:
+                    unreadable = unreadable or error
+                else:
+                    self._tables = {**self._tables, name.lower(): source}
+                    return super().lookup(name)
+        if unreadable is not None:
+            raise unreadable
+        return None

@@ -16,6 +16,7 @@ from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compar
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
 from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
+from tqp.planner.function_table import OPERATOR_FORMS
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.type_rules import SourceLiteral, settle
@@ -112,7 +113,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     special = _SPECIAL.get(functions.main_name(name))
     if special is not None:
         return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name)
+    overloads = functions.scalar_overloads(name) if name not in OPERATOR_FORMS else None
     if overloads is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:

@@ -8,7 +8,7 @@ from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
 from tqp.planner.parse import Span
 from tqp.planner.type_rules import can_cast, common_type, comparison_type, settle
 
@@ -31,6 +31,8 @@ def cast_to(
     if expression.data_type == target:
         return expression
     if not can_cast(expression.data_type, target):
+        if is_try:
+            return Literal(None, target)
         raise BindError(f"there is no cast from {expression.data_type} to {target}", span)
     return folded(context, Cast(expression, target, is_try, span))
 

@@ -83,10 +83,13 @@ def lazy_project(
 ) -> BoundQuery:
     """The output of a derived table, where each column comes into being when it is first referred to.
 
-    Without computed columns there is no projection at all. Else the Project, frozen for everyone else, grows while the
-    enclosing query is bound: only that query shows which columns it needs.
+    Where every column is one of the plan's there is no projection at all. Else the Project, frozen for everyone else,
+    grows while the enclosing query is bound: only that query shows which columns it needs.
     """
-    computed = any(value is not None and not isinstance(value, ColumnRef) for value in values)
+    own = {made.id for made in plan.schema}
+    projects = any(
+        value is not None and not (isinstance(value, ColumnRef) and value.id in own) for value in values
+    )
     project = Project(plan, (), ())
     taken: dict[Expression, Field] = {}
 
@@ -105,12 +108,11 @@ def lazy_project(
         return made
 
     columns: list[ScopeColumn] = []
-    own = {made.id for made in plan.schema}
     for item, name, value in zip(items, names, values):
         if value is None:
             assert isinstance(item.column, ScopeColumn)
             source = item.column
-            if computed:
+            if projects:
                 columns.append(
                     ScopeColumn(
                         name,
@@ -119,7 +121,7 @@ def lazy_project(
                 )
             else:
                 columns.append(source.renamed(name))
-        elif computed or (isinstance(value, ColumnRef) and value.id not in own):
+        elif projects:
             columns.append(
                 ScopeColumn(name, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
             )
@@ -131,8 +133,7 @@ def lazy_project(
                     lambda value=value: Field(value.id, value.name, value.data_type),  # type: ignore[misc]
                 )
             )
-    outer_only = any(isinstance(value, ColumnRef) and value.id not in own for value in values)
-    return BoundQuery(project if computed or outer_only else plan, columns)
+    return BoundQuery(project if projects else plan, columns)
 
 
 def distinct(plan: LogicalPlan) -> LogicalPlan:

@@ -20,6 +20,7 @@ from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.rules.columns import output_ids
 
 
 @dataclass(slots=True)
@@ -42,11 +43,11 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
 def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
     done: FromTree | None = None
-    tree = _bind_table(context, first, outer, done)
+    tree = _bind_table(context, first, outer, _siblings(outer, done))
     for join in joins:
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
-            tree = _bind_table(context, join.this, outer, done)
+            tree = _bind_table(context, join.this, outer, _siblings(outer, done))
         else:
             tree = _bind_join(context, tree, join, outer, done)
     return tree if done is None else _cross(done, tree)
@@ -101,8 +102,11 @@ def _bind_join(
     if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
         raise UnsupportedError(f"{method or kind} JOIN is not supported", span)
     join_type = _KINDS.get(kind) or _SIDES[side]
-    right = _bind_table(context, join.this, outer, before, left)
+    siblings = _siblings(outer, before, left)
+    right = _bind_table(context, join.this, outer, siblings)
     _check_aliases(left, right)
+    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
+        _check_independent(left, siblings, f"{side or kind} JOIN")
     both = FromTree(left.plan, left.relations + right.relations, left.merged | right.merged)
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
@@ -124,6 +128,18 @@ def _bind_join(
     else:
         both.plan = Join(left.plan, right.plan, join_type, condition)
     return both
+
+
+def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
+    """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
+    own = output_ids(left.plan)
+    for id, (name, span) in siblings.used.items():
+        if id in own:
+            raise BindError(
+                f'the right side of this {shown} reads "{name}" of its left side (LATERAL); '
+                "only JOIN, LEFT JOIN and CROSS JOIN may do so",
+                span,
+            )
 
 
 def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
@@ -183,18 +199,19 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
 # ---- single relations ----
 
 
-def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: FromTree | None) -> FromTree:
+def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
+    """One relation; `siblings` holds the tables before it."""
     check_understood(node)
     if isinstance(node, exp.Table):
-        return _bind_named_table(context, node, outer, _siblings(outer, *before))
+        return _bind_named_table(context, node, outer, siblings)
     if isinstance(node, exp.Subquery):
-        return _bind_derived(context, node, _siblings(outer, *before), outer)
+        return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
         return _bind_values_table(context, node, outer)
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
-            bound = context.bind_query.bind_lazy(inner.this, _siblings(outer, *before))
+            bound = context.bind_query.bind_lazy(inner.this, siblings)
             alias, names = _alias_of(node)
             return FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
@@ -265,7 +282,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
     alias, names = _alias_of(node)
     inner = node.this
     if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
-        tree = _bind_table(context, inner, outer)
+        tree = _bind_table(context, inner, outer, outer)
         if not alias:
             return tree
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))

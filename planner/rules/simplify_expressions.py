@@ -23,6 +23,7 @@ from tqp.planner.expressions import (
     conjuncts,
 )
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable
 from tqp.planner.rules.cast_comparisons import without_cast
 from tqp.planner.rules.columns import map_expressions
@@ -164,7 +165,11 @@ class Simplifier:
         return call
 
     def _verdict(self, call: Call) -> bool | None:
-        """What the comparison is wherever it is not NULL, if the ranges of its sides decide that."""
+        """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
+        verdict = self._by_ranges(call)
+        return None if verdict is None or may_raise(call, self.fields) else verdict
+
+    def _by_ranges(self, call: Call) -> bool | None:
         left, right = call.arguments
         if not left.data_type.is_integer_like:
             return None

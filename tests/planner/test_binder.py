@@ -364,7 +364,7 @@ def test_explain() -> None:
         (
             "select dt < '2020-02-30' from t",
             ExecutionError,
-            "could not convert the string",
+            "date field value out of range",
             "dt < '2020-02-30'",
         ),
         ("select 9223372036854775807 + 1", ExecutionError, "overflow", "9223372036854775807 + 1"),

@@ -121,11 +121,11 @@ class Expressions:
         present = [column.family for column in scope.columns]
         return self.random.choice(present if present and self.random.random() < 0.95 else tuple(FAMILIES))
 
-    def literal(self, family: str) -> str:
-        """A constant, now and then NULL."""
+    def literal(self, family: str, is_typed: bool = False) -> str:
+        """A constant, now and then NULL; `is_typed` where text would not take the type of what stands around it."""
         random = self.random
         if random.random() < 0.07:
-            return f"CAST(NULL AS {random.choice(FAMILIES[family])})" if random.random() < 0.7 else "NULL"
+            return f"CAST(NULL AS {random.choice(FAMILIES[family])})" if random.random() < 0.6 else "NULL"
         sql_type = random.choice(FAMILIES[family])
         profile = random.choice(("small", "small", "small", "small", "ends"))
         text = random_value(random, sql_type, profile)
@@ -139,7 +139,7 @@ class Expressions:
         if family == "dec" and random.random() < 0.6 and len(text) < 12:
             return f"({text})" if text.startswith("-") else text
         form = random.random()
-        if family not in ("int", "dec", "float") and form < 0.07:
+        if family not in ("int", "dec", "float") and form < (0.004 if is_typed else 0.07):
             return quoted
         if family in ("date", "interval", "time") and form < 0.7:
             return f"{sql_type} {quoted}"

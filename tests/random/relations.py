@@ -50,26 +50,25 @@ class Relations:
         has_many = any(
             table.num_rows > _MANY_ROWS and table.name in sql.split() for table in self.tables.values()
         )
-        keyed = [column.sql for column in columns if column.sql.endswith(".k")]
         for _ in range(num_relations - 1):
             lateral = depth > 0 and random.random() < 0.07
             if lateral:
                 other, others = self._lateral(depth, (*columns, *outer))
             else:
                 other, others = self._relation(depth, outer, has_many)
-            has_key = any(column.sql.endswith(".k") for column in others)
-            if has_key and len(keyed) != 1:
-                columns = [column for column in columns if column.sql != "k"]  # no longer one column alone
+            left_keys = [column for column in columns if column.sql.endswith(".k") or column.sql == "k"]
+            has_key = _has_key(others)
             form = random.random()
             if form < 0.12 and not has_many:
                 sql += f", {other}"
             elif form < 0.2 and not has_many:
                 sql += f" CROSS JOIN {other}"
-            elif form < 0.32 and len(keyed) == 1 and has_key and not lateral:
+            elif form < 0.34 and len(left_keys) == 1 and has_key and not lateral:
                 sql += f" {random.choice(_JOINS)} {other} USING (k)"
+                # From here on the key is one column, which both tables' names may no longer tell apart.
+                columns = [column for column in columns if column is not left_keys[0]]
+                columns.append(Column("k", left_keys[0].family, left_keys[0].is_small))
                 others = [column for column in others if not column.sql.endswith(".k")]
-                columns = [*columns, Column("k", next(c.family for c in columns if c.sql == keyed[0]))]
-                keyed *= 2
             elif form < 0.4 and not lateral:
                 condition = self._condition(columns, others, outer, has_many)
                 sql += f" {random.choice(('SEMI', 'ANTI'))} JOIN {other} ON {condition}"
@@ -77,6 +76,8 @@ class Relations:
             else:
                 join = random.choice(("JOIN", "LEFT JOIN")) if lateral else random.choice(_JOINS)
                 sql += f" {join} {other} ON {self._condition(columns, others, outer, has_many)}"
+            if _has_key(others):
+                columns = [column for column in columns if column.sql != "k"]  # no longer one column alone
             columns = [*columns, *others]
         return f" FROM {sql}", Scope(columns, outer, depth)
 
@@ -110,7 +111,7 @@ class Relations:
         families = [self.random.choice(("int", "int", "dec", "float", "str", "date", "bool", *FAMILIES))]
         families += self.random.choices(tuple(FAMILIES), k=self.random.randint(0, 2))
         rows = [
-            f"({', '.join(self.expressions.literal(family) for family in families)})"
+            f"({', '.join(self.expressions.literal(family, is_typed=True) for family in families)})"
             for _ in range(self.random.randint(1, 4))
         ]
         names = [f"v{index}" for index in range(len(families))]
@@ -157,6 +158,10 @@ class Relations:
         if random.random() < 0.25:
             condition += f" AND {self.expressions.predicate(Scope((*left, *right), outer), 1)}"
         return condition
+
+
+def _has_key(columns: Sequence[Column]) -> bool:
+    return any(column.sql.endswith(".k") for column in columns)
 
 
 def _columns(alias: str, families: Sequence[str]) -> list[Column]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -18,7 +19,7 @@ from multiprocessing import get_context
 from random import Random
 from typing import Any
 
-from tests.random.comparison import Engines
+from tests.random.comparison import Engines, Verdict
 from tests.random.findings import Finding, Findings, finding_of, first_guess
 from tests.random.mutations import mutated
 from tests.random.queries import RandomQuery, random_query
@@ -71,7 +72,7 @@ def run(
         with Engines(tables, settings) as engines:
             for number in numbers:
                 query, is_mutated = query_of(seed, number, tables)
-                verdict = engines.compare(query, is_mutated)
+                verdict = _compared(engines, query, is_mutated)
                 outcome.outcomes[verdict.outcome] += 1
                 if verdict.outcome == "unsupported":
                     outcome.unsupported[verdict.signature] += 1
@@ -82,8 +83,25 @@ def run(
                     if outcome.seen[guess] <= most:
                         case = Case(tables, query, settings, is_mutated, verdict)
                         again = f"python -m tests.random.run --seed {seed} --only {number}"
-                        outcome.findings.append(finding_of(reduced(case, reduce_seconds), again))
+                        outcome.findings.append(finding_of(_reduced(case, reduce_seconds), again))
     return outcome
+
+
+def _compared(engines: Engines, query: RandomQuery, is_mutated: bool) -> Verdict:
+    """The verdict; a defect of the comparison itself is a finding too, and the run goes on."""
+    try:
+        return engines.compare(query, is_mutated)
+    except Exception as error:  # noqa: BLE001
+        return Verdict(
+            "crash", f"comparison: {type(error).__name__}", traceback.format_exc()[-600:], None, error
+        )
+
+
+def _reduced(case: Case, seconds: float) -> Case:
+    try:
+        return reduced(case, seconds)
+    except Exception:  # noqa: BLE001 - better a large case than none
+        return case
 
 
 def query_of(seed: int, number: int, tables: dict[str, RandomTable]) -> tuple[RandomQuery, bool]:

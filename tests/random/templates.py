@@ -58,7 +58,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "float": (
         *("({float} + {num})", "({float} - {float})", "({float} * {small})", "({num} / {num})", "({float} // {num})"),
         *("CAST({num} AS {float_type})", "TRY_CAST({str} AS {float_type})", "TRY_CAST({any} AS {float_type})", "pi()"),
-        *("array_distance([{exact}, 1], [0.5, 2]::FLOAT[2])", "({float} % {float})"),
+        *("array_distance([{exact}, 1]::FLOAT[2], [0.5, 2]::FLOAT[2])", "({float} % {float})"),
     ),
     "str": (
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
@@ -75,8 +75,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("TRY_CAST({str} AS {timestamp_type})", "TRY_CAST({ts} AS {timestamp_type})", "TRY_CAST({any} AS {timestamp_type})"),
         "date_add({date}, {interval})",
     ),
-    "tz": ("({tz} - {interval})", "CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
-    "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "({tz} - {tz})", "(- {interval})"),
+    "tz": ("CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
+    "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
     "bool": ("CAST({int} AS BOOLEAN)", "TRY_CAST({any} AS BOOLEAN)", "xor({int}, {int}) = {small}"),
 }  # fmt: skip
 
@@ -146,6 +146,11 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         if name in _NOT_IN_DUCKDB:
             continue
         for overload in scalar_overloads(name) or ():
+            if any(
+                isinstance(each, DataType) and each.kind is TypeKind.TIMESTAMP_TZ
+                for each in overload.parameters
+            ):
+                continue  # in DuckDB they come with an extension
             parameters = _parameters(overload, ALIASES.get(name, name))
             call = f"{name}({', '.join(parameters)})"
             if not name.isidentifier():
@@ -178,6 +183,8 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
 def _parameters(overload: Overload, name: str) -> list[str]:
     constants = _CONSTANTS.get(name, {})
     parameters = list(overload.parameters)
+    if "days" in overload.canonical or overload.canonical == "to_interval":
+        constants = {index: "small" for index, each in enumerate(parameters) if _family(each) == "int"}
     if name == "strftime":
         format_position = 1 if parameters[0] != parameters[-1] and not overload.swapped else 0
         constants = {format_position: "format"}

@@ -80,8 +80,16 @@ def order_of(sql: str) -> tuple[str, ...] | None:
     return tuple(keys)
 
 
+_TYPE = re.compile(
+    r"\b(?:U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER(?:_LITERAL)?|DECIMAL\(\d+,\d+\)|FLOAT(?:\[\d+\])?|DOUBLE|VARCHAR|"
+    r"STRING_LITERAL|BLOB|BOOLEAN|DATE|TIMESTAMP WITH TIME ZONE|TIMESTAMP(?:_N?M?S)?|TIME|INTERVAL|U?INT\d+)\b(?!\()|DECIMAL\(\d+,\d+\)"
+)
+
+
 def shape_of(text: str) -> str:
-    """A text without what differs from case to case: quoted parts, numbers, names of columns."""
+    """The first line of a text without what differs from case to case: quoted parts, numbers, columns, types."""
     text = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", "'..'", text.strip().split("\n")[0])
+    text = _TYPE.sub("T", text)
     text = re.sub(r"\b[a-z]{1,2}\d+\b(?:\.\w+)?", "x", text)
-    return re.sub(r"-?\d[\d.e+]*", "0", text).strip()[:160]
+    text = re.sub(r"-?\d[\d.e+]*", "0", text)
+    return re.sub(r"(\$?\w+)(?:, \1)+", r"\1, ..", text).strip()[:160]

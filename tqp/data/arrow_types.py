@@ -154,8 +154,8 @@ def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
 
 
 def _check_extension(name: str, vendor: str | None, column: str) -> None:
-    """Refuses types whose bytes mean nothing to a query: geometry, and DuckDB's own."""
-    if name.startswith(("geoarrow.", "ogc.")) or vendor == "DuckDB":
+    """Refuses types whose bytes mean nothing to a query: geometry, pandas' periods and intervals, and DuckDB's own types."""
+    if name.startswith(("geoarrow.", "ogc.", "pandas.")) or vendor == "DuckDB":
         raise UnsupportedError(
             f'column "{column}" has the Arrow extension type {name}, which tqp does not support: cast it to its storage'
             " type before registering the table"

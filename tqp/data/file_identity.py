@@ -30,8 +30,8 @@ def identity_of(path: str) -> Identity:
 
 
 @contextlib.contextmanager
-def reading(file: str, identity: Identity | None = None) -> Iterator[None]:
-    """Turns what the block raises into an ExecutionError that names the file.
+def reading(file: str, identity: Identity | None = None, part: str = "") -> Iterator[None]:
+    """Turns what the block raises into an ExecutionError that names the file, and the part of it, such as 'column "x" of '.
 
     With `identity`, raises FileChangedError if the file has another one before or after the block.
     """
@@ -51,7 +51,7 @@ def reading(file: str, identity: Identity | None = None) -> Iterator[None]:
     except Error:
         raise
     except Exception as error:
-        raise ExecutionError(f"cannot read {file}: {error}") from error
+        raise ExecutionError(f"cannot read {part}{file}: {error}") from error
 
 
 def _check_identity(file: str, identity: Identity) -> None:

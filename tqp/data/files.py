@@ -153,13 +153,13 @@ def _local_path(name: str, path: Any) -> str:
         parsed = urllib.parse.urlsplit(text)
         if parsed.netloc not in ("", "localhost"):
             raise BindError(f'table "{name}": {text} is on another computer; give the path of a local file')
-        return urllib.parse.unquote(parsed.path)
+        return urllib.parse.unquote(str(parsed.path))
     if separator and scheme.isalnum() and not os.path.exists(text):
         raise BindError(
             f'table "{name}": tqp reads local files, not {scheme}:// ({text}); download it, or read it with pyarrow and'
             " register the table"
         )
-    return os.path.expanduser(text)
+    return str(os.path.expanduser(text))
 
 
 def _kind(file: str) -> str:

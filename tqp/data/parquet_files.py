@@ -58,7 +58,7 @@ class _ParquetFile:
         dictionaries = [self.schema.names[position]] if as_dictionary else None
         leaves = list(self.leaves(position))
         with (
-            reading(self.path, self.identity),
+            reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
             pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=dictionaries) as parquet,
         ):
             for group in range(self.metadata.num_row_groups):

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from tqp.core.arguments import check_text
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
@@ -101,6 +102,8 @@ class Source(ABC):
         #: Why they cannot be read any more, if so: what a query that names the table raises.
         self.error: Error | None = None
         self.column_names: Sequence[str] = unique_names(names)
+        for column in self.column_names:
+            check_text(f'table "{name}": the name of a column', column)
         self._positions = {column: position for position, column in enumerate(self.column_names)}
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
 
