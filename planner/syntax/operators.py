@@ -54,6 +54,11 @@ class OperatorParser(DuckDBParser):
     RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
         kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS
     }
+    #: Paths stay as they were written: reading them, sqlglot may print warnings.
+    JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+        TokenType.ARROW: lambda self, this, path: exp.JSONExtract(this=this, expression=path),
+        TokenType.DARROW: lambda self, this, path: exp.JSONExtractScalar(this=this, expression=path),
+    }
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self._parse_plus(),

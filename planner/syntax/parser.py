@@ -117,6 +117,11 @@ class Parser(OperatorParser):
             unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
         return self.expression(exp.Interval(this=this, unit=unit))
 
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """sqlglot would print a warning and keep the text unread."""
+        self.raise_error("this is no query", start)
+        raise AssertionError("an error was raised")
+
     def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
         """Nothing of GROUP BY stands behind ALL: `GROUP BY ALL UNION (SELECT 1)` calls no function."""
         if self._match_pair(TokenType.GROUP_BY, TokenType.ALL):
