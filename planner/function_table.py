@@ -100,7 +100,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     ),
     "trunc": (
         *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
-        *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        *("DECIMAL INTEGER -> cut", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
         "INTEGERS INTEGER -> same",
     ),
     "log": ("log10: DOUBLE -> DOUBLE", "DOUBLE DOUBLE -> DOUBLE"),
@@ -140,7 +140,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
         "VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ",
         "VARCHAR INTERVAL -> INTERVAL",
     ),
-    "date_part": tuple(f"VARCHAR {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
+    "date_part": tuple(f"VARCHAR {each} -> part" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
     "date_diff": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "date_sub": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "make_date": ("BIGINT BIGINT BIGINT -> DATE",),
@@ -222,6 +222,7 @@ AGGREGATES: dict[str, tuple[str, ...]] = {
     "bool_or": ("BOOLEAN -> BOOLEAN",),
     **{name: _doubles() for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")},
     "median": ("ANY -> middle",),
+    "count_if": ("sum: BOOLEAN -> HUGEINT",),
 }
 
 #: Written as operators or in a grammar of their own; as in DuckDB, no function is called by these names.
@@ -236,7 +237,6 @@ VARIADIC: dict[str, str] = {
     "least": "least",
     "concat": "concat",
     "concat_ws": "concat_ws",
-    "count_if": "",
     "typeof": "",
     "bit_length": "",
     "date_add": "",

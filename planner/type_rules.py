@@ -100,6 +100,8 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     source = argument.data_type
     if isinstance(argument, SourceLiteral):
         if source.kind is TypeKind.VARCHAR:
+            if target == ANY_DECIMAL:
+                return None  # text says nothing of precision and scale
             return 1 if target.kind is TypeKind.VARCHAR else 20
         if source == target:
             return 1
@@ -268,13 +270,21 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
     return max(left, right, key=lambda each: _TEMPORAL_ORDER.index(each.kind))
 
 
-def comparison_type(left: Expression, right: Expression) -> DataType | None:
-    """The type both sides of a comparison are cast to; a string takes the type it is compared with."""
+def ordering_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point."""
     found = common_type(left, right)
     left_type, right_type = left.data_type, right.data_type
+    if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
+        return exact_decimal((left_type, right_type))
+    return found
+
+
+def equality_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of =, <> and IN are cast to: a string column takes the type it is compared with, too."""
+    found = ordering_type(left, right)
     if found is not None:
-        exact = found.is_decimal and left_type.is_numeric and right_type.is_numeric
-        return exact_decimal((left_type, right_type)) if exact else found
+        return found
+    left_type, right_type = left.data_type, right.data_type
     if left_type.kind is TypeKind.VARCHAR:
         return right_type
     if right_type.kind is TypeKind.VARCHAR:
@@ -286,6 +296,14 @@ def comparison_type(left: Expression, right: Expression) -> DataType | None:
     if {left_type.kind, right_type.kind} == {TypeKind.TIMESTAMP_NS, TypeKind.TIMESTAMP_TZ}:
         return left_type if left_type.kind is TypeKind.TIMESTAMP_NS else right_type
     return None
+
+
+def row_field_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both are cast to as fields of two rows that are compared: text makes text of the other."""
+    left_type, right_type = left.data_type, right.data_type
+    if VARCHAR in (left_type, right_type) and left_type.kind is not right_type.kind:
+        return VARCHAR
+    return common_settled_type(left_type, right_type) or equality_type(left, right)
 
 
 def integer_literal_type(value: int) -> DataType:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.schema import Field
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import MergedColumn, ScopeColumn
-from tqp.planner.expressions import Cast, ColumnRef, Expression, Literal
+from tqp.planner.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.logical_plan import Aggregate, LogicalPlan, Project
 
 
@@ -136,8 +136,11 @@ def lazy_project(
     return BoundQuery(project if projects else plan, columns)
 
 
-def distinct(plan: LogicalPlan) -> LogicalPlan:
-    """DISTINCT: group by every column."""
-    fields = plan.schema
-    keys = tuple(ColumnRef(made.id, made.data_type, made.name) for made in fields)
-    return Aggregate(plan, fields, keys, (), ())
+def distinct(plan: LogicalPlan, visible: int | None = None, hidden: Sequence[Field] = ()) -> LogicalPlan:
+    """DISTINCT: group by every column, or by the first `visible` ones and take any value of the others as `hidden`."""
+    references = [ColumnRef(made.id, made.data_type, made.name) for made in plan.schema]
+    keys = tuple(references[:visible])
+    calls = tuple(
+        AggregateCall("any_value", (reference,), reference.data_type) for reference in references[len(keys) :]
+    )
+    return Aggregate(plan, plan.schema[: len(keys)], keys, tuple(hidden), calls)

@@ -15,7 +15,7 @@ from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
-from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
+from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
@@ -29,7 +29,8 @@ class FromTree:
 
     plan: LogicalPlan
     relations: list[Relation]
-    merged: dict[str, MergedColumn] = field(default_factory=dict)
+    merged: MergedColumns = field(default_factory=dict)
+    holds_earlier: bool = False  # the tables before the comma are part of it
 
 
 def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
@@ -50,6 +51,7 @@ def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
         else:
             tree = _bind_join(context, tree, join, outer, done)
+            done = None if tree.holds_earlier else done
     return tree if done is None else _cross(done, tree)
 
 
@@ -61,7 +63,7 @@ def _is_comma(join: exp.Join) -> bool:
 def _cross(left: FromTree, right: FromTree) -> FromTree:
     _check_aliases(left, right)
     plan = Join(left.plan, right.plan, JoinType.INNER)
-    return FromTree(plan, left.relations + right.relations, left.merged | right.merged)
+    return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
 
 
 def _check_aliases(left: FromTree, right: FromTree) -> None:
@@ -81,7 +83,7 @@ def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
     scope = Scope(parent=outer.parent, ctes=outer.ctes)
     for tree in known:
         scope.relations += tree.relations
-        scope.merged |= tree.merged
+        scope.merged = both_merged(scope.merged, tree.merged)
     return scope
 
 
@@ -107,22 +109,40 @@ def _bind_join(
     _check_aliases(left, right)
     if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
         _check_independent(left, siblings, f"{side or kind} JOIN")
-    both = FromTree(left.plan, left.relations + right.relations, left.merged | right.merged)
+    names: list[tuple[str, Span | None]] = []  # of USING, in lower case
+    both = FromTree(left.plan, left.relations + right.relations, both_merged(left.merged, right.merged))
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
     if on is not None:
-        scope = Scope(both.relations, outer.parent, outer.ctes, both.merged)
+        earlier = None if before is None else _siblings(outer, before)
+        scope = Scope(both.relations, earlier or outer.parent, outer.ctes, both.merged)
         condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
+        if before is not None and earlier is not None and earlier.used:
+            if side in ("RIGHT", "FULL"):
+                raise UnsupportedError(
+                    f"ON of a {side} JOIN over tables before the comma is not supported", span
+                )
+            left = _cross(before, left)
+            both = FromTree(
+                left.plan,
+                left.relations + right.relations,
+                both_merged(left.merged, right.merged),
+                holds_earlier=True,
+            )
     elif using or method == "NATURAL":
         names = (
-            [(each.name, head_span(each)) for each in using] if using else _natural_names(left, right, span)
+            [(each.name.lower(), head_span(each)) for each in using]
+            if using
+            else _natural_names(left, right, span)
         )
         condition, merged = _merge(context, left, right, names, join_type, side)
-        both.merged = left.merged | right.merged | merged
+        both.merged = {**both.merged, **merged}
     elif kind != "CROSS" and (side or kind in _KINDS):
         raise BindError("this join needs ON or USING", span)
     if join_type in (JoinType.SEMI, JoinType.ANTI):
-        return FromTree(Join(left.plan, right.plan, join_type, condition), left.relations, left.merged)
+        kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
+        plan = Join(left.plan, right.plan, join_type, condition)
+        return FromTree(plan, left.relations, kept, both.holds_earlier)
     if side == "RIGHT":
         both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
     else:
@@ -145,7 +165,7 @@ def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
 def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
     names = {name: None for relation in left.relations for name in relation.by_name}
     common = [
-        (column.name, span)
+        (column.name.lower(), span)
         for relation in right.relations
         for column in relation.columns
         if column.name.lower() in names
@@ -162,10 +182,10 @@ def _merge(
     names: Sequence[tuple[str, Span | None]],
     join_type: JoinType,
     side: str,
-) -> tuple[Expression, dict[str, MergedColumn]]:
+) -> tuple[Expression, dict[str, tuple[MergedColumn]]]:
     """USING: the equalities, and for each name the one column that both become."""
     conditions: list[Expression] = []
-    merged: dict[str, MergedColumn] = {}
+    merged: dict[str, tuple[MergedColumn]] = {}
     for name, span in names:
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
@@ -175,18 +195,18 @@ def _merge(
         if join_type is JoinType.FULL:
             values, common = unify(context, (left_value, right_value), "USING", span)
             both = Call("coalesce", values, common, span)
-            merged[name.lower()] = MergedColumn(left_column.name, lambda both=both: both, parts)  # type: ignore[misc]
+            merged[name] = (MergedColumn(left_column.name, lambda both=both: both, parts),)  # type: ignore[misc]
         else:
             kept = right_column if side == "RIGHT" else left_column
-            merged[name.lower()] = MergedColumn(left_column.name, kept.expression, parts)
+            merged[name] = (MergedColumn(left_column.name, kept.expression, parts),)
     return conjunction(tuple(conditions)), merged
 
 
 def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
-    lowered = name.lower()
-    if lowered in tree.merged:
-        return tree.merged[lowered]
-    found = [relation.by_name[lowered] for relation in tree.relations if lowered in relation.by_name]
+    merged = tree.merged.get(name, ())
+    if len(merged) == 1:
+        return merged[0]
+    found = [relation.by_name[name] for relation in tree.relations if name in relation.by_name]
     if not found:
         names = [column.name for relation in tree.relations for column in relation.columns]
         raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)
