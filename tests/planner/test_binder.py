@@ -361,7 +361,7 @@ def test_explain() -> None:
         ("select i, sum(j) from u", BindError, "must appear in GROUP BY", "i"),
         ("select sum(sum(i)) from u", BindError, "inside another aggregate", "sum"),
         ("select i from u where sum(i) > 1", BindError, "not allowed in WHERE", "sum"),
-        ("select i from u order by 2", BindError, "SELECT has 1 columns", "2"),
+        ("select i from u order by 2", BindError, "there are 1 columns", "2"),
         ("select i from u limit -1", BindError, "must not be negative", "1"),
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
         (
