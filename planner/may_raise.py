@@ -160,7 +160,6 @@ _RULES: dict[str, Callable[[Call, FieldsById], bool]] = {
     "last_day": _in_calendar,
     "date_diff": _in_calendar,
     "date_sub": _in_calendar,
-    "last_day": _in_calendar,
     "subtract_timestamps": _in_calendar,
     "add_time": _in_calendar,
     "add_days": _moved_in_calendar,
