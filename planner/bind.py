@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
 from tqp.planner.binder.context import BindContext, Parameters
+from tqp.planner.binder.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.logical_plan import LogicalPlan
@@ -41,6 +42,7 @@ def _bind(query: str, catalog: Catalog, parameters: Parameters) -> BoundStatemen
     context = BindContext(catalog, parameters, query, queries)
     queries.context = context
     bound = queries.bind_exact(statement.tree, None)
+    check_unread_placeholders(context, statement.tree)
     _check_parameters(context)
     return BoundStatement(bound.plan, bound.names, statement.explain)
 

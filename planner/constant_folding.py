@@ -12,7 +12,7 @@ from typing import Any
 
 from tqp.core import time_limits
 from tqp.core.datatypes import BOOLEAN, DataType, TypeKind
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.errors import ExecutionError
 from tqp.planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from tqp.planner.literal_casts import cast_value, interval_of, unit_name
 
@@ -69,7 +69,6 @@ def _fold_call(call: Call) -> Expression:
     literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
     values = [literal.value for literal in literals]
     if call.function not in _SEES_NULL and None in values:
-        _check_options(call)
         return Literal(None, call.data_type)
     function = _FUNCTIONS.get(call.function)
     if function is None or len(values) < len(call.arguments):
@@ -80,17 +79,6 @@ def _fold_call(call: Call) -> Expression:
         error.span = error.span or call.span
         raise
     return call if value is NotImplemented else Literal(value, call.data_type)
-
-
-#: The place of the options among a function's arguments, which may not be NULL.
-_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
-
-
-def _check_options(call: Call) -> None:
-    place = _OPTIONS.get(call.function, len(call.arguments))
-    options = call.arguments[place] if place < len(call.arguments) else None
-    if isinstance(options, Literal) and options.value is None:
-        raise BindError(f"the options of {call.function}() must not be NULL", call.span)
 
 
 def _fold_connective(call: Call) -> Expression:

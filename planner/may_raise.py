@@ -28,13 +28,13 @@ from tqp.planner.value_ranges import FieldsById, Range, is_finite, operand_range
 _NEVER_NAMES = """
     and or not is_null is_distinct_from is_not_distinct_from coalesce greatest least
     equal not_equal less less_equal greater greater_equal
-    divide sign floor ceil bit_and bit_or bit_xor bit_not shift_right
+    divide floored_modulo sign floor ceil bit_and bit_or bit_xor bit_not shift_right
     sqrt cbrt exp ln log log10 log2 power degrees radians sin cos tan asin acos atan atan2 sinh cosh tanh
-    is_nan is_inf is_finite
+    is_nan is_inf is_finite is_inf_date is_finite_date
     like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
     position substring left right length octet_length bit_length upper lower trim ltrim rtrim replace reverse
     concat_operator concat concat_ws split_part ascii unicode translate category_code
-    date_part subtract_dates last_day dayname monthname strftime
+    date_part subtract_dates dayname monthname strftime
     array_cosine_similarity array_cosine_distance array_inner_product array_negative_inner_product array_distance
 """
 
@@ -157,6 +157,7 @@ _RULES: dict[str, Callable[[Call, FieldsById], bool]] = {
     "integer_divide": _division,
     "modulo": _division,
     "date_trunc": _truncated,
+    "last_day": _in_calendar,
     "date_diff": _in_calendar,
     "date_sub": _in_calendar,
     "subtract_timestamps": _in_calendar,

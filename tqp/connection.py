@@ -107,9 +107,10 @@ class Connection:
     def register(self, name: str, data: object) -> Connection:
         """Make `data` queryable as table `name`, in place of a table of that name; returns the connection.
 
-        `data`: an Arrow table, batch or reader, anything with `__arrow_c_stream__` (Polars, DuckDB relations, ...), a
-        pandas frame, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files. Columns are encoded
-        when a query first touches them. Raises BindError for anything else.
+        `data`: an Arrow table, batch, array or reader, anything with `__arrow_c_stream__` (Polars, DuckDB relations, ...), a
+        pandas frame or series, NumPy arrays, a dict of these or of torch tensors, or the path of Parquet, CSV or Arrow files.
+        The table is what `data` was when it was registered, whatever is written to it later; files that change are read
+        again (docs/data.md). Columns are encoded when a query first touches them. Raises BindError for anything else.
         """
         check_name("a table", name)
         self._check_open()

@@ -65,6 +65,7 @@ def apply(
     """
     try:
         overload = functions.choose(overloads, arguments)
+        _check_options(overload.canonical, arguments, span)
         null = functions.null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
@@ -86,6 +87,17 @@ def apply(
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
     return folded(context, Call(overload.canonical, values, resolution.result, span))
+
+
+#: The place of the options among a function's arguments, which may not be NULL.
+_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
+
+
+def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
+    place = _OPTIONS.get(function, len(arguments))
+    options = arguments[place] if place < len(arguments) else None
+    if isinstance(options, Literal) and options.value is None:
+        raise BindError(f"the options of {function}() must not be NULL", span)
 
 
 def _no_overload(

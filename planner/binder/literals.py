@@ -98,6 +98,14 @@ def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
     return literal_of(values[key - 1], label, span)
 
 
+def check_unread_placeholders(context: BindContext, tree: exp.Expr) -> None:
+    """Placeholders in CTEs that nobody reads, and so nobody binds, need values too, and use them."""
+    if "?" in context.query or "$" in context.query:
+        for node in tree.find_all(exp.Placeholder):
+            if _parameter_key(context, node) not in context.used_parameters:
+                bind_placeholder(context, node)
+
+
 def _parameter_key(context: BindContext, node: exp.Placeholder) -> int | str:
     text = node.args.get("this")
     if text is None:

@@ -299,10 +299,10 @@ class _Names:
         written = node.this
         name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
         arguments = node.expressions
-        if name == "+":
-            return f"(+({self.text(arguments[0])}))"
         if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
             return "count_star()"
+        if name == "+":
+            return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):
             return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
         if name == "date" and len(arguments) == 1:

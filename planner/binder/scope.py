@@ -97,12 +97,13 @@ class ColumnUse:
 
 @dataclass(slots=True)
 class CteDefinition:
-    """WITH name(columns) AS (tree): bound anew wherever it is referred to, in the surroundings it was written in."""
+    """WITH name(columns) AS (tree): bound when it is first referred to, in the surroundings it was written in."""
 
     name: str
     tree: object
     columns: tuple[str, ...]
     scope: Scope
+    bound: object = None  # what `ctes.py` made of it
 
 
 @dataclass(slots=True)

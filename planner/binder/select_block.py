@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
@@ -19,6 +19,7 @@ from tqp.planner.binder.expressions import Aliases, ExpressionBinder
 from tqp.planner.binder.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.names import expression_name
+from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
@@ -26,7 +27,7 @@ from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
 from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import span_of
 from tqp.planner.type_rules import settle
 
 _GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
@@ -182,8 +183,9 @@ class SelectBlock:
         return keys
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
-        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
-            item = _ordinal(node, nodes, "GROUP BY")
+        place = ordinal(node, len(nodes), "GROUP BY")
+        if place is not None:
+            item = nodes[place]
             if item.node is None:
                 return self._star_value(item.column)
             return settle(binder.bind_once(item.node))
@@ -332,24 +334,15 @@ class _SortBinder:
         return result
 
     def _position(self, node: exp.Expr) -> int | None:
-        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
-            _ordinal(node, self.nodes, "ORDER BY")
-            return int(node.name) - 1
+        place = ordinal(node, len(self.nodes), "ORDER BY")
+        if place is not None:
+            return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             lowered = node.name.lower()
             for index, item in enumerate(self.nodes):
                 if item.alias is not None and item.alias.lower() == lowered:
                     return index
         return None
-
-
-def _ordinal(node: exp.Literal, nodes: Sequence[Item], clause: str) -> Item:
-    position = int(node.name)
-    if not 1 <= position <= len(nodes):
-        raise BindError(
-            f"{clause} {position}: SELECT has {len(nodes)} columns, numbered from 1", head_span(node)
-        )
-    return nodes[position - 1]
 
 
 def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:

@@ -11,6 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.ctes import bind_reference
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
@@ -260,9 +261,7 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         )
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
-        tree = definition.tree
-        assert isinstance(tree, exp.Expr)
-        bound = context.bind_query.bind_lazy(tree, definition.scope)
+        bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
         return FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
     table = context.catalog.lookup(name)

@@ -24,7 +24,7 @@ from tqp.planner.expressions import (
 )
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.may_raise import may_raise
-from tqp.planner.null_facts import nullable
+from tqp.planner.null_facts import is_null_for_null, nullable
 from tqp.planner.rules.cast_comparisons import without_cast
 from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
@@ -78,7 +78,7 @@ class Simplifier:
 
     def _where_true(self, part: Expression) -> Expression:
         """One conjunct; below AND and OR, too, NULL may become false."""
-        if isinstance(part, Literal) and part.value is None:
+        if _is_null_literal(part):
             return FALSE
         if isinstance(part, Call) and part.function == "and":
             return self.condition(part)
@@ -119,6 +119,9 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
+        is_null = is_null_for_null(call.function) and any(map(_is_null_literal, call.arguments))
+        if is_null and may_raise(call, {}):  # the other arguments are not asked for, so they must not raise
+            return Literal(None, call.data_type)
         match call.function:
             case "not":
                 return self._not(call)
@@ -196,7 +199,7 @@ class Simplifier:
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
         for argument in call.arguments:
-            if isinstance(argument, Literal) and argument.value is None:
+            if _is_null_literal(argument):
                 continue
             arguments.append(argument)
             if not nullable(argument, self.fields):
@@ -222,6 +225,10 @@ class Simplifier:
         if len(branches) == len(case.branches) and default is case.default:
             return case
         return replace(case, branches=tuple(branches), default=default)
+
+
+def _is_null_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
 
 
 def _decided(always: bool, never: bool) -> bool | None:

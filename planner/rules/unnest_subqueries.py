@@ -134,9 +134,9 @@ class _Unnesting:
         for part in parts:
             if isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan = self.quantified(plan, part)
-        rest = []
+        rest, done = [], {id(part) for part in plain}
         for part in parts:
-            if part not in plain and not isinstance(_without_not(part), Exists | QuantifiedComparison):
+            if id(part) not in done and not isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan, part = self.extract(plan, part)
                 rest.append(part)
         return Filter(plan, conjunction(tuple(rest))) if rest else plan

@@ -228,7 +228,7 @@ class CallGrammar(TypeGrammar):
         self.close("an expression")
 
 
-_PARAMETER_NAMES = FUNCTION_NAMES
+_PARAMETER_NAMES = FUNCTION_NAMES | COLUMN_NAMES
 
 #: Words that begin a call with a grammar of its own where a parenthesis follows.
 CALLS_WITH_GRAMMAR = {
@@ -240,7 +240,6 @@ CALLS_WITH_GRAMMAR = {
     "POSITION": CallGrammar.position,
     "NULLIF": CallGrammar.nullif,
     "COALESCE": CallGrammar.list_of_some,
-    "UNPACK": CallGrammar.list_of_some,
     "ROW": CallGrammar.list_of_any,
     "GROUPING": CallGrammar.list_of_any,
     "GROUPING_ID": CallGrammar.list_of_any,

@@ -27,6 +27,8 @@ _OPERAND_STARTS = (
 _EXPRESSION_STARTS = (_OPERAND_STARTS | _PREFIX) - {"UNION"}
 
 
+_BEHIND_FUNCTIONS = ("(", TEXT, ".", ":=", "=>")
+_ANY_OPERATOR = _PREFIX | COMPARISONS | _PATTERNS | {"*", "->"}
 _LABEL_ENDS = (END, ")", ",", ";", "FROM")
 _TESTS = ("NULL", "TRUE", "FALSE", "UNKNOWN")
 _PREDICATES_AFTER_NOT = _PATTERNS | {"BETWEEN", "SIMILAR"}
@@ -39,7 +41,7 @@ class ExpressionGrammar(OperandGrammar):
     def starts_expression(self) -> bool:
         """Whether the token at hand can begin an expression."""
         kind = self.kind
-        return kind in _EXPRESSION_STARTS or kind in FUNCTION_WORDS and self.next_kind() in ("(", TEXT, ".")
+        return kind in _EXPRESSION_STARTS or kind in FUNCTION_WORDS and self.next_kind() in _BEHIND_FUNCTIONS
 
     def expressions(self) -> None:
         """a, b, c"""
@@ -156,18 +158,22 @@ class ExpressionGrammar(OperandGrammar):
                 self.advance(3)
             elif kind in _QUANTIFIED and self.next_kind() in ("ANY", "SOME", "ALL"):
                 self.advance(2)
-            elif kind == "OPERATOR" and self.next_kind() == "(":
+            elif kind == "OPERATOR" and self._operator_is_named():
                 self._named_operator()
             else:
                 return
             self._operand()
+
+    def _operator_is_named(self) -> bool:
+        """`OPERATOR(+)`, not a call of a function of that name."""
+        return self.next_kind() == "(" and (self.next_kind(2) in _ANY_OPERATOR or self.next_kind(3) == ".")
 
     def _named_operator(self) -> None:
         """`OPERATOR(schema.+)`"""
         self.advance(2)
         while self.kind in COLUMN_NAMES and self.next_kind() == ".":
             self.advance(2)
-        self.expect_any(_PREFIX | COMPARISONS | _PATTERNS | {"*", "->"}, "an operator")
+        self.expect_any(_ANY_OPERATOR, "an operator")
         self.expect(")")
 
     def _operand(self) -> None:
@@ -175,7 +181,7 @@ class ExpressionGrammar(OperandGrammar):
             self.advance()
         while self.kind in ("+", "-"):
             self.advance()
-        while self.kind == "OPERATOR" and self.next_kind() == "(":
+        while self.kind == "OPERATOR" and self._operator_is_named():
             self._named_operator()
         self.primary()
         self.indirections()

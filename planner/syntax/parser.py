@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from tqp.planner.syntax.operators import OperatorParser
 from tqp.planner.syntax.sqlglot_parser import DuckDBParser
 
 #: Functions whose arguments have a grammar of their own.
@@ -56,23 +57,23 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
 _TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
 
 
-def _parse_unary_plus(parser: DuckDBParser) -> exp.Expr:
-    """+x as the function it is in DuckDB; sqlglot alone would drop the sign."""
-    sign = parser._prev
-    node = exp.Anonymous(this="+", expressions=[parser._parse_unary()])
-    return parser.expression(node.update_positions(sign))
+_QUERY_GOES_ON = (
+    TokenType.UNION,
+    TokenType.EXCEPT,
+    TokenType.INTERSECT,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+    TokenType.FETCH,
+)
 
 
-class Parser(DuckDBParser):
+class Parser(OperatorParser):
     """One parse of one statement."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
-    }
-    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
-        **DuckDBParser.UNARY_PARSERS,
-        TokenType.PLUS: _parse_unary_plus,
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
@@ -115,6 +116,56 @@ class Parser(DuckDBParser):
         if self._match_text_seq("TO"):
             unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
         return self.expression(exp.Interval(this=this, unit=unit))
+
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """sqlglot would print a warning and keep the text unread."""
+        self.raise_error("this is no query", start)
+        raise AssertionError("an error was raised")
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        """Nothing of GROUP BY stands behind ALL: `GROUP BY ALL UNION (SELECT 1)` calls no function."""
+        if self._match_pair(TokenType.GROUP_BY, TokenType.ALL):
+            return self.expression(exp.Group(all=True))
+        return super()._parse_group(skip_group_by_token)
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> exp.Expr | None:
+        """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing."""
+        is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
+        if is_cast and self._match(TokenType.INTERVAL):
+            if self._curr.text.lower() in _INTERVAL_KEYWORDS:
+                self._advance()
+            return self.expression(exp.DataType(this=exp.DType.INTERVAL))
+        return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+
+    def _parse_table(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        """`FROM (VALUES (1)) r(v) JOIN t ON true SELECT v`: sqlglot forgets the joins behind VALUES."""
+        table: exp.Expr | None = super()._parse_table(*arguments, **options)
+        if isinstance(table, exp.Values) and options.get("joins"):
+            joins = list(self._parse_joins())
+            if joins:
+                alias = table.args.get("alias")
+                table.set("alias", None)
+                return self.expression(exp.Subquery(this=table, alias=alias, joins=joins))
+        return table
+
+    def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+        """`(VALUES (1) UNION SELECT 2)` only begins with VALUES: it is left to those who read queries."""
+        if self._curr.token_type == TokenType.L_PAREN and self._next.token_type == TokenType.VALUES:
+            depth, index = 0, self._index + 2
+            while depth > 0 or self._tokens[index].token_type in (TokenType.L_PAREN, TokenType.COMMA):
+                kind = self._tokens[index].token_type
+                depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+                index += 1
+            if self._tokens[index].token_type in _QUERY_GOES_ON:
+                return None
+        values: exp.Values | None = super()._parse_derived_table_values(allow_value_synonym)
+        return values
 
     @property
     def token_at_hand(self) -> Token:

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from tqp.core.errors import UnsupportedError
+from tqp.core.errors import UnsupportedError, nearest
 from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_STARTS
 from tqp.planner.syntax.table_grammar import TableGrammar
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import BARE_LABELS, COLUMN_NAMES, END, FUNCTION_NAMES, LABELS, NUMBER, TEXT
+from tqp.planner.syntax.words import (
+    BARE_LABELS,
+    COLUMN_NAMES,
+    END,
+    FUNCTION_NAMES,
+    LABELS,
+    NAME,
+    NUMBER,
+    TEXT,
+)
 
 Explain = OneOf["plan", "analyze", "options"] | None
 
@@ -24,6 +33,19 @@ _OTHER_STATEMENTS = _CHANGES | frozenset(
     """.split()
 )
 _OPTIONS = COLUMN_NAMES | FUNCTION_NAMES | {"ANALYZE", "ANALYSE"}
+_CLAUSES = (
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "JOIN",
+)
 _DESCRIPTIONS = frozenset(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"))
 
 
@@ -51,7 +73,8 @@ class QueryGrammar(TableGrammar):
                 return found
             found.append(self._statement())
             if self.kind not in (";", END):
-                self.refuse("an operator, a comma, a clause or the end of the statement")
+                hint = self._misspelt(self.index - 1, _CLAUSES)
+                self.refuse("an operator, a comma, a clause or the end of the statement" + hint)
 
     def _statement(self) -> Statement:
         explain: Explain = None
@@ -63,10 +86,17 @@ class QueryGrammar(TableGrammar):
             is_query = word not in _DESCRIPTIONS and "PIVOT" not in word
             return Statement(start, self.index, word, is_query, explain)
         if word not in _OTHER_STATEMENTS:
-            self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES")
+            hint = self._misspelt(start, ("SELECT", "FROM", "WITH", "VALUES", "EXPLAIN"))
+            self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES" + hint)
         while self.kind not in (";", END):
             self.advance()
         return Statement(start, self.index, word, False, explain)
+
+    def _misspelt(self, index: int, words: tuple[str, ...]) -> str:
+        """A hint at the word that the token, a name until now, may stand for."""
+        if self.kinds[index] != NAME:
+            return ""
+        return nearest(self.tokens.source(index), words, limit=1)
 
     def _explain(self) -> Explain:
         """EXPLAIN, perhaps with ANALYZE or options in parentheses."""

@@ -80,6 +80,8 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
             made.append(_token(TokenType.NUMBER, source.lstrip(".").replace("_", ""), first, last))
         elif kind == TEXT:
             made.append(_text(source, first, last))
+        elif kind == "," and kinds[index] in ("SELECT", "FROM"):
+            continue  # behind the last item of a list
         else:
             types = _MARKS.get(source)
             if types is None:

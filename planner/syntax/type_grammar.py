@@ -70,9 +70,7 @@ class TypeGrammar(Reader):
             self._characters()
         elif kind == "INTERVAL":
             self.advance()
-            if not self.unit() and self.skip("("):
-                self.expect_any((NUMBER,), "a number")
-                self.expect(")")
+            self.unit()
         elif kind == "FLOAT":
             self.advance()
             if self.skip("("):

@@ -207,6 +207,12 @@ def _dicts() -> Iterator[tuple[str, Any]]:
         np.ma.array(np.ones((2, 2), np.float32), mask=[[True, False], [False, False]]),
     )
     yield "numpy vectors of doubles", np.ones((2, 2))
+    yield "numpy vectors of another byte order", np.ones((2, 2), ">f4")
+    yield "numpy U of no rows", np.array([], "U5")
+    yield "numpy S of no rows", np.array([], "S5")
+    yield "numpy U that is no Unicode", np.array(["\ud800"])
+    yield "numpy far days", np.array([2**40], "M8[D]")
+    yield "numpy days before Christ", np.array(["-0044-03-15"], "M8[D]")
     yield "numpy scalar", np.array(1)
     for dtype in (torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.float16, torch.bfloat16, torch.float32, torch.float64):  # fmt: skip
         yield f"tensor {str(dtype)[6:]}", torch.tensor([0, 1, 1]).to(dtype)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tqp.data.file_identity import FileChangedError
 
 Write = Callable[[Path, pa.Table], object]
 
@@ -64,7 +65,7 @@ def test_no_answer_mixes_two_files(tmp_path: Path) -> None:
             for table in tables:
                 pq.write_table(table, tmp_path / "other")
                 os.replace(tmp_path / "other", file)
-                stop.wait(0.01)
+                stop.wait(0.02)
 
     writer = threading.Thread(target=replace)
     writer.start()
@@ -73,7 +74,12 @@ def test_no_answer_mixes_two_files(tmp_path: Path) -> None:
         with tqp.connect(threads=2) as connection:
             connection.register("t", file)
             for _ in range(60):
-                answer = connection.sql("SELECT min(a), max(a), min(b), max(b), count(*) FROM t").fetchall()
+                try:
+                    answer = connection.sql(
+                        "SELECT min(a), max(a), min(b), max(b), count(*) FROM t"
+                    ).fetchall()
+                except FileChangedError:  # never the same for as long as a query takes
+                    continue
                 assert answer in ([(1, 1, 1, 1, 1_000)], [(2, 2, 2, 2, 2_000)])
                 seen.add(answer[0])
         assert len(seen) == 2

@@ -99,6 +99,8 @@ AS_DUCKDB = {
     "one column of numbers": "1\n2\n",
     "one column of text": "x\ny\n",
     "names only": "a,b\n",
+    "names only, without an end": "a,b",
+    "a comma among bars": 'x|"a,b"|c\n1|2|3\n',
     "quoted numbers": 'a,b\n"1",2\n"3",4\n',
     "quoted nothing": 'a,b\n"",1\nx,2\n',
     "words for NULL": "a,b,c\nNULL,NA,null\nx,y,z\n",

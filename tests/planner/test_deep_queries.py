@@ -135,6 +135,43 @@ def test_call_deep_passes_results_errors_and_interrupts_on() -> None:
             call_deep(lambda error=error: then_raise(error))
 
 
+TWICE = {
+    "join": "SELECT x.a FROM c{0} x JOIN c{0} y USING (a)",
+    "aggregate": "SELECT x.a, count(*) n FROM c{0} x, c{0} y WHERE x.a = y.a AND x.a > 0 GROUP BY x.a",
+    "union": "SELECT a FROM c{0} UNION SELECT a + 1 FROM c{0} WHERE a < 100",
+    "IN": "SELECT a FROM c{0} WHERE a IN (SELECT a FROM c{0})",
+    "scalar subquery": "SELECT a FROM c{0} WHERE a <= (SELECT max(a) FROM c{0})",
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_chains_of_ctes_that_are_read_twice(name: str) -> None:
+    con, duck = connect()
+
+    def chain(length: int) -> str:
+        steps = "".join(f", c{i + 1} AS ({TWICE[name].format(i)})" for i in range(length))
+        return f"WITH c0 AS (SELECT a FROM t WHERE a < 3){steps} SELECT count(*), sum(a) FROM c{length}"
+
+    for length in (5, 12):
+        assert con.sql(chain(length)).fetchall() == duck.execute(chain(length)).fetchall()
+    start = time.perf_counter()
+    con.compile(chain(30))
+    assert time.perf_counter() - start < 20  # copied at every reference it would have 2**30 parts
+
+
+def test_only_large_ctes_are_kept_as_they_are() -> None:
+    con, _ = connect()
+    pushed = con.explain(
+        "WITH c AS (SELECT a, b FROM t) SELECT * FROM c WHERE a = 1 UNION ALL SELECT * FROM c"
+    )
+    assert "Shared" not in pushed
+    joins = " ".join(f"JOIN t t{i} ON t{i}.a = t.a" for i in range(60))
+    large = con.explain(f"WITH c AS (SELECT t.a FROM t {joins}) SELECT * FROM c x JOIN c y ON x.a = y.a + 1")
+    assert large.count("Shared") == 4  # two references in the logical plan, two in the physical one
+    once = con.explain(f"WITH c AS (SELECT t.a FROM t {joins}) SELECT * FROM c")
+    assert "Shared" not in once
+
+
 @pytest.mark.parametrize("operator", ["AND", "OR"])
 def test_planning_is_linear_in_the_terms(operator: str) -> None:
     con, _ = connect()

@@ -158,9 +158,12 @@ _PARAMETERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", _PARAMETERS, ids=repr)
+@pytest.mark.parametrize(
+    "value", _PARAMETERS, ids=lambda value: f"{type(value).__name__} {str(value)[:40]}".partition(" <")[0]
+)
 def test_type_of_a_parameter(value: Any) -> None:
-    (made,) = duckdb.execute("SELECT $1", [value]).description
+    with duckdb.connect() as oracle:
+        (made,) = oracle.execute("SELECT $1", [value]).description
     assert described("SELECT $1", [value])[0][1] == str(made[1]).replace('"NULL"', "NULL")
 
 

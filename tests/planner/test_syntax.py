@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tqp.core.errors import ParseError, UnsupportedError
 from tqp.planner.parse import parse
 from tqp.planner.syntax.query_grammar import statements
 from tqp.planner.syntax.tokens import tokenize
+
+from .binding import bound
 
 HERE = Path(__file__).parent
 TPCH = [path.read_text() for path in sorted((HERE.parents[1] / "tpch" / "queries").glob("q*.sql"))]
@@ -120,3 +123,75 @@ def test_mutated_queries_are_accepted_and_refused_as_by_duckdb() -> None:
             different.append((query, expected, message))
     assert not different
     assert accepted > 300 and rejected > 2000
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "pointed_at"),
+    [
+        ("SELECT CASE WHEN i = 1 'a' END", "syntax error at or near \"'a'\": expected THEN", "'a'"),
+        ("SELECT f(a b", 'syntax error at or near "b": expected "," or ")"', "b"),
+        ("SELECT 1 +", "syntax error at the end of the text: expected an expression", ""),
+        ("FROM t JOIN u", "syntax error at the end of the text: expected ON or USING", ""),
+        ("FROM t JOIN u ON a GROUP a", 'syntax error at or near "a": expected BY', "a"),
+        ("SELECT 1 < 2 < 3", "cannot be chained; combine them with AND", "<"),
+        ("SELECT 1.2.3", "this is no number", "1.2.3"),
+        ("SELECT 1 /* a", "the comment that starts here is never closed", "/*"),
+        ('SELECT "a', 'the text that starts here is never closed: " is missing', '"'),
+        ("SELECT i FORM t", 'the end of the statement; did you mean "FROM"?', "t"),
+        ("SELECT i FROM t WEHRE i = 1", 'the end of the statement; did you mean "WHERE"?', "i"),
+        ("SELEC 1", 'FROM, WITH or VALUES; did you mean "SELECT"?', "SELEC"),
+        ("GRANT x", "expected a query, which begins with SELECT, FROM, WITH or VALUES", "GRANT"),
+        ("SELECT\u20281", "expected a query", "SELECT\u20281"),
+        ("SELECT\u00851", "expected a query", "SELECT\u00851"),
+    ],
+)
+def test_errors_say_what_was_expected(query: str, message: str, pointed_at: str) -> None:
+    with pytest.raises(ParseError) as raised:
+        parse(query)
+    assert message in raised.value.message
+    assert raised.value.span is not None
+    start, stop = raised.value.span
+    assert query[start:stop].strip() == pointed_at
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u200b", "\u3000", "\ufeff", "\n", "\x0b"])
+def test_blanks_are_those_of_duckdb(blank: str) -> None:
+    assert refused(f"SELECT{blank}1") is None
+    assert refused_by_duckdb(f"SELECT{blank}1") is None
+
+
+@pytest.mark.parametrize("sign", [" AND ", " OR ", " + ", " || ", " -> "])
+def test_chains_of_operators_cost_no_stack(sign: str) -> None:
+    assert refused("SELECT " + sign.join(["a"] * 5000)) is None
+
+
+def test_parentheses_cost_a_few_frames() -> None:
+    depth = 500
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(10 * depth)
+    try:
+        assert refused("SELECT " + "(" * depth + "1" + ")" * depth) is None
+        assert refused("SELECT " + "(" * depth + "1" + ")" * (depth - 1)) is not None
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a -> '$.[' FROM (SELECT 1 AS a)",
+        "WITH w AS (SELECT 1) SHOW TABLES",
+        "CREATE NONSENSE",
+        "CALL f()",
+        "EXPLAIN (FORMAT json) SELECT 1",
+        "PIVOT t ON a",
+        "SELECT overlay('abc' PLACING 'x' FROM 2)",
+        "SELECT 1 !! 2",
+    ],
+)
+def test_other_features_are_unsupported_and_nothing_is_printed(
+    query: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UnsupportedError, match="not supported"):
+        bound(query)
+    assert capfd.readouterr() == ("", "")

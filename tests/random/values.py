@@ -132,4 +132,4 @@ _INTERVALS = (
     *("1 day", "2 days", "1 month", "3 months 5 days", "00:00:01", "-1 day", "1 year", "0 days"),
     *("36:00:00", "-2 months 4 days", "00:00:00.000001", "14 months 40 days 25:00:00"),
 )
-_INTERVAL_ENDS = ("1000000 years", "-1000000 days", "999999999:00:00", "30 days", "24:00:00", "0 days")
+_INTERVAL_ENDS = ("1000000 years", "-1000000 days", "999999:00:00", "30 days", "24:00:00", "0 days")

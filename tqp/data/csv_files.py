@@ -35,6 +35,8 @@ def read_csv_text(file: str) -> pa.Table:
     content = _checked_text(content).removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
     if not content:
         raise ValueError("the file is empty, so it has no columns")
+    if content[-1:] not in b"\r\n":
+        content += b"\n"  # without which Arrow finds no end of names alone
     lines = _first_lines(content)
     dialect = _find_dialect(lines)
     if _has_escaped_quotes(lines, dialect):
@@ -92,11 +94,13 @@ def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
 
 
 def _find_dialect(lines: Sequence[str]) -> _Dialect:
-    """The candidate that splits most lines into as many fields as the first; the earlier candidate on a tie."""
+    """The candidate that splits most lines into as many fields as the first, then the one with most fields."""
 
-    def agreeing_lines(dialect: _Dialect) -> int:
+    def agreeing_lines(dialect: _Dialect) -> tuple[int, int]:
         widths = [len(row) for row in _split(lines, dialect) if row]
-        return sum(width == widths[0] for width in widths) if widths and widths[0] > 1 else 0
+        if not widths or widths[0] == 1:
+            return 0, 0
+        return sum(width == widths[0] for width in widths), widths[0]
 
     candidates = [_Dialect(delimiter, '"') for delimiter in _DELIMITERS]
     quoted = re.compile(rf"(^|[{re.escape(_DELIMITERS)}])'[^']*'([{re.escape(_DELIMITERS)}]|$)")

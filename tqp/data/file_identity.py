@@ -13,7 +13,7 @@ from tqp.core.errors import Error, ExecutionError
 Outcome = TypeVar("Outcome")
 
 #: How often a file that is replaced while it is read is read again.
-_ATTEMPTS = 5
+_ATTEMPTS = 10
 
 #: Device, inode, size, and the times of the last change of the content and of the inode.
 Identity = tuple[int, int, int, int, int]

@@ -30,7 +30,8 @@ def arrow_of_numpy(values: Array, where: str) -> pa.Array:
     if kind == "f" and values.dtype.itemsize > 8:
         raise UnsupportedError(f"{where} is of type {values.dtype}; convert it with .astype('float64')")
     if kind in "OUST":  # fixed-width text goes by way of objects, as Arrow ends it at the first NUL
-        return arrow_of_objects(values.tolist(), where)
+        made = arrow_of_objects(values.tolist(), where)
+        return made if kind == "O" else made.cast(pa.binary() if kind == "S" else pa.string())
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     try:

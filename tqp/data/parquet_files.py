@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,6 +31,8 @@ class _ParquetFile:
     identity: Identity
     metadata: pq.FileMetaData
     schema: pa.Schema
+    #: The first leaf column of each column, of which a nested one has several; and the number of all leaves.
+    first_leaves: Sequence[int]
 
     @staticmethod
     def open(path: str) -> _ParquetFile:
@@ -37,16 +40,13 @@ class _ParquetFile:
             identity = identity_of(path)
         with reading(path, identity):
             metadata = pq.read_metadata(path)
-            return _ParquetFile(path, identity, metadata, metadata.schema.to_arrow_schema())
-
-    def leaves(self, position: int) -> range:
-        """The positions of a column among the leaf columns, of which a nested column has several."""
-        first = sum(_num_leaves(field.type) for field in list(self.schema)[:position])
-        return range(first, first + _num_leaves(self.schema.field(position).type))
+            schema = metadata.schema.to_arrow_schema()
+        first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
+        return _ParquetFile(path, identity, metadata, schema, first_leaves)
 
     def num_bytes(self, position: int) -> int:
         """Of one flat column, before compression."""
-        leaf, metadata = self.leaves(position).start, self.metadata
+        leaf, metadata = self.first_leaves[position], self.metadata
         sizes = (
             metadata.row_group(group).column(leaf).total_uncompressed_size
             for group in range(metadata.num_row_groups)
@@ -56,7 +56,7 @@ class _ParquetFile:
     def read(self, position: int, as_dictionary: bool) -> Iterator[pa.Array]:
         """The chunks of one column, a row group at a time, on this thread: other columns are read beside it."""
         dictionaries = [self.schema.names[position]] if as_dictionary else None
-        leaves = list(self.leaves(position))
+        leaves = list(range(self.first_leaves[position], self.first_leaves[position + 1]))
         with (
             reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
             pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=dictionaries) as parquet,

@@ -18,6 +18,8 @@ from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.data.arrow_types import HUGEINT_ARRAY
 
 _INT64_LIMIT, _UINT64_LIMIT, _INT128_LIMIT = 2**63, 2**64, 2**127
+#: DATE has 32 bits.
+_MAX_DAYS = 2**31 - 1
 _SIMPLE_TYPES = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -268,7 +270,9 @@ def arrow_of_numpy_moments(values: np.ndarray[Any, Any]) -> pa.Array:
     if unit in ("Y", "M", "W", "D", "h", "m"):
         wanted = "D" if is_moment and unit in ("Y", "M", "W", "D") else "s"
         converted = values.astype(f"{values.dtype.kind}8[{wanted}]")
-        if not np.array_equal(converted.astype(values.dtype), values, equal_nan=True):
+        days = converted[~np.isnat(converted)].astype(np.int64)
+        is_too_far = wanted == "D" and len(days) and max(-int(days.min()), int(days.max())) > _MAX_DAYS
+        if is_too_far or not np.array_equal(converted.astype(values.dtype), values, equal_nan=True):
             raise BindError(f"a value of type {values.dtype} is out of range")
         values = converted
     else:

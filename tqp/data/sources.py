@@ -51,7 +51,7 @@ def _source(name: str, data: Any, device: torch.device) -> Source:
     if isinstance(data, pa.RecordBatch):
         return ArrowSource(name, pa.Table.from_batches([data]), device, owner=data)
     if isinstance(data, Mapping):
-        return TensorSource(name, data, device)
+        return TensorSource(name, _consume(name, lambda: dict(data)), device)
     if is_from(data, "pandas", "DataFrame"):
         return PandasSource(name, data, device)
     if is_from(data, "pandas", "Series"):

@@ -72,7 +72,11 @@ class TensorSource(Source):
                 f"{where} is a {type(values).__name__}; a dict must hold NumPy arrays, torch tensors, Arrow arrays,"
                 " series or lists"
             )
-        if values.ndim == 2 and values.shape[1] > 0 and values.dtype in (np.float32, np.float16):
+        if (
+            values.ndim == 2
+            and values.shape[1] > 0
+            and values.dtype.newbyteorder("=") in (np.float32, np.float16)
+        ):
             return arrow_of_vectors(unchanging(values), where)
         if values.ndim != 1:
             raise BindError(f"{where} has {_shape(values)}")

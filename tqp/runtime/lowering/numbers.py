@@ -67,7 +67,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     proven = bounds[0] <= result[0] and result[1] <= bounds[1]
     layout = integer_layout(call.data_type, result, nullable)
     # a wide operand may have a narrow result: times zero, or less what it is made of
-    if layout.form is Form.WIDE or any(_is_wide(value) for value in (left, right)):
+    if Form.WIDE in (layout.form, left.layout.form, right.layout.form):
         convert = multiplicand if call.function == "multiply" else wide_node
         arguments: list[Any] = [convert(lowering, left), convert(lowering, right)]
         active = lowering.active(validity)  # rows that do not count may hold anything, whatever is proven
@@ -149,10 +149,6 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
         assert value.node is not None
         return _narrowed(lowering, value.node, lowering.active(value.validity))
     return lowering.to_dtype(value, torch.int64)
-
-
-def _is_wide(value: Value) -> bool:
-    return value.layout.form is Form.WIDE
 
 
 def _narrowed(lowering: ExpressionLowering, node: Node, validity: Node | None) -> Node:

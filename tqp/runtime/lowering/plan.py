@@ -41,7 +41,7 @@ class PlanLowering:
     def __init__(self, program: ProgramBuilder, root: physical.PhysicalPlan) -> None:
         self.program = program
         self._scan_columns: dict[int, tuple[physical.TableScan, str]] = {}
-        self._note_columns(root)
+        self._note_columns(root, set())
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
@@ -87,14 +87,16 @@ class PlanLowering:
         self.program.operator = id(node)
         return ExpressionLowering(stream, self.program)
 
-    def _note_columns(self, node: physical.PhysicalPlan) -> None:
+    def _note_columns(self, node: physical.PhysicalPlan, shared: set[int]) -> None:
         """Note which table columns the scans below put out, and what is stored of them for several uses."""
-        for below in node.inputs:
-            self._note_columns(below)
+        if not (isinstance(node, physical.Shared) and node.identifier in shared):
+            for below in node.inputs:
+                self._note_columns(below, shared)
         if isinstance(node, physical.TableScan):
             pairs = zip(node.fields, node.columns, strict=True)
             self._scan_columns.update((f.id, (node, name)) for f, name in pairs)
         elif isinstance(node, physical.Shared):
+            shared.add(node.identifier)
             for output, stored in zip(node.fields, node.input.fields, strict=True):
                 if stored.id in self._scan_columns:
                     self._scan_columns[output.id] = self._scan_columns[stored.id]
