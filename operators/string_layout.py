@@ -222,6 +222,18 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
     return take(concatenate(parts), source)
 
 
+def replace_rows(strings: Strings, rows: Tensor, others: Strings) -> Strings:
+    """The strings, but for those at `rows` (int64 [m]), in whose places the m others stand."""
+    if rows.shape[0] == strings.num_rows:
+        return take(
+            others, torch.empty_like(rows).scatter_(0, rows, torch.arange(rows.shape[0], device=rows.device))
+        )
+    joined = concatenate([strings, others])
+    places = torch.arange(strings.num_rows, device=rows.device)
+    places[rows] = torch.arange(strings.num_rows, joined.num_rows, device=rows.device)
+    return take(joined, places)
+
+
 def from_list(values: Sequence[str | bytes | None], device: torch.device | str = "cpu") -> Strings:
     """Strings of Python values; None becomes an empty string (its validity is the caller's)."""
     encoded = [value.encode() if isinstance(value, str) else value or b"" for value in values]
