@@ -22,7 +22,7 @@ from tqp.operators.string_layout import choose, from_list, replace_rows, take
 from tqp.operators.text_runs import Run, digits, literal, look_up, paste, strings_of
 
 
-def _by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
+def by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
     """write(values) of int64 [n], once for each integer of their range where that is short."""
     rows = values.shape[0]
     if rows == 0:
@@ -36,7 +36,7 @@ def _by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
 
 def format_dates(values: Tensor) -> Strings:
     """'2024-02-29', '0044-03-15 (BC)', 'infinity'."""
-    return _by_value(values.reshape(-1).to(torch.int64), _dates_row_by_row)
+    return by_value(values.reshape(-1).to(torch.int64), _dates_row_by_row)
 
 
 #: Days of the years that four digits write: 0001-01-01 to 9999-12-31.
@@ -44,7 +44,7 @@ _FIRST_PLAIN_DAY, _LAST_PLAIN_DAY = -719_162, 2_932_896
 
 
 def _dates_row_by_row(days: Tensor) -> Strings:
-    plain, others = _plain_days(days)
+    plain, others = plain_days(days)
     written = strings_of(date_run(plain), plain)
     if others is None:
         return written
@@ -53,7 +53,7 @@ def _dates_row_by_row(days: Tensor) -> Strings:
     )
 
 
-def _plain_days(days: Tensor) -> tuple[Any, Tensor | None]:
+def plain_days(days: Tensor) -> tuple[Any, Tensor | None]:
     """The days, an array on the CPU, with a plain one in place of each whose year has not four digits, and the rows of these."""
     if not days.numel() or (int(days.min()) >= _FIRST_PLAIN_DAY and int(days.max()) <= _LAST_PLAIN_DAY):
         return (days.numpy() if days.is_cpu else days), None
@@ -128,7 +128,7 @@ def format_timestamps(values: Tensor, source: DataType) -> Strings:
     infinite = (ticks == dates.INFINITE_TICK) | (ticks == -dates.INFINITE_TICK)
     if bool(infinite.any()):  # of nanoseconds the year would have four digits
         days = days.masked_fill_(infinite, dates.INFINITE_DAY)
-    plain, others = _plain_days(days)
+    plain, others = plain_days(days)
     before = paste([date_run_by_day(plain), literal(" ")])
     written = _with_clock([before], clock, per_second)
     zone = [from_list(["+00"], values.device)] if source.kind is TypeKind.TIMESTAMP_TZ else []
@@ -172,7 +172,7 @@ def format_intervals(values: Tensor) -> Strings:
     for count, unit in ((years, "year"), (months - years * 12, "month"), (days, "day")):
         present = count != 0
         if bool(present.any()):
-            parts.append(_part(_by_value(count.contiguous(), _counter_of(unit)), started, present))
+            parts.append(_part(by_value(count.contiguous(), _counter_of(unit)), started, present))
             started = started | present
     clock = (microseconds != 0) | ~started
     if not parts or bool(clock.any()):
