@@ -66,9 +66,14 @@ def index_characters(strings: Strings) -> CharacterIndex:
     strings = ordered(strings)
     low, high = extent(strings)
     # Bytes 10xxxxxx continue a character.
-    leads = row_indices((strings.data[low:high] & 0xC0) != 0x80).add_(low)
-    first = torch.searchsorted(leads, strings.starts)
-    after = torch.searchsorted(leads, strings.starts + strings.lengths)
+    is_lead = (strings.data[low:high] & 0xC0) != 0x80
+    leads = row_indices(is_lead).add_(low)
+    before = torch.zeros(
+        high - low + 1, dtype=torch.int64, device=leads.device
+    )  # how many stand before each byte
+    torch.cumsum(is_lead, 0, out=before[1:])
+    first = torch.index_select(before, 0, strings.starts - low)
+    after = torch.index_select(before, 0, strings.starts + strings.lengths - low)
     return CharacterIndex(strings, leads, first, after - first)
 
 

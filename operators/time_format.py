@@ -98,8 +98,9 @@ def _clock_table() -> Array:
     return np.asarray(word)
 
 
-def _with_clock(before: list[Run], ticks: Tensor, per_second: int) -> Strings:
-    """Runs, then the time of day in ticks: hours, minutes and seconds, and the fraction with its trailing zeros cut."""
+def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 0) -> Strings:
+    """Runs from byte `first` on, then the time of day in ticks: hours, minutes and seconds, and the fraction with its trailing
+    zeros cut."""
     seconds = floor_divide(ticks, per_second)
     fraction = ticks - seconds * per_second
     if ticks.is_cpu:
@@ -107,7 +108,7 @@ def _with_clock(before: list[Run], ticks: Tensor, per_second: int) -> Strings:
     runs = [*before, clock_run(seconds)]
     width = len(str(per_second)) - 1
     if not width or not bool((fraction != 0).any()):
-        return strings_of(paste(runs), seconds)
+        return strings_of(paste(runs), seconds, first)
     run = paste([*runs, literal("."), digits(fraction, width)])
     significant = (fraction != 0) * (width + 1)
     for zeros in range(1, width):
@@ -115,7 +116,7 @@ def _with_clock(before: list[Run], ticks: Tensor, per_second: int) -> Strings:
         if not bool(is_round.any()):
             break
         significant -= is_round & (fraction != 0)
-    return strings_of(run, seconds, 0, run.width - width - 1 + significant)
+    return strings_of(run, seconds, first, run.width - width - 1 + significant)
 
 
 def format_timestamps(values: Tensor, source: DataType) -> Strings:
@@ -206,17 +207,22 @@ def _format_durations(microseconds: Tensor) -> Strings:
     hours = floor_divide(seconds, 3600)
     is_short = hours < 100
     ticks = (seconds - hours * 3600 * ~is_short) * dates.MICROSECONDS_PER_SECOND + fraction
-    text = _with_clock([literal(" ")], ticks, dates.MICROSECONDS_PER_SECOND)
     negative = microseconds < 0
-    others = row_indices(negative | ~is_short)
-    if not others.shape[0]:
+    signs = (~negative).to(torch.int64)
+    text = _with_clock(
+        [literal(" -")], ticks, dates.MICROSECONDS_PER_SECOND, signs.numpy() if signs.is_cpu else signs
+    )
+    plain = row_indices(~negative)
+    text.data[text.starts[plain]] = ord(" ")
+    long = row_indices(~is_short)
+    if not long.shape[0]:
         return text
-    # A sign, or hours of more than two digits, stand before the minutes.
-    signs = negative[others].to(torch.int32)
-    blank, hour, zero = from_list([" -"], text.starts.device), hours[others], (hours[others] < 10)
-    before = Strings(torch.zeros_like(hour), signs + 1, blank.data)
-    zeros = from_list(["0"], text.starts.device)
-    padding = Strings(torch.zeros_like(hour), zero.to(torch.int32), zeros.data)
-    rest = take(text, others)
-    rest = Strings(rest.starts + 3, rest.lengths - 3, rest.data)
-    return replace_rows(text, others, join([before, padding, format_integers(hour), rest]))
+    # Hours of more than two digits stand before the minutes.
+    head, rest = negative[long] + 1, take(text, long)
+    skipped = head + 2
+    parts = [
+        Strings(rest.starts, head.to(torch.int32), rest.data),
+        format_integers(hours[long]),
+        Strings(rest.starts + skipped, (rest.lengths - skipped).to(torch.int32), rest.data),
+    ]
+    return replace_rows(text, long, join(parts))
