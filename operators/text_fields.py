@@ -1,4 +1,4 @@
-"""Read digits that stand at the same places in all rows, eight bytes at a time: dates and times in their plain forms."""
+"""Read numbers, and digits that stand at the same places in all rows, eight bytes at a time and for all rows at once."""
 
 from __future__ import annotations
 
@@ -93,6 +93,63 @@ def _number(words: list[Any], place: int, width: int) -> Any:
     return number
 
 
+_LONGEST_INTEGER = 19
+
+
+def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
+    """Integers of up to 19 digits, with a sign or none: int64 [n], and bool [n]: which rows are such and fit 64 bits."""
+    if strings.num_rows == 0:
+        return torch.zeros_like(strings.starts), torch.zeros_like(strings.starts, dtype=torch.bool)
+    first = leading_words(strings, 1)[0]
+    is_negative = first == ord("-")
+    signs = (is_negative | (first == ord("+"))).to(torch.int32)
+    starts, lengths = strings.starts, strings.lengths
+    if bool(signs.any()):
+        starts, lengths = starts + signs, lengths - signs
+    longest = min(max(int(lengths.max()), 1), _LONGEST_INTEGER)
+    words: list[Any] = leading_words(Strings(starts, lengths, strings.data), longest)
+    counts: Any = lengths
+    if starts.is_cpu:
+        words, counts = [word.numpy() for word in words], counts.numpy()
+    fits = (counts > 0) & (counts <= _LONGEST_INTEGER)
+    number: Any = 0
+    for position, word in enumerate(words):
+        here = counts - position * _WORD
+        present = _keep(word, here)
+        value = word ^ (present & _ZEROS)
+        fits = fits & (((value | (value + (present & _SIXES))) & _HIGH) == 0) & (value >= 0)
+        part = _eight_digits(_shifted(value, here))
+        number = part if position == 0 else number * _power_of_ten(word, here) + part
+    fits = fits & (number >= 0)  # what has 19 digits and wrapped round is negative
+    values, sound = torch.as_tensor(number), torch.as_tensor(fits)
+    if bool(is_negative.any()):
+        values = torch.where(is_negative, -values, values)
+    return values, sound
+
+
+def _shifted(word: Any, counts: Any) -> Any:
+    """A word of up to eight digits' values with these at its end, and zeros before them."""
+    missing = _WORD - (np.clip(counts, 0, _WORD) if isinstance(word, np.ndarray) else counts.clamp(0, _WORD))
+    shifts = (missing * 8).astype(np.int64) if isinstance(word, np.ndarray) else (missing * 8).to(torch.int64)
+    half = shifts >> 1  # by 64 a word cannot be shifted at once
+    return (word << half) << (shifts - half)
+
+
+def _eight_digits(word: Any) -> Any:
+    """The number of eight digits' values, the first in the lowest byte."""
+    pairs = (word * 10 + (word >> 8)) & 0x00FF00FF00FF00FF
+    fours = (pairs * 100 + (pairs >> 16)) & 0x0000FFFF0000FFFF
+    return (fours * 10_000 + (fours >> 32)) & 0xFFFFFFFF
+
+
+def _power_of_ten(like: Any, counts: Any) -> Any:
+    """Ten to the number of digits in a word, 1 where the row has ended before."""
+    table = np.array([10**count for count in range(_WORD + 1)], np.int64)
+    if isinstance(like, np.ndarray):
+        return table.take(np.clip(counts, 0, _WORD))
+    return torch.from_numpy(table).to(like.device)[counts.clamp(0, _WORD).to(torch.int64)]
+
+
 def read_fraction(strings: Strings, offset: int) -> tuple[Any, Any]:
     """Digits behind a point at `offset`: as nanoseconds, and whether there are none, or up to eight to the row's end.
 
@@ -110,10 +167,7 @@ def read_fraction(strings: Strings, offset: int) -> tuple[Any, Any]:
     digits = digits ^ (present & _ZEROS)
     fits = (count == 0) | (((first & 0xFF) == ord(".")) & (count <= _WORD + 1))
     fits = fits & (((digits | (digits + (present & _SIXES))) & present & _HIGH) == 0) & (digits >= 0)
-    number = digits * 0
-    for byte in range(_WORD):
-        number = number * 10 + ((digits >> (8 * byte)) & 15)
-    return number * 10, fits
+    return _eight_digits(digits) * 10, fits
 
 
 def _keep(like: Any, counts: Any) -> Any:
