@@ -31,6 +31,7 @@ from tqp.operators.string_parse import (
 )
 from tqp.operators.string_parse_times import parse_date, parse_interval, parse_time, parse_timestamp
 from tqp.operators.string_plain import read_plain
+from tqp.operators.wide_forms import fix_form
 
 #: One text to a storage value; raises ParseFailure.
 Parser = Callable[[str, DataType], Any]
@@ -58,7 +59,8 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
     parser = _parser(target)
     if parser is None or source.kind is TypeKind.BLOB:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
-    return _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
+    kernel = _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
+    return fix_form(kernel, target) if target.is_integer_like else kernel
 
 
 def _parser(target: DataType) -> Parser | None:

@@ -1,7 +1,8 @@
 """Expressions over one column with a small domain are computed once per domain value, then looked up.
 
 A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
-LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions.
+LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. A
+dictionary of more entries than rows are left is no small domain: then the rows are computed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 #: Integer ranges up to this size count as small domains.
 _MAX_INTEGER_DOMAIN = 1 << 16
+
+#: Dictionaries up to this size are small whatever is left of the rows: an estimate may be far too low, and so many
+#: entries take a fraction of a millisecond.
+_SMALL_DICTIONARY = 4096
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
@@ -85,7 +90,7 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
         return None
     layout = stream.columns[column.id].layout
     if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
-        return Domain(column.id, layout.pool)
+        return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool, stream) else None
     if (
         not costly
         or layout.form is not Form.NUMBER
@@ -97,6 +102,13 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
     if high - low >= _MAX_INTEGER_DOMAIN or _may_overflow(expression):
         return None
     return Domain(column.id, None, low, high)
+
+
+def _has_fewer_entries(dictionary: Pool, stream: Stream) -> bool:
+    """Whether computing all entries of a dictionary costs less than computing the rows that are expected to be left."""
+    if dictionary.size is None or dictionary.size <= _SMALL_DICTIONARY or stream.estimated_rows is None:
+        return True
+    return dictionary.size <= stream.estimated_rows
 
 
 def _kernel(node: Call | Cast) -> Kernel | None:
