@@ -19,6 +19,7 @@ from tqp.operators.string_layout import (
     concatenate,
     from_arrow,
     from_list,
+    is_contiguous,
     take,
     to_arrow,
     to_arrow_binary,
@@ -35,7 +36,10 @@ def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
     num_rows = _common_rows([part.num_rows for part in parts])
     if num_rows > 1 and parts[0].starts.is_cpu:
-        return _join_by_arrow(parts)
+        # Arrow reads parts whose rows follow one another; to make others so costs twice what copying all pieces in turn does.
+        scattered = sum(part.num_rows > 1 and not is_contiguous(part) for part in parts)
+        if 2 * scattered < len(parts):
+            return _join_by_arrow(parts)
     joined = concatenate([broadcast(part, num_rows) for part in parts])
     width = len(parts)
     starts = joined.starts.view(width, num_rows).t().reshape(-1)
@@ -81,6 +85,10 @@ def concat(*pairs: Pair) -> tuple[Strings, None]:
 def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     """concat_ws(separator, ...): the arguments that are not NULL with separators between; NULL for a NULL separator."""
     separators, validity = separator
+    if separators.starts.is_cpu and validity is None and any(strings.num_rows > 1 for strings, _ in pairs):
+        columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
+        joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")
+        return from_arrow(joined), None
     num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
     separators = broadcast(separators, num_rows)
     device = separators.starts.device
@@ -95,6 +103,15 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
         started = started | present
     result = join(parts) if parts else separators._replace(lengths=torch.zeros_like(separators.lengths))
     return result, None if validity is None else validity.expand(num_rows)
+
+
+def _to_nullable(strings: Strings, validity: Tensor | None) -> pa.LargeBinaryArray | pa.LargeBinaryScalar:
+    """A string value as Arrow has it, with its NULLs; one row as a scalar."""
+    if strings.num_rows == 1 and (validity is None or validity.numel() == 1):
+        is_null = validity is not None and not bool(validity)
+        return pa.scalar(None if is_null else to_list(strings)[0], pa.large_binary())
+    count = max(strings.num_rows, 1 if validity is None else validity.numel())
+    return to_arrow_binary(broadcast(strings, count), validity)
 
 
 def pad_left(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
