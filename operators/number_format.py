@@ -55,10 +55,10 @@ def format_decimals(values: Tensor, source: DataType) -> Strings:
         return _format_wide_decimals(wide.widen(values), source)
     numbers = values.reshape(-1).to(torch.int64)
     # The remainder's sign is cut off after dividing: the least int64 has no positive counterpart.
-    whole = truncate_divide(numbers, 10**scale)
-    fraction = (numbers - whole * 10**scale).abs_()
-    whole = whole.abs_()
-    negative = numbers < 0
+    quotient = truncate_divide(numbers, 10**scale)
+    fraction: Any = (numbers - quotient * 10**scale).abs_()
+    whole: Any = quotient.abs_()
+    negative: Any = numbers < 0
     if numbers.is_cpu:
         whole, fraction, negative = whole.numpy(), fraction.numpy(), negative.numpy()
     width = width_of(whole) if source.precision > scale else 0

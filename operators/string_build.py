@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
-from tqp.operators.string_characters import character_lengths, slice_characters
+from tqp.operators.string_characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.string_layout import (
     broadcast,
     compact,
@@ -132,7 +132,10 @@ def _padding(
     """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
     wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
     strings = broadcast(strings, wanted.numel())
-    cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
+    if strings.starts.is_cpu and wanted.numel() == 1:
+        cut = slice_same_characters(strings, 0, int(wanted))
+    else:
+        cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
     missing = (wanted - character_lengths(cut)).clamp_(min=0)
     if validity is not None:
         missing = missing * validity
@@ -157,6 +160,10 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     lengths = strings.lengths.to(torch.int64) * count
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
+    if lengths.is_cpu and times.numel() == 1 and validity is None:
+        return from_arrow(
+            pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)
+        )
     if lengths.is_cpu:
         counts = pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))

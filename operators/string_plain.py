@@ -197,13 +197,12 @@ def _without_utc(strings: Strings) -> Strings:
 
 # Intervals ------------------------------------------------------------------------------------------------------------
 
-_UNITS = [*MONTHS_OF_UNITS, *DAYS_OF_UNITS, *MICROSECONDS_OF_UNITS]
 _WORDS = list(UNIT_NAMES)
-#: How many months, days and microseconds each word means: int64 [words, 3].
+#: How many months, days and microseconds each word means: int64 [3, words].
 _AMOUNTS = np.array(
     [
-        [table.get(UNIT_NAMES[word], 0) for table in (MONTHS_OF_UNITS, DAYS_OF_UNITS, MICROSECONDS_OF_UNITS)]
-        for word in _WORDS
+        [table.get(UNIT_NAMES[word], 0) for word in _WORDS]
+        for table in (MONTHS_OF_UNITS, DAYS_OF_UNITS, MICROSECONDS_OF_UNITS)
     ],
     np.int64,
 )
@@ -226,19 +225,28 @@ def _read_intervals(strings: Strings) -> Reading:
     is_number &= (tokens.lengths <= _FEW_DIGITS) & (leading_words(tokens, 1)[0] != ord("+"))
     words = pc.index_in(split.values, value_set=pa.array(_WORDS, pa.large_string()))
     codes = torch.from_numpy(np.array(words.fill_null(-1), np.int64))
-    nanoseconds, is_clock = _signed_clock(tokens)
-    is_clock &= is_last & ~is_unit_place
-    fits_token = torch.where(is_unit_place, codes >= 0, (is_number & ~is_last) | is_clock)
+    fits_token = torch.where(is_unit_place, codes >= 0, is_number & ~is_last)
     # A number counts by the unit behind it.
-    amounts = torch.from_numpy(_AMOUNTS)[torch.roll(codes, -1).clamp(min=0)]
-    amounts = amounts * (numbers * (is_number & ~is_unit_place & ~is_last)).unsqueeze(1)
-    amounts[:, 2] += nanoseconds // 1000 * is_clock
-    values = torch.zeros((strings.num_rows, 3), dtype=torch.int64).index_add_(0, rows, amounts)
-    wrong = torch.zeros(strings.num_rows, dtype=torch.int64).index_add_(
-        0, rows, (~fits_token).to(torch.int64)
-    )
-    fits = (wrong == 0) & (values[:, :2].abs() < 2**31 - 1).all(1)
+    counted = numbers * (is_number & ~is_unit_place & ~is_last)
+    units = torch.roll(codes, -1).clamp(min=0)
+    amounts = [torch.from_numpy(_AMOUNTS[part])[units] * counted for part in range(3)]
+    if bool((tokens.data == ord(":")).any()):
+        nanoseconds, is_clock = _signed_clock(tokens)
+        is_clock &= is_last & ~is_unit_place
+        fits_token |= is_clock
+        amounts[2] = amounts[2] + nanoseconds // 1000 * is_clock
+    values = torch.stack([_sums_between(amount, offsets) for amount in amounts], 1)
+    fits = _sums_between(~fits_token, offsets) == 0
+    fits &= (values[:, :2].abs() < 2**31 - 1).all(1)
     return (values * fits.unsqueeze(1)).to(device), fits.to(device)
+
+
+def _sums_between(amounts: Tensor, offsets: Tensor) -> Tensor:
+    """The sums of amounts [m] between each two neighbours of offsets [n + 1]: int64 [n]."""
+    sums = torch.zeros(amounts.shape[0] + 1, dtype=torch.int64)
+    torch.cumsum(amounts, 0, out=sums[1:])
+    found = torch.index_select(sums, 0, offsets)
+    return found[1:] - found[:-1]
 
 
 def _signed_clock(tokens: Strings) -> tuple[Tensor, Tensor]:

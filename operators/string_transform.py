@@ -95,9 +95,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
         begin = int(start) - 1
         end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:
-            found = slice_same_characters(strings, max(begin, 0), max(end, 0))
-            if found is not None:
-                return found
+            return slice_same_characters(strings, max(begin, 0), max(end, 0))
     position_from_one = _near(start)
     wanted = None if count is None else _near(count)
 
@@ -113,6 +111,8 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
 
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
+    if strings.starts.is_cpu and count.numel() == 1:
+        return slice_same_characters(strings, 0, int(count))
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,6 +123,11 @@ def left(strings: Strings, count: Tensor) -> Strings:
 
 def right(strings: Strings, count: Tensor) -> Strings:
     """The last `count` characters, or all but the first -`count`."""
+    if strings.starts.is_cpu and count.numel() == 1 and not is_ascii(strings):
+        number = int(count)
+        return (
+            slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
+        )
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
@@ -280,7 +285,8 @@ def rows_with_clusters(strings: Strings) -> Tensor:
     # A place belongs to the last row that starts at it or before, if that reaches so far.
     rows = torch.searchsorted(strings.starts, places, right=True) - 1
     inside = (rows >= 0) & (places < (strings.starts + strings.lengths)[rows.clamp(min=0)])
-    return torch.unique(rows[inside])
+    found: Tensor = torch.unique(rows[inside])
+    return found
 
 
 def graphemes(text: str) -> list[str]:

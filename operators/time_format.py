@@ -101,8 +101,8 @@ def _clock_table() -> Array:
 def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 0) -> Strings:
     """Runs from byte `first` on, then the time of day in ticks: hours, minutes and seconds, and the fraction with its trailing
     zeros cut."""
-    seconds = floor_divide(ticks, per_second)
-    fraction = ticks - seconds * per_second
+    seconds: Any = floor_divide(ticks, per_second)
+    fraction: Any = ticks - seconds * per_second
     if ticks.is_cpu:
         seconds, fraction = seconds.numpy(), fraction.numpy()
     runs = [*before, clock_run(seconds)]

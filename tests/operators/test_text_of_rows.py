@@ -173,7 +173,7 @@ def test_floats_against_duckdb() -> None:
     assert doubles == expected
     # Of two shortest texts as near as each other, DuckDB writes neither: numpy's shortest is what counts here.
     floats = texts_of(number_format.format_floats(torch.tensor(numbers, dtype=torch.float32)))
-    narrow = np.array(numbers, np.float32)
+    narrow = torch.tensor(numbers, dtype=torch.float32).numpy()
     shortest = [repr(float(str(number))) for number in narrow]
     shortest = [
         "-" + text if text == "nan" and np.signbit(number) else text for text, number in zip(shortest, narrow)
