@@ -85,7 +85,9 @@ def concat(*pairs: Pair) -> tuple[Strings, None]:
 def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     """concat_ws(separator, ...): the arguments that are not NULL with separators between; NULL for a NULL separator."""
     separators, validity = separator
-    if separators.starts.is_cpu and validity is None and any(strings.num_rows > 1 for strings, _ in pairs):
+    # Arrow loses rows in which all are NULL, so one argument must have none.
+    is_plain = validity is None and any(valid is None for _, valid in pairs)
+    if separators.starts.is_cpu and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
         columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
         joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")
         return from_arrow(joined), None

@@ -72,7 +72,7 @@ def elsewhere(tensor: torch.Tensor) -> torch.Tensor:
 EXPRESSIONS = [
     "reverse(s)", "lpad(s, 9, '-+')", "rpad(s, 9, 'é')", "lpad(s, 0, 'x')", "translate(s, 'abe', 'é')", "translate(s, 'éä', 'xy')",
     "translate(s, '日x', '')", "trim(s)", "ltrim(s, ' e')", "rtrim(s, 'xé/c')", "repeat(s, 3)", "repeat(s, -1)", "replace(s, 'a', '')",
-    "replace(s, 'é', '<>')", "s || '-' || s", "concat(s, 'é', s)", "concat_ws(', ', s, r, 'x')", "upper(s)", "lower(s)", "left(s, 3)",
+    "replace(s, 'é', '<>')", "s || '-' || s", "concat(s, 'é', s)", "concat_ws(', ', s, r, 'x')", "concat_ws('-', s, nullif(s, 'a'))", "upper(s)", "lower(s)", "left(s, 3)",
     "left(s, -2)", "right(s, 3)", "right(s, -2)", "substring(s, 2, 2)", "substring(s, -3, 2)", "split_part(s, '/', 2)",
     "split_part(s, '/', -1)", "split_part(s, '//', 2)", "split_part(s, '', 3)", "split_part(s, '', -1)", "split_part(s, '/', 0)",
     "split_part(s, 'é', 2)", "regexp_replace(s, '[a-z]+', '#')", "regexp_extract(s, '([a-z]+)', 1)",
