@@ -11,8 +11,8 @@ tpch: .venv/installed ## run TPC-H through tqp, checked against DuckDB; options 
 test: .venv/installed ## run the tests; options in ARGS="-k joins"
 	$(BIN)/pytest --numprocesses auto $(ARGS)
 
-random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--count 20000 --seed 7"
-	$(BIN)/python -m tests.random_run $(ARGS)
+random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--minutes 60 --processes 2 --seed 7"
+	$(BIN)/python -m tests.random.run $(ARGS)
 
 lint: .venv/installed ## style
 	$(BIN)/ruff check .

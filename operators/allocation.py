@@ -137,11 +137,11 @@ def concatenate(parts: Sequence[Tensor], workers: Map | None = None) -> Tensor:
 
 def _are_neighbours(parts: Sequence[Tensor]) -> bool:
     """Whether each part begins where the one before it ends, as batches of one column do."""
-    first, storage = parts[0], parts[0].untyped_storage().data_ptr()
-    place = first.storage_offset()
+    first, storage = parts[0], parts[0].untyped_storage()
+    begin, place = storage.data_ptr(), first.storage_offset()
     for part in parts:
         if (
-            part.untyped_storage().data_ptr() != storage
+            part.untyped_storage().data_ptr() != begin
             or part.storage_offset() != place
             or not part.is_contiguous()
             or part.dtype != first.dtype
@@ -149,4 +149,5 @@ def _are_neighbours(parts: Sequence[Tensor]) -> bool:
         ):
             return False
         place += part.numel()
-    return True
+    # The first part may know of no more than its own memory, as a tensor that was made of an array does.
+    return place * first.itemsize <= storage.nbytes()

@@ -201,9 +201,9 @@ def _inside(low: int, high: int, bounds: Bounds) -> bool:
 
 
 def _outside(values: Operand, bounds: Bounds) -> Tensor:
-    values = _as_tensor(values)
+    values = _as_tensor(values).to(torch.int64)  # a bound that a narrower dtype does not hold would wrap
     low, high = max(bounds[0], _INT64_BOUNDS[0]), min(bounds[1], _INT64_BOUNDS[1])
-    return (values.to(torch.int64) < low) | (values > high)
+    return (values < low) | (values > high)
 
 
 def _as_operand(values: Operand) -> Operand:

@@ -1,4 +1,4 @@
-"""avg of integers and decimals, from the exact sum: rounded as DuckDB rounds."""
+"""avg of integers and decimals, from the exact sum: rounded as DuckDB rounds, once or in two steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators import wide
+from tqp.operators import arithmetic, wide
 
 #: 10 to this many places times a number of rows is an int64.
 _SMALL_SCALE = 6
@@ -31,6 +31,14 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     with np.errstate(all="ignore"):
         np.divide(dividends, divisors, out=result, dtype=np.longdouble, casting="unsafe")
     return torch.from_numpy(result)
+
+
+def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """As `average`, of sums that are made float64 before they are divided: what DuckDB makes of `sum(x) / count(x)`."""
+    if scale == 0 and not wide.is_wide(totals):
+        totals = wide.from_narrow(totals)  # a HUGEINT beyond 2**53 is rounded as such
+    floats: Tensor = arithmetic.scaled_to_float(totals, scale) / counts.to(torch.float64)
+    return floats
 
 
 def _long_double(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.operators import arithmetic, dates, elementwise, wide, wide_divide
@@ -169,7 +170,9 @@ def _float_to_integer(values: Tensor, target: DataType) -> Attempt:
     else:
         rounded = torch.round(doubles)
         # As floats the bounds are 2**k - 1, which may round up, and -(2**k) or 0, which are exact.
-        failed = ~((rounded >= float(low)) & (rounded < float(high + 1)))
+        # DuckDB takes the least HUGEINT for out of range.
+        above = rounded > float(low) if target.kind is TypeKind.HUGEINT else rounded >= float(low)
+        failed = ~(above & (rounded < float(high + 1)))
     has_failed = any_true(failed)
     if has_failed:
         rounded = torch.where(failed, 0.0, rounded)
@@ -182,7 +185,8 @@ def round_half_away(values: Tensor) -> Tensor:
     """C's round(): half away from zero, exact for every float (adding 0.5 is not). Same dtype and shape."""
     whole = torch.trunc(values)
     rest = values - whole
-    return whole + (rest >= 0.5).to(values.dtype) - (rest <= -0.5).to(values.dtype)
+    rounded = whole + (rest >= 0.5).to(values.dtype) - (rest <= -0.5).to(values.dtype)
+    return torch.copysign(rounded, values)  # -0.0 stays
 
 
 def _rescale(values: Tensor, from_scale: int, target: DataType) -> Attempt:
@@ -238,15 +242,15 @@ def _date_to_timestamp(values: Tensor, target: DataType) -> Attempt:
     per_day = dates.ticks_per_day(target)
     finite = dates.finite_validity(values, DataType(TypeKind.DATE))
     days = values.to(torch.int64)
-    first = max(dates.FIRST_MICROSECOND // dates.MICROSECONDS_PER_DAY, -(2**63) // per_day + 1)
-    last = min(dates.LAST_MICROSECOND // dates.MICROSECONDS_PER_DAY, (2**63 - 1) // per_day)
+    first = max(time_limits.FIRST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY, -(2**63) // per_day + 1)
+    last = min(time_limits.LAST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY, (2**63 - 1) // per_day)
     failed = arithmetic.outside_bounds(days, (first, last))
     if failed is None:
         return days * per_day, None
     result = (days * ~failed) * per_day
     if finite is None:
         return result, failed
-    infinite = torch.where(days > 0, dates.INFINITE_TICK, -dates.INFINITE_TICK)
+    infinite = torch.where(days > 0, time_limits.INFINITE_TICK, -time_limits.INFINITE_TICK)
     return torch.where(finite, result, infinite), failed & finite
 
 
@@ -255,14 +259,14 @@ def _timestamp_to_date(values: Tensor, source: DataType) -> Attempt:
     days = dates.days_of(values, source)
     if finite is None:
         return days, None
-    infinite = torch.where(values > 0, dates.INFINITE_DAY, -dates.INFINITE_DAY)
+    infinite = torch.where(values > 0, time_limits.INFINITE_DAY, -time_limits.INFINITE_DAY)
     return torch.where(finite, days, infinite), None
 
 
 def _timestamp_to_time(values: Tensor, source: DataType) -> Attempt:
     finite = dates.finite_validity(values, source)
     ticks = elementwise.floor_remainder(values.to(torch.int64), dates.ticks_per_day(source))
-    ticks = ticks * (dates.MICROSECONDS_PER_SECOND // TICKS_PER_SECOND[source.kind])
+    ticks = ticks * (time_limits.MICROSECONDS_PER_SECOND // TICKS_PER_SECOND[source.kind])
     return ticks, None if finite is None else ~finite
 
 
@@ -282,4 +286,9 @@ def _timestamp_to_timestamp(values: Tensor, source: DataType, target: DataType) 
         return (result, failed) if finite is None else (torch.where(finite, result, values), failed & finite)
     factor = from_ticks // to_ticks
     result = arithmetic.divide_half_away(values, factor)
-    return (result if finite is None else torch.where(finite, result, values)), None
+    unit = max(time_limits.MICROSECONDS_PER_SECOND // to_ticks, 1)
+    limits = (-(-time_limits.FIRST_MICROSECOND // unit), time_limits.LAST_MICROSECOND // unit)
+    failed = arithmetic.outside_bounds(result, limits)  # by rounding up
+    if finite is None:
+        return result, failed
+    return torch.where(finite, result, values), None if failed is None else failed & finite

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators import arithmetic, dates, elementwise
-from tqp.operators.dates import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 
 _ALIASES: dict[str, str] = {
@@ -292,4 +292,25 @@ def _change_unit(values: Tensor, per_second: int, target_per_second: int) -> Ten
     return values * (target_per_second // per_second)
 
 
-DATE_PART_KERNELS: dict[str, Overload] = {"date_part": resolve_date_part}
+def _resolve_finite(wanted: bool) -> Overload:
+    """isfinite and isinf of DATE and timestamps."""
+
+    def resolve(argument_types: tuple[DataType, ...], _: DataType) -> Kernel | None:
+        (data_type,) = argument_types
+
+        def function(values: Tensor) -> Tensor:
+            finite = dates.finite_validity(values, data_type)
+            if finite is None:
+                return torch.full(values.shape, wanted, device=values.device)
+            return finite if wanted else ~finite
+
+        return Kernel(function, any_width=True)
+
+    return resolve
+
+
+DATE_PART_KERNELS: dict[str, Overload] = {
+    "date_part": resolve_date_part,
+    "is_finite_date": _resolve_finite(True),
+    "is_inf_date": _resolve_finite(False),
+}

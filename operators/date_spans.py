@@ -7,11 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators import arithmetic, dates, elementwise
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.operators import arithmetic, dates, elementwise, wide
 from tqp.operators.date_parts import normalize_part
-from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.logic import combine_validity
 
@@ -65,6 +66,16 @@ def _first_of_month(days: Tensor) -> Tensor:
     return dates.days_from_civil(year, month, torch.ones_like(year))
 
 
+#: The first day of TIMESTAMP's range.
+_FIRST_DAY = time_limits.FIRST_MICROSECOND // MICROSECONDS_PER_DAY
+#: Days, and microseconds, of which the first ones of all parts, a millennium at most, are TIMESTAMPs too.
+_SAFE_DAYS = (
+    _FIRST_DAY + 366_000,
+    time_limits.LAST_MICROSECOND // MICROSECONDS_PER_DAY,
+)
+_SAFE_TICKS = (_SAFE_DAYS[0] * MICROSECONDS_PER_DAY, time_limits.INFINITE_TICK)
+
+
 def _resolve_truncate(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     data_type = argument_types[1]
     constant = frozenset({0})
@@ -87,6 +98,9 @@ def _truncate(
     per_day = 1 if result_type.kind is TypeKind.DATE else MICROSECONDS_PER_DAY
     if data_type.kind is TypeKind.DATE and finite is None:
         function = first_day or _same
+        if per_day > 1 and arithmetic.outside_bounds(values, _SAFE_DAYS) is not None:
+            first_days = dates.by_day(values, function)
+            return dates.to_microseconds(first_days, DataType(TypeKind.DATE), validity)
         return dates.by_day(values, lambda days: function(days) * per_day)
     ticks = dates.to_microseconds(values, data_type, validity)
     if first_day is None:
@@ -94,14 +108,18 @@ def _truncate(
         result = elementwise.floor_divide(ticks, unit) * unit
     else:
         days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
-        result = elementwise.multiply(
-            days if first_day is _same else dates.by_day(days, first_day), MICROSECONDS_PER_DAY
-        )
+        if first_day is not _same:
+            days = dates.by_day(days, first_day)
+        if arithmetic.outside_bounds(ticks, _SAFE_TICKS) is not None:
+            before = days < _FIRST_DAY
+            message = f"date_trunc('{part}', ...) gives a time before the first TIMESTAMP (290309 BC)"
+            wide.raise_where(before, message, combine_validity(finite, validity))
+        result = elementwise.multiply(days, MICROSECONDS_PER_DAY)
     if per_day == 1:
         result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:
         return result
-    limit = dates.INFINITE_DAY if per_day == 1 else dates.INFINITE_TICK
+    limit = time_limits.INFINITE_DAY if per_day == 1 else time_limits.INFINITE_TICK
     return torch.where(finite, result, torch.where(values > 0, limit, -limit))
 
 
@@ -160,7 +178,15 @@ def _count_boundaries(
         return _toward_zero(_difference(a, b), 7) if part in ("week", "yearweek") else _difference(a, b)
     a, b = (_microseconds(each, data_type, validity) for each in (start, end))
     unit = _CLOCK_UNITS[part]
-    return elementwise.floor_divide(b, unit) - elementwise.floor_divide(a, unit)
+    return _checked_difference(elementwise.floor_divide(a, unit), elementwise.floor_divide(b, unit), validity)
+
+
+def _checked_difference(start: Tensor, end: Tensor, validity: Tensor | None) -> Tensor:
+    """end - start of int64 [n]; raises ExecutionError where that is beyond 64 bits."""
+    difference = end - start
+    wrapped = (end < start) != (difference < 0)
+    wide.raise_where(wrapped, "The difference of two timestamps is beyond 64 bits", validity)
+    return difference
 
 
 def _narrowed(numbers: Tensor) -> Tensor:
@@ -189,7 +215,8 @@ def _count_whole(
         whole = _toward_zero(_whole_months(earlier, later), months[part])
         return torch.where(a <= b, whole, -whole)
     days = {"week": 7, "yearweek": 7, **dict.fromkeys(_DAY_NAMES, 1)}.get(part)
-    return _toward_zero(b - a, _CLOCK_UNITS[part] if days is None else days * MICROSECONDS_PER_DAY)
+    unit = _CLOCK_UNITS[part] if days is None else days * MICROSECONDS_PER_DAY
+    return _toward_zero(_checked_difference(a, b, validity), unit)
 
 
 def _whole_months(start: Tensor, end: Tensor) -> Tensor:
@@ -256,11 +283,15 @@ def _resolve_last_day(argument_types: tuple[DataType, ...], result_type: DataTyp
     if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
         return None
 
-    def last_day(values: Tensor) -> tuple[Tensor, Tensor | None]:
-        days = dates.days_of(values, data_type)
-        return dates.by_day(days, dates.last_day_of_month), dates.finite_validity(values, data_type)
+    def last_day(values: Tensor, *, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        days, finite = dates.days_of(values, data_type), dates.finite_validity(values, data_type)
+        result = dates.by_day(days, dates.last_day_of_month)
+        if arithmetic.outside_bounds(days, (time_limits.FIRST_DAY, time_limits.LAST_DAY - 31)) is not None:
+            message = "The last day of the month is out of the range of DATE"
+            wide.raise_where(result > time_limits.LAST_DAY, message, combine_validity(finite, validity))
+        return result, finite
 
-    return Kernel(last_day, returns_validity=True)
+    return Kernel(last_day, returns_validity=True, checks=True)
 
 
 SPAN_KERNELS: dict[str, Overload] = {

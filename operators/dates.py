@@ -17,25 +17,22 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.time_limits import (
+    FIRST_MICROSECOND,
+    INFINITE_DAY,
+    INFINITE_TICK,
+    LAST_MICROSECOND,
+    MICROSECONDS_PER_DAY,
+    MICROSECONDS_PER_SECOND,
+    MONTHS_PER_YEAR,
+    SECONDS_PER_DAY,
+)
 from tqp.operators import allocation
 from tqp.operators.arrays import Values, as_tensor
 from tqp.operators.elementwise import floor_divide, floor_remainder
 from tqp.operators.logic import any_true
 
 DayFunction = TypeVar("DayFunction", bound=Callable[..., Any])
-
-SECONDS_PER_DAY = 86_400
-MICROSECONDS_PER_SECOND = 1_000_000
-MICROSECONDS_PER_DAY = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND
-MONTHS_PER_YEAR = 12
-
-#: Storage of 'infinity'::DATE and its negative; the same for timestamps with the largest int64.
-INFINITE_DAY = 2**31 - 1
-INFINITE_TICK = 2**63 - 1
-#: The days DuckDB's DATE holds: 5877642-06-25 (BC) to 5881580-07-10.
-FIRST_DAY, LAST_DAY = -(2**31) + 2, 2**31 - 2
-#: Microseconds DuckDB's TIMESTAMP holds: 290309-12-22 (BC) 00:00:00 to one before 'infinity'.
-FIRST_MICROSECOND, LAST_MICROSECOND = -9_223_372_022_400_000_000, INFINITE_TICK - 1
 
 _DAYS_PER_ERA = 146_097  # 400 years
 _DAYS_TO_EPOCH = 719_468  # from 0000-03-01 to 1970-01-01

@@ -11,11 +11,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators import arithmetic, dates, elementwise, wide
 from tqp.operators.casts import resolve_cast
-from tqp.operators.dates import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.logic import any_true, combine_validity
 
@@ -40,15 +41,14 @@ def subtract_days(days: Tensor, count: Tensor, *, validity: Tensor | None = None
 
 
 def _shift_days(days: Tensor, count: Tensor, validity: Tensor | None) -> Tensor:
-    result = days.to(torch.int64) + count
-    bad = arithmetic.outside_bounds(result, (dates.FIRST_DAY, dates.LAST_DAY))
-    if bad is None:
-        return result
+    """Infinite dates stay."""
     finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    result = days.to(torch.int64) + count
     if finite is not None:
-        bad = bad & finite
         result = torch.where(finite, result, days.to(torch.int64))
-    if any_true(bad if validity is None else bad & validity):
+        validity = combine_validity(finite, validity)
+    bad = arithmetic.outside_bounds(result, (time_limits.FIRST_DAY, time_limits.LAST_DAY))
+    if bad is not None and any_true(bad if validity is None else bad & validity):
         raise ExecutionError("Date out of range")
     return result
 
@@ -59,10 +59,16 @@ def subtract_dates(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add_time(days: Tensor, time: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """DATE + TIME: TIMESTAMP ticks, int64 [n]."""
+    """DATE + TIME: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond TIMESTAMP's range."""
     base = dates.to_microseconds(days, DataType(TypeKind.DATE), validity)
-    result = base + time.to(torch.int64)
+    time = time.to(torch.int64)
+    result = base + time
     finite = dates.finite_validity(days, DataType(TypeKind.DATE))
+    last = time_limits.LAST_MICROSECOND
+    on_last_day = base > last - MICROSECONDS_PER_DAY
+    if any_true(on_last_day):
+        bad = on_last_day & (time > last - base)
+        wide.raise_where(bad, _TIMESTAMP_RANGE, combine_validity(finite, validity))
     return result if finite is None else torch.where(finite, result, base)
 
 
@@ -90,7 +96,9 @@ def add_interval(
         result = _add_by_row(values, interval, data_type, validity)
     if finite is None:
         return result
-    return torch.where(finite, result, torch.where(signs > 0, dates.INFINITE_TICK, -dates.INFINITE_TICK))
+    return torch.where(
+        finite, result, torch.where(signs > 0, time_limits.INFINITE_TICK, -time_limits.INFINITE_TICK)
+    )
 
 
 def _add_literal(values: Tensor, interval: Tensor, data_type: DataType) -> Tensor | None:
@@ -100,7 +108,7 @@ def _add_literal(values: Tensor, interval: Tensor, data_type: DataType) -> Tenso
     per_day = 1 if is_date else dates.ticks_per_day(data_type)
     low, high = (value * MICROSECONDS_PER_DAY // per_day for value in arithmetic.value_range(values))
     farthest = (abs(months) * _LONGEST_MONTH + abs(days) + 1) * MICROSECONDS_PER_DAY + abs(microseconds)
-    if low < dates.FIRST_MICROSECOND + farthest or high > dates.LAST_MICROSECOND - farthest:
+    if low < time_limits.FIRST_MICROSECOND + farthest or high > time_limits.LAST_MICROSECOND - farthest:
         return None
     shift = days * MICROSECONDS_PER_DAY + microseconds
 
@@ -149,7 +157,7 @@ def _add_by_row(values: Tensor, interval: Tensor, data_type: DataType, validity:
     # As floats: far from the limits they decide, near them the wrapped sum has the wrong sign or does not.
     estimate = days.to(torch.float64) * MICROSECONDS_PER_DAY + clock
     bad = (estimate.abs() > 9.3e18) | ((estimate > 9e18) & (result < 0)) | ((estimate < -9e18) & (result > 0))
-    bad = bad | (result < dates.FIRST_MICROSECOND) | (result > dates.LAST_MICROSECOND)
+    bad = bad | (result < time_limits.FIRST_MICROSECOND) | (result > time_limits.LAST_MICROSECOND)
     wide.raise_where(bad, _TIMESTAMP_RANGE, validity)
     return result
 
@@ -215,13 +223,15 @@ def _scale_interval(
     whole_months, whole_days = torch.trunc(months), torch.trunc(days)
     month_days = _to_millionths((months - whole_months) * 30)
     whole_month_days = torch.trunc(month_days)
-    seconds = _to_millionths((days - whole_days + month_days - whole_month_days) * dates.SECONDS_PER_DAY)
-    carried_days = torch.trunc(seconds / dates.SECONDS_PER_DAY)
-    seconds = seconds - carried_days * dates.SECONDS_PER_DAY
+    seconds = _to_millionths(
+        (days - whole_days + month_days - whole_month_days) * time_limits.SECONDS_PER_DAY
+    )
+    carried_days = torch.trunc(seconds / time_limits.SECONDS_PER_DAY)
+    seconds = seconds - carried_days * time_limits.SECONDS_PER_DAY
     fields = (
         whole_months,
         whole_days + carried_days + whole_month_days,
-        torch.round(clock + seconds * dates.MICROSECONDS_PER_SECOND),
+        torch.round(clock + seconds * time_limits.MICROSECONDS_PER_SECOND),
     )
     bad = ~((fields[0].abs() < 2.0**31) & (fields[1].abs() < 2.0**31) & (fields[2].abs() < 2.0**63))
     wide.raise_where(bad, "An INTERVAL times or divided by this number is out of range", validity)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.operators import dates, wide
 from tqp.operators.casts import round_half_away
-from tqp.operators.dates import MICROSECONDS_PER_DAY
 
 
 def make_date(year: Tensor, month: Tensor, day: Tensor, *, validity: Tensor | None = None) -> Tensor:
@@ -17,7 +17,7 @@ def make_date(year: Tensor, month: Tensor, day: Tensor, *, validity: Tensor | No
     year, month = year * good, torch.where(good, month, 1)
     good = good & (day >= 1) & (day <= dates.days_in_month(year, month))
     result = dates.days_from_civil(year, month, torch.where(good, day, 1))
-    good = good & (result >= dates.FIRST_DAY) & (result <= dates.LAST_DAY)
+    good = good & (result >= time_limits.FIRST_DAY) & (result <= time_limits.LAST_DAY)
     wide.raise_where(~good, "Date out of range: the year, month and day name no date", validity)
     return result
 
@@ -42,7 +42,7 @@ def make_timestamp(
         ~(good | midnight), "Time out of range: the hour, minute and second name no time", validity
     )
     clock = (hour * 60 + minute) * 60_000_000 + torch.where(good, micros, 0.0).to(torch.int64)
-    first = -(-dates.FIRST_MICROSECOND // MICROSECONDS_PER_DAY)
-    last = dates.LAST_MICROSECOND // MICROSECONDS_PER_DAY
+    first = -(-time_limits.FIRST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY)
+    last = time_limits.LAST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY
     wide.raise_where((days < first) | (days >= last), "Date and time not in timestamp range", validity)
-    return days * MICROSECONDS_PER_DAY + clock
+    return days * time_limits.MICROSECONDS_PER_DAY + clock

@@ -262,7 +262,9 @@ def _round_integers(
     dropped = source.scale - digits
     if dropped <= 0 and source.scale == target.scale:
         return values
-    if dropped > 40:
+    if dropped > 40 or 10**dropped > 2 * max(
+        map(abs, source.bounds)
+    ):  # every value is less than half of that
         return torch.zeros(values.shape[:1], dtype=torch.int64, device=values.device)
     quotient = _divide_power(values, 10 ** max(dropped, 0), direction)
     factor = 10 ** max(target.scale - min(digits, source.scale), 0)
@@ -270,7 +272,7 @@ def _round_integers(
     message = f"Overflow in ROUND of {name}; cast the operand to a wider type"
     if factor == 1:
         return _check(quotient, target.bounds, message, validity)
-    if not wide.is_wide(quotient):
+    if not wide.is_wide(quotient) and factor < 2**63:
         low, high = arithmetic.value_range(quotient)
         if low * factor >= -(2**63) and high * factor < 2**63:
             return _check(quotient.to(torch.int64) * factor, target.bounds, message, validity)
@@ -307,6 +309,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "tanh": torch.tanh,
     "degrees": lambda values: values * (180 / math.pi),
     "radians": lambda values: values * (math.pi / 180),
+    "floored_modulo": lambda dividend, divisor: dividend - divisor * torch.floor(dividend / divisor),
     "is_nan": torch.isnan,
     "is_inf": torch.isinf,
     "is_finite": torch.isfinite,

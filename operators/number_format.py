@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from tqp.core.datatypes import DataType
 from tqp.data.strings import Strings
 from tqp.operators import wide
 from tqp.operators.elementwise import truncate_divide
+from tqp.operators.float_text import float32_to_write
 from tqp.operators.rows import row_indices
 from tqp.operators.string_build import join
 from tqp.operators.string_layout import from_arrow, from_list, replace_rows, take
@@ -99,6 +101,7 @@ def format_floats(values: Tensor) -> Strings:
 
     Arrow writes them, on the host; whole numbers get their '.0' afterwards. Numbers below 0.0001 with up to ten zeros,
     others from 1e10 to 1e16, and NaN, whose spellings differ, are written one by one.
+    So are 32-bit floats of which DuckDB may write other digits.
     """
     flat = values.reshape(-1).cpu()
     numbers = flat.numpy()
@@ -108,8 +111,8 @@ def format_floats(values: Tensor) -> Strings:
         is_whole = (np.trunc(numbers) == numbers) & (sizes < _MOST_EXPONENT)
         is_other = ((sizes >= _MOST_PLAIN) & (sizes < _MOST_EXPONENT) & ~is_whole) | np.isnan(numbers)
         is_other |= (sizes < _LEAST_PLAIN) & (sizes >= _LEAST_EXPONENT)
-        if flat.dtype is torch.float32:  # with a rule of its own for what is written with an exponent
-            is_other |= sizes >= _MOST_PLAIN
+        if flat.dtype is torch.float32:
+            is_other |= _may_be_unclear(sizes)
             is_whole &= ~is_other
     whole = row_indices(torch.from_numpy(is_whole))
     if whole.shape[0]:
@@ -126,8 +129,27 @@ def format_floats(values: Tensor) -> Strings:
     return Strings(*(part.to(values.device) for part in written))
 
 
+#: From here on 32-bit floats are integers with gaps.
+_FIRST_WITH_GAPS = 2.0**24
+#: Decimals of so many digits are different 32-bit floats.
+_DISTINCT = 1e6
+
+
+def _may_be_unclear(sizes: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """Magnitudes of 32-bit floats whose shortest digits DuckDB may not write (see `float_text`): bool [n].
+
+    These have gaps between them, or at most twelve bits behind the point, but more digits than all floats can tell apart.
+    """
+    scaled = sizes.astype(np.float64)
+    unclear = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
+    for places in range(1, 5):
+        shifted = scaled * 2**places
+        unclear &= (np.trunc(shifted) != shifted) | (scaled * 10**places >= _DISTINCT)
+    return unclear | (sizes >= _FIRST_WITH_GAPS)
+
+
 def _float_text(value: np.floating[Any]) -> str:
     if math.isnan(value):
         return "-nan" if np.signbit(value) else "nan"
-    # The shortest digits of a 32-bit float are written by the rules for doubles.
-    return repr(float(str(value)) if value.dtype == np.float32 else float(value))
+    # The digits of a 32-bit float are written by the rules for doubles.
+    return repr(float32_to_write(value) if isinstance(value, np.float32) else float(value))

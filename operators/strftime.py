@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
@@ -69,7 +70,8 @@ def parse_format(pattern: str) -> list[Piece]:
 
 def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     """The text of DATE or timestamp storage [n]; raises ExecutionError for a pattern that is none."""
-    pieces = _expanded(parse_format(pattern))
+    zone = "UTC" if data_type.kind is TypeKind.TIMESTAMP_TZ else ""
+    pieces = _expanded(parse_format(pattern), zone)
     numbers = values.reshape(-1).to(torch.int64)
     days, nanoseconds, others = _split(numbers, data_type)
     text = _write(_segments(pieces), days, nanoseconds)
@@ -80,14 +82,14 @@ def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     return replace_rows(text, others, from_list(texts, values.device))
 
 
-def _expanded(pieces: list[Piece]) -> list[Piece]:
-    """Without the specifiers that stand for others or for the same text in all rows."""
+def _expanded(pieces: list[Piece], zone: str) -> list[Piece]:
+    """Without the specifiers that stand for others or for the same text in all rows; `zone`: the name of the time zone."""
     expanded: list[Piece] = []
     for is_code, text in pieces:
         if is_code and text == "c":
             expanded += [(True, "x"), (False, " "), (True, "T")]
         elif is_code and text in "zZ":
-            expanded.append((False, "+00" if text == "z" else ""))
+            expanded.append((False, "+00" if text == "z" else zone))
         else:
             expanded.append((is_code, text))
     return expanded
@@ -99,13 +101,13 @@ def _split(numbers: Tensor, data_type: DataType) -> tuple[Any, Any, Tensor | Non
         days, others = plain_days(numbers)
         return days, None, others
     ticks = TICKS_PER_SECOND[data_type.kind]
-    days = floor_divide(numbers, ticks * dates.SECONDS_PER_DAY)
-    nanoseconds: Any = numbers - days * (ticks * dates.SECONDS_PER_DAY)
+    days = floor_divide(numbers, ticks * time_limits.SECONDS_PER_DAY)
+    nanoseconds: Any = numbers - days * (ticks * time_limits.SECONDS_PER_DAY)
     if ticks < 10**9:
         nanoseconds = nanoseconds * (10**9 // ticks)
-    infinite = numbers.abs() == dates.INFINITE_TICK
+    infinite = numbers.abs() == time_limits.INFINITE_TICK
     if ticks == 10**9 and bool(infinite.any()):  # of other units the year has more than four digits
-        days = days.masked_fill(infinite, dates.INFINITE_DAY)
+        days = days.masked_fill(infinite, time_limits.INFINITE_DAY)
     plain, others = plain_days(days)
     return plain, nanoseconds.numpy() if numbers.is_cpu else nanoseconds, others
 
@@ -239,12 +241,12 @@ def _fraction_field(code: str, nanoseconds: Any) -> Run:
 
 
 def _format_one(value: int, pieces: list[Piece], per_second: int) -> str:
-    limit = dates.INFINITE_TICK if per_second else dates.INFINITE_DAY
+    limit = time_limits.INFINITE_TICK if per_second else time_limits.INFINITE_DAY
     if abs(value) == limit:
         return "infinity" if value > 0 else "-infinity"
     days, nanoseconds = value, 0
     if per_second:
-        days, ticks = divmod(value, per_second * dates.SECONDS_PER_DAY)
+        days, ticks = divmod(value, per_second * time_limits.SECONDS_PER_DAY)
         nanoseconds = ticks * (1_000_000_000 // per_second)
     return "".join(_field(text, days, nanoseconds) if is_code else text for is_code, text in pieces)
 

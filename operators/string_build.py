@@ -72,7 +72,7 @@ def _without_nulls(pair: Pair) -> Strings:
     strings, validity = pair
     if validity is None:
         return strings
-    count = max(strings.num_rows, validity.numel())
+    count = _common_rows([strings.num_rows, validity.numel()])
     strings = broadcast(strings, count)
     return strings._replace(lengths=strings.lengths * validity.expand(count))
 

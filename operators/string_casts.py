@@ -1,7 +1,7 @@
 """CAST and TRY_CAST from and to VARCHAR and BLOB.
 
 Rows in plain forms are read all at once (`string_plain`); each other distinct text goes through a parser in Python
-(`string_parse`, `string_parse_times`).
+(`tqp.core.text_values`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
+from tqp.core.text_values import Parser, parser_of
 from tqp.data.strings import Strings
 from tqp.operators import wide
 from tqp.operators.kernel import Kernel
@@ -21,20 +23,8 @@ from tqp.operators.rows import row_indices
 from tqp.operators.string_codes import distinct_values
 from tqp.operators.string_format import formatter
 from tqp.operators.string_layout import from_list, replace_rows, take, to_list
-from tqp.operators.string_parse import (
-    ParseFailure,
-    format_bytes,
-    parse_boolean,
-    parse_bytes,
-    parse_float,
-    parse_number,
-)
-from tqp.operators.string_parse_times import parse_date, parse_interval, parse_time, parse_timestamp
 from tqp.operators.string_plain import read_plain
 from tqp.operators.wide_forms import fix_form
-
-#: One text to a storage value; raises ParseFailure.
-Parser = Callable[[str, DataType], Any]
 
 #: Values, the rows that failed (int64 [m], ascending; None: none did), and why each did.
 Attempt = tuple[Any, Tensor | None, Sequence[str]]
@@ -56,27 +46,11 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
         if source.kind is TypeKind.BLOB:
             return _total_kernel(_blob_to_text, is_try)
         return _partial_kernel(_text_to_blob, is_try)
-    parser = _parser(target)
+    parser = parser_of(target)
     if parser is None or source.kind is TypeKind.BLOB:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
     kernel = _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
-    return fix_form(kernel, target) if target.is_integer_like else kernel
-
-
-def _parser(target: DataType) -> Parser | None:
-    if target.is_integer or target.is_decimal:
-        return parse_number
-    if target.is_float:
-        return parse_float
-    if target.is_timestamp:
-        return parse_timestamp
-    by_kind: dict[TypeKind, Parser] = {
-        TypeKind.BOOLEAN: parse_boolean,
-        TypeKind.DATE: parse_date,
-        TypeKind.TIME: parse_time,
-        TypeKind.INTERVAL: parse_interval,
-    }
-    return by_kind.get(target.kind)
+    return fix_form(kernel, target)
 
 
 def _total_kernel(function: Callable[[Any], Strings], is_try: bool) -> Kernel:

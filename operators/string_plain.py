@@ -1,7 +1,6 @@
 """Read text in its plain forms, all rows at once: numbers, dates, times and intervals as they are mostly written.
 
-What is read here has one meaning, the same as DuckDB's; every other text is left to the parsers of `string_parse` and
-`string_parse_times`, which know all forms and say what is wrong.
+What is read here has one meaning, the same as DuckDB's; every other text is left to the parsers of `tqp.core.text_values`, which know all forms and say what is wrong.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 from tqp.data.strings import Strings
 from tqp.operators import dates, wide
 from tqp.operators.string_layout import compact, from_arrow, to_arrow, to_host
-from tqp.operators.string_parse_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 from tqp.operators.string_words import leading_words
 from tqp.operators.text_fields import read_fields, read_fraction, read_integers
 
@@ -64,7 +64,7 @@ def _read_integers(strings: Strings, target: DataType) -> Reading:
 
 
 def _read_decimals(strings: Strings, validity: Tensor | None, target: DataType) -> Reading:
-    if _has_plain_decimals(strings):
+    if _has_plain_decimals(strings, target.scale):
         read = _by_arrow(strings, validity, pa.decimal128(target.precision, target.scale))
         if read is not None:
             return _decimal_storage(read, validity), None
@@ -116,9 +116,9 @@ def _by_arrow(strings: Strings, validity: Tensor | None, arrow_type: pa.DataType
         return None
 
 
-def _has_plain_decimals(strings: Strings) -> bool:
-    """Whether none has an exponent, or more digits than Arrow can count without wrapping round."""
-    if int(strings.lengths.max()) > MAX_DECIMAL_PRECISION:
+def _has_plain_decimals(strings: Strings, scale: int) -> bool:
+    """Whether none has an exponent, or more digits than Arrow can count and scale without wrapping round."""
+    if int(strings.lengths.max()) + scale > MAX_DECIMAL_PRECISION:
         return False
     data = compact(strings).data
     return data.shape[0] == 0 or int(data.max()) <= ord("9")
@@ -167,7 +167,7 @@ def _clock_to_end(strings: Strings, offset: int) -> tuple[Tensor, Tensor]:
 
 def _read_timestamps(strings: Strings, target: DataType) -> Reading | None:
     ticks = TICKS_PER_SECOND[target.kind]
-    if ticks < dates.MICROSECONDS_PER_SECOND:  # these round
+    if ticks < time_limits.MICROSECONDS_PER_SECOND:  # these round
         return None
     if target.kind is TypeKind.TIMESTAMP_TZ:
         strings = _without_utc(strings)
@@ -175,7 +175,7 @@ def _read_timestamps(strings: Strings, target: DataType) -> Reading | None:
     if ticks == 10**9:
         fits &= (days > -106_000) & (days < 106_000)  # what 64 bits hold
     has_clock = strings.lengths > _DATE_WIDTH
-    values = days * (dates.SECONDS_PER_DAY * ticks)
+    values = days * (time_limits.SECONDS_PER_DAY * ticks)
     if not bool(has_clock.any()):
         return values * fits, fits
     blank = Strings(strings.starts + _DATE_WIDTH * has_clock, has_clock.to(torch.int32), strings.data)

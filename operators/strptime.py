@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
 from tqp.operators import dates
@@ -109,8 +110,8 @@ def _read_plain(strings: Strings, pattern: str) -> tuple[Tensor, Tensor]:
             value = fields[letter]
             fraction = value * micros if micros > 0 else torch.div(value, -micros, rounding_mode="floor")
             break
-    seconds = days * dates.SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
-    return (seconds * dates.MICROSECONDS_PER_SECOND + fraction) * inside, inside
+    seconds = days * time_limits.SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
+    return (seconds * time_limits.MICROSECONDS_PER_SECOND + fraction) * inside, inside
 
 
 # One text at a time ---------------------------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], patte
         if "j" not in fields
         else int(make_date(*(torch.tensor(x) for x in (year, 1, 1)))) + int(fields["j"]) - 1
     )
-    seconds = days * dates.SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset
+    seconds = days * time_limits.SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset
     return seconds * 1_000_000 + int(fraction)
 
 

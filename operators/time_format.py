@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.operators import dates
@@ -69,7 +70,7 @@ def date_run(days: Any) -> Run:
 
 
 def _date_text(day: int) -> str:
-    if abs(day) >= dates.INFINITE_DAY:
+    if abs(day) >= time_limits.INFINITE_DAY:
         return "infinity" if day > 0 else "-infinity"
     year, month, day_of_month = (int(part) for part in dates.civil_from_days(torch.tensor([day])))
     if year <= 0:
@@ -80,7 +81,7 @@ def _date_text(day: int) -> str:
 def format_times(values: Tensor) -> Strings:
     """'23:59:59', '00:00:00.25'."""
     ticks = values.reshape(-1).to(torch.int64)
-    return _with_clock([], ticks, dates.MICROSECONDS_PER_SECOND)
+    return _with_clock([], ticks, time_limits.MICROSECONDS_PER_SECOND)
 
 
 def clock_run(seconds: Any) -> Run:
@@ -91,7 +92,7 @@ def clock_run(seconds: Any) -> Run:
 @lru_cache
 def _clock_table() -> Array:
     """All times of day as words: int64 [86401], 24:00:00 among them."""
-    seconds = np.arange(dates.SECONDS_PER_DAY + 1)
+    seconds = np.arange(time_limits.SECONDS_PER_DAY + 1)
     colon = literal(":")
     hour, minute, second = (digits(part, 2) for part in (seconds // 3600, seconds // 60 % 60, seconds % 60))
     (word,) = paste([hour, colon, minute, colon, second]).words
@@ -123,12 +124,12 @@ def format_timestamps(values: Tensor, source: DataType) -> Strings:
     """'2024-02-29 12:00:00.5', with '+00' for TIMESTAMP WITH TIME ZONE; 'infinity'."""
     ticks = values.reshape(-1).to(torch.int64)
     per_second = TICKS_PER_SECOND[source.kind]
-    per_day = dates.SECONDS_PER_DAY * per_second
+    per_day = time_limits.SECONDS_PER_DAY * per_second
     days = floor_divide(ticks, per_day)
     clock = ticks - days * per_day
-    infinite = (ticks == dates.INFINITE_TICK) | (ticks == -dates.INFINITE_TICK)
+    infinite = (ticks == time_limits.INFINITE_TICK) | (ticks == -time_limits.INFINITE_TICK)
     if bool(infinite.any()):  # of nanoseconds the year would have four digits
-        days = days.masked_fill_(infinite, dates.INFINITE_DAY)
+        days = days.masked_fill_(infinite, time_limits.INFINITE_DAY)
     plain, others = plain_days(days)
     before = paste([date_run_by_day(plain), literal(" ")])
     written = _with_clock([before], clock, per_second)
@@ -201,16 +202,16 @@ def _counter_of(unit: str) -> Callable[[Tensor], Strings]:
 def _format_durations(microseconds: Tensor) -> Strings:
     """' -04:05:06.5': a clock of as many hours as there are."""
     # Whole seconds first: the least int64 has no positive counterpart.
-    seconds = truncate_divide(microseconds, dates.MICROSECONDS_PER_SECOND)
-    fraction = (microseconds - seconds * dates.MICROSECONDS_PER_SECOND).abs_()
+    seconds = truncate_divide(microseconds, time_limits.MICROSECONDS_PER_SECOND)
+    fraction = (microseconds - seconds * time_limits.MICROSECONDS_PER_SECOND).abs_()
     seconds = seconds.abs_()
     hours = floor_divide(seconds, 3600)
     is_short = hours < 100
-    ticks = (seconds - hours * 3600 * ~is_short) * dates.MICROSECONDS_PER_SECOND + fraction
+    ticks = (seconds - hours * 3600 * ~is_short) * time_limits.MICROSECONDS_PER_SECOND + fraction
     negative = microseconds < 0
     signs = (~negative).to(torch.int64)
     text = _with_clock(
-        [literal(" -")], ticks, dates.MICROSECONDS_PER_SECOND, signs.numpy() if signs.is_cpu else signs
+        [literal(" -")], ticks, time_limits.MICROSECONDS_PER_SECOND, signs.numpy() if signs.is_cpu else signs
     )
     plain = row_indices(~negative)
     text.data[text.starts[plain]] = ord(" ")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import ExecutionError
+from tqp.operators import wide
 from tqp.operators.kernel import Kernel, NullRule, Overload
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
@@ -251,13 +251,17 @@ def _all_cosines(products: Tensor, squares: Tensor, left: Tensor, right: Tensor)
 # arrays of elements
 
 
-def make_arrays(*elements: tuple[Tensor, Tensor | None]) -> tuple[Tensor, None]:
-    """float32 [n, size] of one column for each element. Raises ExecutionError for a NULL, which arrays do not hold."""
-    for _, validity in elements:
-        if validity is not None and not bool(validity.all()):
-            raise ExecutionError(
-                "an array with a NULL in it is not supported; write coalesce(...) around the element"
-            )
+def make_arrays(
+    *elements: tuple[Tensor, Tensor | None], validity: Tensor | None = None
+) -> tuple[Tensor, None]:
+    """float32 [n, size] of one column for each element; `validity`: bool [n], the rows that count.
+
+    Raises ExecutionError for a NULL in a row that counts: arrays do not hold any.
+    """
+    message = "an array with a NULL in it is not supported; write coalesce(...) around the element"
+    for _, present in elements:
+        if present is not None:
+            wide.raise_where(~present, message, validity)
     num_rows = max(values.shape[0] for values, _ in elements)
     return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None
 
@@ -273,5 +277,5 @@ def _similarity(function: Callable[..., Tensor]) -> Overload:
 
 VECTOR_KERNELS: dict[str, Overload] = {
     **{name: _similarity(function) for name, function in SIMILARITIES.items()},
-    "array_value": lambda argument_types, result_type: Kernel(make_arrays, NullRule.CUSTOM),
+    "array_value": lambda argument_types, result_type: Kernel(make_arrays, NullRule.CUSTOM, checks=True),
 }

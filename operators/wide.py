@@ -73,6 +73,11 @@ def to_narrow(
     return low.contiguous()
 
 
+def low_halves(values: Tensor) -> Tensor:
+    """int64 [n]: the values where they fit 64 bits, anything elsewhere."""
+    return values[:, 1].contiguous()
+
+
 def fits_narrow(values: Tensor) -> Tensor:
     """bool [n]: which rows fit into 64 bits."""
     return (values[:, 1] >> 63) == values[:, 0]
@@ -111,13 +116,13 @@ def negate(
     a: Tensor, validity: Tensor | None = None, message: str = "Overflow in negation of INT128"
 ) -> Tensor:
     """-a, int64 [n, 2]; raises ExecutionError for -(2**127)."""
-    raise_where((a[:, 0] == SIGN_BIT) & (a[:, 1] == 0), message, validity)
+    raise_where(_is_minimum(a), message, validity)
     return _negate_wrapping(a)
 
 
 def absolute(a: Tensor, validity: Tensor | None = None, message: str = "Overflow on abs of INT128") -> Tensor:
     """|a|, int64 [n, 2]; raises ExecutionError for -(2**127)."""
-    raise_where((a[:, 0] == SIGN_BIT) & (a[:, 1] == 0), message, validity)
+    raise_where(_is_minimum(a), message, validity)
     return magnitude(a)
 
 
@@ -143,7 +148,10 @@ def multiply(
     validity: Tensor | None = None,
     message: str = "Overflow in multiplication of INT128",
 ) -> Tensor:
-    """a * b, int64 [n, 2], of operands narrow or wide; raises ExecutionError beyond 128 bits."""
+    """a * b, int64 [n, 2], of operands narrow or wide; raises ExecutionError beyond 128 bits.
+
+    -(2**127) counts as beyond, unless an operand is that number: DuckDB multiplies magnitudes.
+    """
     if not is_wide(a) and not is_wide(b):
         return multiply_narrow(a, b)
     a, b = widen(a), widen(b)
@@ -152,8 +160,15 @@ def multiply(
     # The product is right modulo 2**128. A wrapped one is off by at least 2**128 from the floating-point estimate,
     # whose error stays below 2**78 while the true product fits.
     estimate = to_float64(a) * to_float64(b)
-    raise_where((estimate - to_float64(product)).abs() > 2.0**100, message, validity)
+    bad = (estimate - to_float64(product)).abs() > 2.0**100
+    bad = bad | (_is_minimum(product) & ~_is_minimum(a) & ~_is_minimum(b))
+    raise_where(bad, message, validity)
     return product
+
+
+def _is_minimum(a: Tensor) -> Tensor:
+    """bool [n]: -(2**127)."""
+    return (a[:, 0] == SIGN_BIT) & (a[:, 1] == 0)
 
 
 def multiply_narrow(a: Tensor, b: Tensor) -> Tensor:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.deep_recursion import call_deep
+from tqp.core.errors import BindError, Error
 from tqp.planner.binder.context import BindContext, Parameters
+from tqp.planner.binder.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.logical_plan import LogicalPlan
@@ -29,19 +31,20 @@ def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundSt
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
     """
     try:
-        statement = parse(query)
-        queries = QueryBinder()
-        context = BindContext(catalog, parameters, query, queries)
-        queries.context = context
-        bound = queries.bind_exact(statement.tree, None)
-        _check_parameters(context)
-        return BoundStatement(bound.plan, bound.names, statement.explain)
+        return call_deep(lambda: _bind(query, catalog, parameters))
     except Error as error:
         raise error.with_query(query) from None
-    except RecursionError:
-        raise UnsupportedError(
-            "the query is nested too deeply; raise sys.setrecursionlimit or flatten it"
-        ) from None
+
+
+def _bind(query: str, catalog: Catalog, parameters: Parameters) -> BoundStatement:
+    statement = parse(query)
+    queries = QueryBinder()
+    context = BindContext(catalog, parameters, query, queries)
+    queries.context = context
+    bound = queries.bind_exact(statement.tree, None)
+    check_unread_placeholders(context, statement.tree)
+    _check_parameters(context)
+    return BoundStatement(bound.plan, bound.names, statement.explain)
 
 
 def _check_parameters(context: BindContext) -> None:

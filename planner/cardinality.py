@@ -164,19 +164,38 @@ def selectivity(
 
     Ranges of the columns in `aggregate_ids` are bounds and say nothing of where the values lie.
     """
-    intervals: dict[Expression, list[float]] = {}
-    share = 1.0
-    for part in conjuncts(condition):
-        bound = _interval(part, schema_by_id, aggregate_ids)
-        if bound is None:
-            share *= _part_selectivity(part, schema_by_id, aggregate_ids)
-        else:  # several bounds on one column make one interval
-            expression, low, high = bound
-            known = intervals.setdefault(expression, [low, high])
-            known[0], known[1] = max(known[0], low), min(known[1], high)
-    for low, high in intervals.values():
-        share *= max(0.0, high - low)
-    return min(1.0, max(0.0, share))
+    kept = KeptShare(schema_by_id, aggregate_ids)
+    kept.add(condition)
+    return kept.share
+
+
+class KeptShare:
+    """The selectivity of a conjunction to which conditions are added one after the other."""
+
+    def __init__(self, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()) -> None:
+        self._fields = schema_by_id
+        self._aggregate_ids = aggregate_ids
+        self._intervals: dict[Expression, list[float]] = {}
+        self._others = 1.0
+
+    def add(self, condition: Expression) -> None:
+        """Only rows on which this is true, too, are kept."""
+        for part in conjuncts(condition):
+            bound = _interval(part, self._fields, self._aggregate_ids)
+            if bound is None:
+                self._others *= _part_selectivity(part, self._fields, self._aggregate_ids)
+            else:  # several bounds on one column make one interval
+                expression, low, high = bound
+                known = self._intervals.setdefault(expression, [low, high])
+                known[0], known[1] = max(known[0], low), min(known[1], high)
+
+    @property
+    def share(self) -> float:
+        """Estimated share (0 to 1) of the rows that are kept."""
+        share = self._others
+        for low, high in self._intervals.values():
+            share *= max(0.0, high - low)
+        return min(1.0, max(0.0, share))
 
 
 def _interval(

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from tqp.core import time_limits
 from tqp.core.datatypes import BOOLEAN, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from tqp.planner.literal_casts import cast_value, interval_of, unit_name
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-_MICROS_PER_DAY = 86_400_000_000
+_MICROS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 
 
 def fold(expression: Expression) -> Expression:
@@ -57,6 +58,7 @@ _SEES_NULL = frozenset(
         "concat_ws",
         "greatest",
         "least",
+        "array_value",
     )
 )
 
@@ -64,15 +66,12 @@ _SEES_NULL = frozenset(
 def _fold_call(call: Call) -> Expression:
     if call.function in _CONNECTIVES:
         return _fold_connective(call)
-    values: list[Any] = []
-    for argument in call.arguments:
-        if not isinstance(argument, Literal):
-            return call
-        values.append(argument.value)
+    literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
+    values = [literal.value for literal in literals]
     if call.function not in _SEES_NULL and None in values:
         return Literal(None, call.data_type)
     function = _FUNCTIONS.get(call.function)
-    if function is None:
+    if function is None or len(values) < len(call.arguments):
         return call
     try:
         value = function(call, *values)
@@ -173,8 +172,27 @@ def _date_of(days: int) -> datetime.date | None:
     return datetime.date.fromordinal(ordinal) if 1 <= ordinal <= 3_652_059 else None
 
 
+def _move_days(sign: int) -> Callable[..., Any]:
+    def evaluate(_: Call, days: int, count: int) -> Any:
+        if abs(days) == time_limits.INFINITE_DAY:
+            return days
+        moved = days + sign * count
+        inside = time_limits.FIRST_DAY <= moved <= time_limits.LAST_DAY
+        return moved if inside else NotImplemented  # the kernel raises
+
+    return evaluate
+
+
+def _subtract_dates(_: Call, left: int, right: int) -> Any:
+    infinite = time_limits.INFINITE_DAY in (abs(left), abs(right))
+    return NotImplemented if infinite else left - right
+
+
 def _shift(micros_since_epoch: int, interval: tuple[int, int, int], sign: int) -> Any:
-    """A timestamp moved by months (to the last day where the month is shorter), then days, then microseconds."""
+    """A timestamp moved by months (to the last day where the month is shorter), then days, then microseconds.
+
+    Left to the kernel where it comes near the end of what there is: beyond the years 1 to 9999.
+    """
     days, clock = divmod(micros_since_epoch, _MICROS_PER_DAY)
     date = _date_of(days)
     if date is None:
@@ -185,7 +203,8 @@ def _shift(micros_since_epoch: int, interval: tuple[int, int, int], sign: int) -
         return NotImplemented
     day = min(date.day, calendar.monthrange(year, month + 1)[1])
     days = datetime.date(year, month + 1, day).toordinal() - _EPOCH + sign * interval[1]
-    return days * _MICROS_PER_DAY + clock + sign * interval[2]
+    moved = days * _MICROS_PER_DAY + clock + sign * interval[2]
+    return NotImplemented if _date_of(days) is None or _date_of(moved // _MICROS_PER_DAY) is None else moved
 
 
 def _move(sign: int) -> Callable[..., Any]:
@@ -200,14 +219,21 @@ def _move(sign: int) -> Callable[..., Any]:
 
 def _combine_intervals(sign: int) -> Callable[..., Any]:
     def evaluate(_: Call, left: tuple[int, int, int], right: tuple[int, int, int]) -> Any:
-        return tuple(a + sign * b for a, b in zip(left, right))
+        return _interval(a + sign * b for a, b in zip(left, right))
 
     return evaluate
 
 
+def _interval(fields: Iterable[int]) -> Any:
+    """The fields, or NotImplemented where one is out of range: the kernel raises."""
+    months, days, micros = fields
+    fits = max(abs(months), abs(days)) < 2**31 and abs(micros) < 2**63
+    return (months, days, micros) if fits else NotImplemented
+
+
 def _to_interval(_: Call, unit: str, count: float) -> Any:
     name = unit_name(unit)
-    return NotImplemented if name is None else interval_of(name, count)
+    return NotImplemented if name is None else interval_of(name, count) or NotImplemented
 
 
 def _is_distinct(call: Call, left: Any, right: Any) -> Any:
@@ -241,14 +267,14 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "is_not_distinct_from": _is_not_distinct,
     "is_null": lambda _, value: value is None,
     "not": lambda _, value: not value,
-    "add_days": lambda _, days, count: days + count,
-    "subtract_days": lambda _, days, count: days - count,
-    "subtract_dates": lambda _, left, right: left - right,
+    "add_days": _move_days(1),
+    "subtract_days": _move_days(-1),
+    "subtract_dates": _subtract_dates,
     "add_interval": _move(1),
     "subtract_interval": _move(-1),
     "add_intervals": _combine_intervals(1),
     "subtract_intervals": _combine_intervals(-1),
-    "negate_interval": lambda _, interval: tuple(-part for part in interval),
+    "negate_interval": lambda _, interval: _interval(-part for part in interval),
     "to_interval": _to_interval,
     "concat_operator": lambda _, left, right: left + right,
 }

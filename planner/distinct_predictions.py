@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from tqp.core.schema import Field
 from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal, Predict, transform, walk
-from tqp.planner.filter_order import cost, may_raise
+from tqp.planner.filter_order import cost
+from tqp.planner.may_raise import may_raise
 from tqp.planner.physical_plan import Aggregate, Filter, PhysicalPlan, Project, Shared
 from tqp.planner.properties import key_span
 from tqp.planner.rules.predictions import has_prediction
@@ -74,8 +75,13 @@ def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Exp
 
 
 def _combinations(call: Predict, known: dict[int, Field]) -> int | None:
-    """How many combinations of values the columns of a call may take; None if unknown, too many, or one could raise."""
-    if may_raise(call):
+    """How many combinations of values the columns of a call may take; None if unknown, too many, or one could raise.
+
+    That a NULL could is not counted: inside CASE it may be known that there is none, which the runtime looks at.
+    """
+    if any(item.refuses_unseen for item in call.model.inputs):
+        return None
+    if any(may_raise(argument, known) for argument in call.arguments):
         return None
     columns: dict[int, ColumnRef] = {}
     for node in walk(call):

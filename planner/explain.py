@@ -77,10 +77,8 @@ def _display_names(plan: Node) -> Names:
     }
 
 
-def _nodes(plan: Node) -> Iterator[Node]:
-    yield plan
-    for child in plan.inputs:
-        yield from _nodes(child)
+def _nodes(plan: Node) -> Iterable[Node]:
+    return logical.walk_plan(plan) if isinstance(plan, logical.LogicalPlan) else physical.walk_physical(plan)
 
 
 def _expressions(node: Node) -> Iterable[Expression]:

@@ -256,20 +256,41 @@ def column_ids(expression: Expression) -> frozenset[int]:
 
 
 def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
-    """Rebuild bottom-up, with `function` applied to every node after its children."""
-    inputs = expression.inputs
-    if inputs:
-        changed = tuple(transform(child, function) for child in inputs)
-        if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-            expression = expression.with_inputs(changed)
-    return function(expression)
+    """Rebuild bottom-up, with `function` applied to every node after its children, first to last."""
+    parents_first: list[tuple[Expression, tuple[Expression, ...]]] = []
+    left = [expression]
+    while left:
+        node = left.pop()
+        inputs = node.inputs
+        parents_first.append((node, inputs))
+        left.extend(inputs)
+    done: list[Expression] = []  # the rebuilt nodes whose parents are still to come
+    while parents_first:
+        node, inputs = parents_first.pop()
+        if inputs:
+            changed = done[-len(inputs) :]
+            del done[-len(inputs) :]
+            for new, old in zip(changed, inputs, strict=True):
+                if new is not old:
+                    node = node.with_inputs(tuple(changed))
+                    break
+        done.append(function(node))
+    return done[0]
 
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """Split at top-level ANDs; TRUE splits into nothing."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return tuple(part for argument in condition.arguments for part in conjuncts(argument))
-    return () if condition == TRUE else (condition,)
+    if not (isinstance(condition, Call) and condition.function == "and"):
+        return () if condition == TRUE else (condition,)
+    parts: list[Expression] = []
+    left: list[Expression] = [condition]
+    while left:
+        part = left.pop()
+        if isinstance(part, Call) and part.function == "and":
+            left.extend(reversed(part.arguments))
+        elif part != TRUE:
+            parts.append(part)
+    return tuple(parts)
 
 
 def conjunction(parts: tuple[Expression, ...]) -> Expression:

@@ -20,8 +20,8 @@ from tqp.planner.expressions import (
     Literal,
     Predict,
     column_ids,
-    walk,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.value_ranges import FieldsById, value_range
 
 # Nanoseconds a row on one core (docs/performance.md).
@@ -45,9 +45,6 @@ _COMPARISONS = frozenset(
 _SEARCHES = frozenset(
     ("like", "ilike", "contains", "regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace")
 )
-_MAY_RAISE = frozenset(
-    ("integer_divide", "modulo", "strptime", "make_date", "make_timestamp", "chr", "shift_left", "power")
-)
 _ARITHMETIC = frozenset(("add", "subtract", "multiply", "negate"))
 _SIMPLE = frozenset(("divide", "integer_divide", "modulo", "abs", "coalesce"))
 _DATE_FUNCTIONS = frozenset(
@@ -60,38 +57,38 @@ def order_conjuncts(
 ) -> tuple[Expression, ...]:
     """The parts by cost for each share of rows they drop; equal ranks stay in the order written.
 
-    A part that may raise comes last: the others keep rows from it that would make it raise for nothing.
+    Parts that may raise come last, as they were written: the others keep rows from them that would make them raise.
     """
     if len(parts) < 2:
         return tuple(parts)
 
     def rank(part: Expression) -> tuple[bool, float]:
-        return may_raise(part), cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
+        if may_raise(part, fields):
+            return True, 0.0
+        return False, cost(part, fields) / (1.0 - min(0.999, estimator.selectivity(part, fields)))
 
     return tuple(sorted(parts, key=rank))
 
 
-def may_raise(expression: Expression) -> bool:
-    """Can a value make the expression fail? Overflow of plain arithmetic, which is rare, is left out."""
-    for node in walk(expression):
-        if isinstance(node, Cast) and not node.is_try:
-            source, target = node.input.data_type, node.data_type
-            if source.is_string and not target.is_string or source.is_float and target.is_integer_like:
-                return True
-        if isinstance(node, Call) and node.function in _MAY_RAISE:
-            return True
-        if isinstance(node, Predict) and any(item.refuses_unseen for item in node.model.inputs):
-            return True
-    return False
+class RemainingConjuncts:
+    """What the conjuncts of a filter cost from each position to the end; found once, for all positions."""
 
+    def __init__(self, parts: Sequence[Expression], fields: FieldsById) -> None:
+        self._costs = [(0.0, 0.0)]  # on all rows, and of gathering the columns for it; last position first
+        everywhere = gathers = 0.0
+        columns: set[int] = set()
+        for part in reversed(parts):
+            everywhere += cost(part, fields) + _MASK
+            for id in column_ids(part) - columns:
+                columns.add(id)
+                gathers += _GATHER_STRING if _is_text(id, fields) else _GATHER
+            self._costs.append((everywhere, gathers))
 
-def worth_selecting(share: float, rest: Sequence[Expression], fields: FieldsById) -> bool:
-    """Should the rows kept so far (an estimated share) be gathered before the remaining conjuncts are evaluated?"""
-    everywhere = sum(cost(part, fields) + _MASK for part in rest)
-    columns = frozenset().union(*(column_ids(part) for part in rest))
-    gathers = sum(_GATHER_STRING if _is_text(id, fields) else _GATHER for id in columns)
-    numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * share)
-    return numbers + share * (everywhere + gathers) < everywhere
+    def worth_selecting(self, position: int, share: float) -> bool:
+        """Should the rows kept so far (an estimated share) be gathered before the conjuncts from `position` on?"""
+        everywhere, gathers = self._costs[-1 - position]
+        numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * share)
+        return numbers + share * (everywhere + gathers) < everywhere
 
 
 def cost(expression: Expression, fields: FieldsById) -> float:

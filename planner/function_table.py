@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _NUMBERS = ("INTEGERS -> same", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same")
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_TZ")
 
 
@@ -92,13 +93,14 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "floor": ("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE"),
     "ceil": ("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE"),
     "round": (
-        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
+        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE"),
         *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
-        "INTEGERS INTEGER -> same",
+        *(f"{each} -> {each}" for each in _SIGNED),
+        *(f"{each} INTEGER -> {each}" for each in _SIGNED),
     ),
     "trunc": (
         *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
-        *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        *("DECIMAL INTEGER -> cut", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
         "INTEGERS INTEGER -> same",
     ),
     "log": ("log10: DOUBLE -> DOUBLE", "DOUBLE DOUBLE -> DOUBLE"),
@@ -110,9 +112,15 @@ SCALARS: dict[str, tuple[str, ...]] = {
     },
     "power": _doubles(2),
     "atan2": _doubles(2),
-    "is_nan": ("FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
-    "is_inf": ("FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
-    "is_finite": ("FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
+    "fmod": ("floored_modulo: FLOAT FLOAT -> FLOAT", "floored_modulo: DOUBLE DOUBLE -> DOUBLE"),
+    "isnan": ("is_nan: FLOAT -> BOOLEAN", "is_nan: DOUBLE -> BOOLEAN"),
+    **{
+        name: (
+            *(f"{canonical}: {each} -> BOOLEAN" for each in ("FLOAT", "DOUBLE")),
+            *(f"{canonical}_date: {each} -> BOOLEAN" for each in ("DATE", *_TIMESTAMPS)),
+        )
+        for name, canonical in (("isinf", "is_inf"), ("isfinite", "is_finite"))
+    },
     "gcd": ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT"),
     "lcm": ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT"),
     # dates and times
@@ -132,7 +140,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
         "VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ",
         "VARCHAR INTERVAL -> INTERVAL",
     ),
-    "date_part": tuple(f"VARCHAR {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
+    "date_part": tuple(f"VARCHAR {each} -> part" for each in ("DATE", *_TIMESTAMPS, "TIME", "INTERVAL")),
     "date_diff": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "date_sub": tuple(f"VARCHAR {each} {each} -> BIGINT" for each in ("DATE", *_TIMESTAMPS, "TIME")),
     "make_date": ("BIGINT BIGINT BIGINT -> DATE",),
@@ -142,7 +150,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "monthname": tuple(f"{each} -> VARCHAR" for each in ("DATE", *_TIMESTAMPS)),
     "strftime": tuple(
         line
-        for each in ("DATE", "TIMESTAMP", "TIMESTAMP_NS")
+        for each in ("DATE", *_TIMESTAMPS, "TIMESTAMP_NS")
         for line in (f"{each} VARCHAR -> VARCHAR", f"strftime~: VARCHAR {each} -> VARCHAR")
     ),
     "strptime": ("VARCHAR VARCHAR -> TIMESTAMP",),
@@ -214,7 +222,11 @@ AGGREGATES: dict[str, tuple[str, ...]] = {
     "bool_or": ("BOOLEAN -> BOOLEAN",),
     **{name: _doubles() for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")},
     "median": ("ANY -> middle",),
+    "count_if": ("sum: BOOLEAN -> HUGEINT",),
 }
+
+#: Written as operators or in a grammar of their own; as in DuckDB, no function is called by these names.
+OPERATOR_FORMS = frozenset(("negate", "like", "ilike", "position"))
 
 #: Functions that the binder types itself, with the canonical function they become ("": none of their own).
 VARIADIC: dict[str, str] = {
@@ -225,7 +237,6 @@ VARIADIC: dict[str, str] = {
     "least": "least",
     "concat": "concat",
     "concat_ws": "concat_ws",
-    "count_if": "",
     "typeof": "",
     "bit_length": "",
     "date_add": "",
@@ -238,12 +249,8 @@ VARIADIC: dict[str, str] = {
 ALIASES: dict[str, str] = {
     "divide": "//",
     "mod": "%",
-    "fmod": "%",
     "pow": "power",
     "ceiling": "ceil",
-    "isnan": "is_nan",
-    "isinf": "is_inf",
-    "isfinite": "is_finite",
     "greatest_common_divisor": "gcd",
     "least_common_multiple": "lcm",
     "ifnull": "coalesce",
@@ -254,7 +261,6 @@ ALIASES: dict[str, str] = {
     "weekday": "dayofweek",
     "dayofmonth": "day",
     "weekofyear": "week",
-    "regexp_like": "regexp_matches",
     "suffix": "ends_with",
     "prefix": "starts_with",
     "substr": "substring",

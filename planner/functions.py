@@ -10,9 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tqp.core.datatypes import DataType, TypeKind, decimal
+from tqp.core.datatypes import (
+    BIGINT,
+    DOUBLE,
+    FLOAT,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    DataType,
+    TypeKind,
+    decimal,
+)
 from tqp.planner.expressions import Expression, Literal
-from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.function_table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
 from tqp.planner.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
@@ -73,12 +82,20 @@ def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
 def function_names() -> Iterable[str]:
     """Every SQL spelling, for the "did you mean" of an error."""
     return (
-        name for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES) for name in table if name.isidentifier()
+        name
+        for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES)
+        for name in table
+        if name.isidentifier() and name not in OPERATOR_FORMS
     )
 
 
 def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:
-    """Choose the overload whose casts cost least. Raises NoOverloadError."""
+    """What a call means: `choose`, with the types that follow. Raises NoOverloadError."""
+    return finish(choose(overloads, arguments), arguments)
+
+
+def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Overload:
+    """The overload whose casts cost least. Raises NoOverloadError."""
     best: list[Overload] = []
     best_cost: int | None = None
     for overload in overloads:
@@ -99,9 +116,34 @@ def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> R
                 best.append(overload)
     if not best:
         raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
-    if len(best) > 1 and any(argument.data_type.kind is not TypeKind.NULL for argument in arguments):
+    if len(best) > 1:
         raise NoOverloadError([describe(each) for each in best], ambiguous=True)
-    return _finish(best[0], arguments)
+    return best[0]
+
+
+def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:
+    """The type of a call that is NULL because an argument is the constant NULL; None where that is not so.
+
+    No rule sees the actual types then, as in DuckDB: `NULL + 1.5` is a DECIMAL of no known size, hence of type NULL.
+    """
+    nulls = [
+        argument.data_type
+        for argument in arguments
+        if argument.data_type.kind is TypeKind.NULL
+        or (isinstance(argument, Literal) and argument.value is None)
+    ]
+    if not nulls:
+        return None
+    result = (
+        overload.result
+        if isinstance(overload.result, DataType)
+        else _RESULTS_WITHOUT_TYPES.get(overload.result)
+    )
+    if overload.result == "same" and isinstance(overload.parameters[0], DataType):
+        result = overload.parameters[0]
+    if result is not None and result not in (ANY_DECIMAL, ANY_ARRAY):
+        return result
+    return NULL if any(each.kind is TypeKind.NULL for each in nulls) else None
 
 
 def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Sequence[Overload]:
@@ -127,7 +169,8 @@ def describe(overload: Overload) -> str:
     return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
 
 
-def _finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
+def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
+    """The types of the chosen overload's arguments and result. Raises NoOverloadError where no type can hold the result."""
     types: list[DataType] = []
     for argument, parameter in zip(arguments, overload.parameters):
         if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY):
@@ -177,10 +220,21 @@ def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, decimal(types[0].precision, 0)
 
 
-def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """trunc to a number of digits."""
     digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
     scale = min(max(digits, 0), types[0].scale) if isinstance(digits, int) else 0
     return types, decimal(types[0].precision, scale)
+
+
+def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """round to a number of digits; a whole number may gain a digit where it is rounded to tens, hundreds, ..."""
+    _, result = _cut(types, arguments)
+    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
+    precision = types[0].precision
+    if types[0].scale == 0 and isinstance(digits, int) and -precision <= digits < 0:
+        result = decimal(min(precision + 1, MAX_DECIMAL_PRECISION), 0)
+    return types, result
 
 
 def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
@@ -196,11 +250,19 @@ def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataTyp
     return (data_type, data_type), DataType(TypeKind.FLOAT)
 
 
+def _part(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """date_part: the epoch and the Julian day have fractions."""
+    part = arguments[0].value if isinstance(arguments[0], Literal) else None
+    return types, DOUBLE if part in ("epoch", "julian") else BIGINT
+
+
 def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
     kind = types[0].kind
+    if kind is TypeKind.NULL:
+        return (DOUBLE,), DOUBLE
     if types[0].is_integer:
-        return types, DataType(TypeKind.DOUBLE)
+        return types, DOUBLE
     return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
 
 
@@ -210,11 +272,15 @@ _RESULT_RULES: dict[str, _Rule] = {
     "remainder": _remainder,
     "same": _same,
     "whole": _whole,
+    "cut": _cut,
     "rounded": _rounded,
     "widened": _widened,
     "middle": _middle,
     "similarity": _similarity,
+    "part": _part,
 }
+#: The type of the result where no rule has seen the actual types.
+_RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUBLE}
 
 _SCALARS: dict[str, tuple[Overload, ...]] = {}
 _AGGREGATES: dict[str, tuple[Overload, ...]] = {}

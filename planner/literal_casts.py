@@ -8,15 +8,16 @@ from __future__ import annotations
 import ctypes
 import datetime
 import math
-import re
 from typing import Any
 
-from tqp.core.datatypes import DOUBLE, FLOAT, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core import time_limits
+from tqp.core.datatypes import DOUBLE, FLOAT, HUGEINT, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.text_numbers import ParseFailure, round_half_away
+from tqp.core.text_values import parser_of
 from tqp.planner.expressions import Value
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
-_MICROS_PER_DAY = 86_400_000_000
 
 _INTERVAL_UNITS: dict[str, tuple[int, int, int]] = {
     "microsecond": (0, 0, 1),
@@ -56,13 +57,14 @@ def unit_name(text: str) -> str | None:
     return _UNIT_SPELLINGS.get(text.lower())
 
 
-def interval_of(unit: str, count: float) -> tuple[int, int, int]:
-    """`count` units as (months, days, microseconds); raises ExecutionError where that overflows."""
+def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
+    """`count` units as (months, days, microseconds); None where that overflows, which is for a kernel to tell."""
     months, days, micros = _INTERVAL_UNITS[unit]
+    if not math.isfinite(micros * count):
+        return None
     interval = (months * int(count), days * int(count), round(micros * count) if micros else 0)
-    if max(abs(interval[0]), abs(interval[1])) >= 2**31 or abs(interval[2]) >= 2**63:
-        raise ExecutionError(f"{count} {unit}s do not fit an INTERVAL")
-    return interval
+    fits = max(abs(interval[0]), abs(interval[1])) < 2**31 and abs(interval[2]) < 2**63
+    return interval if fits else None
 
 
 def cast_value(value: Value, source: DataType, target: DataType) -> Any:
@@ -97,13 +99,13 @@ def bounds_error(value: object, source: DataType, target: DataType) -> Execution
 def _to_whole(value: Value, source: DataType, target: DataType) -> Any:
     """To an integer or a decimal, rounding half away from zero (floats to integers: half to even)."""
     shift = target.scale - source.scale
-    if isinstance(value, bool) or (isinstance(value, int) and (source.is_integer or source.is_decimal)):
-        whole = int(value) * 10**shift if shift >= 0 else _divide_rounded(int(value), 10**-shift)
+    if isinstance(value, bool):
+        # with no whole digits TRUE does not fit; DuckDB makes it the smallest fraction
+        whole = int(value) * (1 if target.precision == target.scale else 10**target.scale)
+    elif isinstance(value, int) and (source.is_integer or source.is_decimal):
+        whole = value * 10**shift if shift >= 0 else round_half_away(value, 10**-shift)
     elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise bounds_error(value, source, target)
-        scaled = value * 10.0**target.scale
-        whole = round(scaled) if target.is_integer else int(scaled + math.copysign(0.5, scaled))
+        whole = _round_float(value, source, target)
     else:
         return NotImplemented
     low, high = target.bounds
@@ -113,10 +115,16 @@ def _to_whole(value: Value, source: DataType, target: DataType) -> Any:
     return whole
 
 
-def _divide_rounded(value: int, divisor: int) -> int:
-    whole, rest = divmod(abs(value), divisor)
-    whole += 2 * rest >= divisor
-    return whole if value >= 0 else -whole
+def _round_float(value: float, source: DataType, target: DataType) -> int:
+    scaled = value * 10.0**target.scale
+    # DuckDB takes the least HUGEINT for out of range
+    if not math.isfinite(scaled) or scaled <= HUGEINT.bounds[0]:
+        raise bounds_error(value, source, target)
+    if target.is_integer:
+        return round(scaled)
+    whole = math.trunc(scaled)
+    rest = scaled - whole
+    return whole + (rest >= 0.5) - (rest <= -0.5)
 
 
 def _to_float(value: Value, source: DataType, target: DataType) -> Any:
@@ -146,14 +154,37 @@ def rounded_to_float32(number: float) -> float:
 
 
 def _convert_temporal(value: int, source: DataType, target: DataType) -> Any:
+    """Infinity stays; a finer unit must fit 64 bits, a coarser one rounds half away from zero."""
     if source.kind is TypeKind.DATE and target.is_timestamp:
-        return value * 86_400 * TICKS_PER_SECOND[target.kind]
-    if source.is_timestamp and target.is_timestamp:
-        up, down = TICKS_PER_SECOND[target.kind], TICKS_PER_SECOND[source.kind]
-        return value * (up // down) if up >= down else value // (down // up)
-    if source.is_timestamp and target.kind is TypeKind.DATE:
-        return value // (86_400 * TICKS_PER_SECOND[source.kind])
-    return NotImplemented
+        if abs(value) == time_limits.INFINITE_DAY:
+            return time_limits.INFINITE_TICK if value > 0 else -time_limits.INFINITE_TICK
+        return _tick(value * time_limits.SECONDS_PER_DAY, TypeKind.TIMESTAMP_S, source, target)
+    if not source.is_timestamp:
+        return NotImplemented
+    infinite = abs(value) == time_limits.INFINITE_TICK
+    if target.is_timestamp:
+        return value if infinite else _tick(value, source.kind, source, target)
+    if infinite:
+        if target.kind is TypeKind.TIME:
+            raise ExecutionError("Can't get TIME of infinite TIMESTAMP")
+        return time_limits.INFINITE_DAY if value > 0 else -time_limits.INFINITE_DAY
+    micros = _tick(value, source.kind, source, TIMESTAMP)
+    days, clock = divmod(micros, time_limits.MICROSECONDS_PER_DAY)
+    return days if target.kind is TypeKind.DATE else clock
+
+
+def _tick(value: int, unit: TypeKind, source: DataType, target: DataType) -> int:
+    """An instant, so many units since 1970, in the target's unit."""
+    up, down = TICKS_PER_SECOND[target.kind], TICKS_PER_SECOND[unit]
+    tick = value * (up // down) if up >= down else round_half_away(value, down // up)
+    if up > time_limits.MICROSECONDS_PER_SECOND:
+        inside = abs(tick) < time_limits.INFINITE_TICK
+    else:
+        micros = tick * (time_limits.MICROSECONDS_PER_SECOND // up)
+        inside = time_limits.FIRST_MICROSECOND <= micros <= time_limits.LAST_MICROSECOND
+    if not inside:
+        raise bounds_error(f"a {source}", source, target)
+    return tick
 
 
 def _to_text(value: Value, source: DataType) -> Any:
@@ -162,7 +193,8 @@ def _to_text(value: Value, source: DataType) -> Any:
     if isinstance(value, int) and source.is_integer:
         return str(value)
     if isinstance(value, int) and source.is_decimal:
-        digits = str(abs(value)).rjust(source.scale + 1, "0")
+        whole_digits = source.precision > source.scale  # no zero before the point if there is none
+        digits = str(abs(value)).rjust(source.scale + whole_digits, "0")
         sign = "-" if value < 0 else ""
         return sign + (f"{digits[: -source.scale]}.{digits[-source.scale :]}" if source.scale else digits)
     if isinstance(value, int) and source.kind is TypeKind.DATE and -719_162 <= value <= 2_932_896:
@@ -170,166 +202,11 @@ def _to_text(value: Value, source: DataType) -> Any:
     return NotImplemented
 
 
-# ---- from text ----
-
-
 def _parse(text: str, target: DataType) -> Any:
-    stripped = text.strip(" \t\n\r\f\v")
-    result: Any = NotImplemented
-    if target.is_integer or target.is_decimal:
-        result = _parse_whole(stripped, target)
-    elif target.is_float:
-        result = _parse_float(stripped, target)
-    elif target.kind is TypeKind.BOOLEAN:
-        result = _BOOLEANS.get(text.lower())  # spaces are not ignored here
-    elif target.kind is TypeKind.DATE:
-        result = _parse_date(stripped)
-    elif target.is_timestamp:
-        result = _parse_timestamp(stripped, target)
-    elif target.kind is TypeKind.TIME:
-        result = _parse_time(stripped)
-    elif target.kind is TypeKind.INTERVAL:
-        result = parse_interval(stripped)
-    if result is None:
-        raise ExecutionError(f"could not convert the string '{text}' to {target}{_hint(target)}")
-    return result
-
-
-def _hint(target: DataType) -> str:
-    if target.kind is TypeKind.DATE:
-        return "; dates are written YYYY-MM-DD"
-    if target.is_timestamp:
-        return "; timestamps are written YYYY-MM-DD HH:MM:SS[.ffffff]"
-    return ""
-
-
-_BOOLEANS = {
-    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
-    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
-}
-_NUMBER = re.compile(r"([+-]?)(\d+(?:_\d+)*)?(?:\.(\d*))?(?:[eE]([+-]?\d+))?", re.ASCII)
-_RADIX = re.compile(r"0[xX][0-9a-fA-F]+|0[bB][01]+")
-
-
-def _parse_whole(text: str, target: DataType) -> int | None:
-    match = _NUMBER.fullmatch(text)
-    if target.is_integer and _RADIX.fullmatch(text):
-        value = int(text, 0)
-        return value if value <= target.bounds[1] else None
-    if match is None or not (match[2] or match[3]):
-        return None
-    whole_digits, fraction = (match[2] or "").replace("_", ""), match[3] or ""
-    exponent = int(match[4] or 0) + target.scale - len(fraction)
-    value = int(whole_digits + fraction or "0")
-    if abs(exponent) > 400:
-        return 0 if exponent < 0 or not value else None
-    value = value * 10**exponent if exponent >= 0 else _divide_rounded(value, 10**-exponent)
-    value = -value if match[1] == "-" else value
-    low, high = target.bounds
-    return value if low <= value <= high else None
-
-
-def _parse_float(text: str, target: DataType) -> Any:
-    if text.lower().lstrip("+-") in ("inf", "infinity", "nan"):
-        return float(text)
-    if _NUMBER.fullmatch(text) is None or not any(character.isdigit() for character in text):
-        return None
-    number = float(text.replace("_", ""))
-    return NotImplemented if target.kind is TypeKind.FLOAT and not _is_float32(number) else number
-
-
-_DATE = re.compile(r"(\d{1,4})([-/ \\])(\d{1,2})\2(\d{1,2})", re.ASCII)
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9})\d*)?)?", re.ASCII)
-_ZONE = re.compile(r"\s*(?:(Z)|([+-])(\d{2})(?::?(\d{2}))?)")
-
-
-def _parse_date(text: str) -> Any:
-    match = _DATE.match(text)
-    if match is None:
-        return NotImplemented if re.match(r"[+-]?\d{5,}-|.*\((?i:bc)\)|-\d|(?i:epoch|-?inf)", text) else None
-    rest = text[match.end() :]
-    if rest and not re.fullmatch(r"[ T]\s*[\d:.]*\s*(Z|[+-]\d\d(:?\d\d)?)?", rest):
-        return NotImplemented if "(" in rest.lower() or "bc" in rest.lower() else None
-    try:
-        return datetime.date(int(match[1]), int(match[3]), int(match[4])).toordinal() - _EPOCH
-    except ValueError:
-        return NotImplemented if match[1].strip("0") == "" else None
-
-
-def _parse_clock(text: str) -> tuple[int, int] | None:
-    """(nanoseconds of the day, characters read)."""
-    match = _TIME.match(text)
-    if match is None:
-        return None
-    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
-    nanos = ((hour * 60 + minute) * 60 + second) * 10**9 + int((match[4] or "").ljust(9, "0"))
-    if minute > 59 or second > 59 or nanos > 86_400 * 10**9:
-        return None
-    return nanos, match.end()
-
-
-def _parse_time(text: str) -> Any:
-    clock = _parse_clock(text)
-    if clock is None or clock[1] != len(text):
-        return NotImplemented if clock else None
-    return clock[0] // 1000
-
-
-def _parse_timestamp(text: str, target: DataType) -> Any:
-    match = _DATE.match(text)
-    if match is None:
-        return _parse_date(text)
-    day = _parse_date(match[0])
-    if not isinstance(day, int):
-        return day
-    rest = re.sub(r"\AT(?=\d)", "", text[match.end() :]).strip()
-    nanos = 0
-    if rest:
-        clock = _parse_clock(rest)
-        if clock is None:
-            return None
-        nanos = clock[0]
-        zone_text = rest[clock[1] :].strip()
-        if zone_text:
-            zone = _ZONE.fullmatch(zone_text)
-            if zone is None:
-                return NotImplemented
-            if zone[2] and target.kind is TypeKind.TIMESTAMP_TZ:  # a plain TIMESTAMP is what the clock shows
-                offset = (int(zone[3]) * 60 + int(zone[4] or 0)) * 60 * 10**9
-                nanos += -offset if zone[2] == "+" else offset
-        elif target.kind is TypeKind.TIMESTAMP_TZ:
-            return NotImplemented  # depends on the session's zone
-    elif target.kind is TypeKind.TIMESTAMP_TZ:
+    parser = parser_of(target)
+    if parser is None:
         return NotImplemented
-    ticks = TICKS_PER_SECOND[target.kind]
-    return day * 86_400 * ticks + nanos * ticks // 10**9
-
-
-_INTERVAL_PART = re.compile(r"\s*([+-]?\d+)(\.\d+)?\s*([A-Za-z]+)")
-_INTERVAL_CLOCK = re.compile(r"\s*([+-]?)(\d+):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*")
-
-
-def parse_interval(text: str) -> Any:
-    """`'1 year 2 months'`, `'3 days 04:05:06'`, ... as (months, days, microseconds); None if it is none."""
-    months = days = micros = 0
-    position, found = 0, False
-    while position < len(text):
-        part = _INTERVAL_PART.match(text, position)
-        if part is None:
-            clock = _INTERVAL_CLOCK.fullmatch(text, position)
-            if clock is None:
-                return NotImplemented if found or text.isdigit() or "ago" in text.lower() else None
-            seconds = (int(clock[2]) * 60 + int(clock[3])) * 60 + int(clock[4] or 0)
-            step = seconds * 1_000_000 + int((clock[5] or "").ljust(6, "0"))
-            micros += -step if clock[1] == "-" else step
-            return (months, days, micros)
-        unit = unit_name(part[3])
-        if unit is None:
-            return NotImplemented if part[3].lower() == "ago" else None
-        if part[2] and unit not in ("second", "millisecond", "minute", "hour"):
-            return NotImplemented
-        count = float(part[1] + part[2]) if part[2] else int(part[1])
-        step_months, step_days, step_micros = interval_of(unit, count)
-        months, days, micros = months + step_months, days + step_days, micros + step_micros
-        position, found = part.end(), True
-    return (months, days, micros) if found else None
+    try:
+        return parser(text, target)
+    except ParseFailure as failure:
+        raise ExecutionError(str(failure)) from None

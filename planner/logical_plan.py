@@ -299,10 +299,17 @@ def as_nullable(schema: Schema) -> Schema:
 
 
 def walk_plan(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    """The plan and everything below it, parents first; does not enter subquery expressions."""
-    yield plan
-    for child in plan.inputs:
-        yield from walk_plan(child)
+    """The plan and everything below it, parents first; what Shared nodes share once, subquery expressions not."""
+    shared: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Shared):
+            if node.identifier in shared:
+                continue
+            shared.add(node.identifier)
+        stack.extend(reversed(node.inputs))
 
 
 def transform_plan(plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:

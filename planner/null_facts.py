@@ -15,6 +15,7 @@ _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater",
 _STRICT_NAMES = """
     add subtract multiply negate divide integer_divide modulo abs sign floor ceil round trunc gcd lcm
     sqrt cbrt exp ln log10 log2 log power degrees radians is_nan is_inf is_finite
+    is_inf_date is_finite_date floored_modulo
     sin cos tan asin acos atan atan2 sinh cosh tanh
     bit_and bit_or bit_xor bit_not shift_left shift_right
     like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
@@ -35,6 +36,21 @@ _STRICT_IF_FINITE = frozenset(_STRICT_IF_FINITE_NAMES.split())
 
 _NEVER_NULL = frozenset(("is_null", "is_distinct_from", "is_not_distinct_from", "concat"))
 _NULL_IF_ALL_ARE = frozenset(("coalesce", "greatest", "least"))
+
+
+def is_strict(function: str) -> bool:
+    """Is the function NULL exactly where an argument is?"""
+    return function in _STRICT
+
+
+def is_null_for_null(function: str) -> bool:
+    """Is the function NULL wherever an argument is (and perhaps elsewhere)?"""
+    return function in _STRICT or function in _STRICT_IF_FINITE
+
+
+def is_never_null(function: str) -> bool:
+    """Is the function never NULL, whatever its arguments are?"""
+    return function in _NEVER_NULL
 
 
 def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
@@ -99,7 +115,7 @@ def _strict_columns(expression: Expression) -> frozenset[int]:
             return frozenset((expression.id,))
         case Cast() | InList():
             return _strict_columns(expression.input)
-        case Call() if expression.function in _STRICT or expression.function in _STRICT_IF_FINITE:
+        case Call() if is_null_for_null(expression.function):
             return frozenset().union(*(_strict_columns(argument) for argument in expression.arguments))
         case Call() if expression.function == "not":
             return _strict_columns(expression.arguments[0])

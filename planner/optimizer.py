@@ -14,7 +14,7 @@ from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
 from tqp.planner.cardinality import Estimator
 from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
 from tqp.planner.properties import Facts
-from tqp.planner.rules.columns import largest_id, restore_schema, with_mapped_inputs
+from tqp.planner.rules.columns import created_fields, restore_schema, walk_everything, with_mapped_inputs
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.compare_scores import compare_scores
 from tqp.planner.rules.evaluate_predictions_once import evaluate_predictions_once
@@ -22,6 +22,7 @@ from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_mi
 from tqp.planner.rules.group_before_join import group_before_join
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.ignore_unread_inputs import ignore_unread_inputs
+from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.predict_after_limit import predict_after_limit
 from tqp.planner.rules.predict_before_join import predict_before_join
 from tqp.planner.rules.predictions import has_prediction
@@ -96,6 +97,7 @@ Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 
 #: In the order in which they run.
 RULES: tuple[tuple[str, Rule], ...] = (
+    ("inline_ctes", inline_ctes),
     ("unnest_subqueries", unnest_subqueries),
     ("ignore_unread_inputs", ignore_unread_inputs),
     ("simplify_expressions", simplify_expressions),
@@ -117,7 +119,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 #: Rules without which a plan cannot be executed; these cannot be switched off.
-REQUIRED = frozenset({"unnest_subqueries", "prune_columns"})
+REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "prune_columns"})
 
 #: Rules for plans with calls of models, which others need not wait for.
 _OF_MODELS = frozenset(
@@ -132,8 +134,10 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     for a plan that a rule broke.
     """
     context = context or OptimizerContext()
-    context.next_id = max(context.next_id, largest_id(plan) + 1)
-    context.next_shared = max(context.next_shared, _largest_shared(plan) + 1)
+    for node in walk_everything(plan):
+        context.next_id = max(context.next_id, *(field.id + 1 for field in created_fields(node)), 0)
+        if isinstance(node, Shared):
+            context.next_shared = max(context.next_shared, node.identifier + 1)
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
     predicts: bool | None = None
@@ -167,7 +171,3 @@ def _verify(stages: Sequence[tuple[str, LogicalPlan]], schema: Schema) -> None:
         verifier.allow_subqueries = name == "binder"
         verifier.verify(plan, name)
         verifier.verify_schema(plan, schema, name)
-
-
-def _largest_shared(plan: LogicalPlan) -> int:
-    return max((node.identifier for node in walk_plan(plan) if isinstance(node, Shared)), default=-1)

@@ -6,6 +6,7 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -239,3 +240,17 @@ class Shared(PhysicalPlan):
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:
         return (self.input,)
+
+
+def walk_physical(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
+    """The plan and everything below it, parents first; what Shared nodes share once."""
+    shared: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, Shared):
+            if node.identifier in shared:
+                continue
+            shared.add(node.identifier)
+        stack.extend(reversed(node.inputs))

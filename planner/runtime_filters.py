@@ -25,6 +25,7 @@ from tqp.planner.logical_plan import (
     Sort,
     Values,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.physical_plan import Filter as PhysicalFilter
 from tqp.planner.physical_plan import Join as PhysicalJoin
 from tqp.planner.physical_plan import PhysicalPlan, RuntimeFilter, TableScan
@@ -85,7 +86,10 @@ def request_filter(
         return None
     share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
     request = FilterRequest(identifier, keys.left, share)
-    if origin(probe, request.columns()) is None and not (by_runs and reads_runs(probe, request, estimator)):
+    place_below = origin(probe, request.columns())
+    if place_below is None and not (by_runs and reads_runs(probe, request, estimator)):
+        return None
+    if place_below is not None and _may_raise(keys.left, place_below, estimator):
         return None
     return request if share <= _LARGEST_SHARE else None
 
@@ -102,13 +106,20 @@ def filter_from_probe(
     probe_key, build_key = keys.left[0], keys.right[0]
     if keys.null_equal[0] or not isinstance(probe_key, ColumnRef) or not build_key.data_type.is_integer_like:
         return None
-    if origin(build, columns_of_keys(keys.right)) is None:
+    place_below = origin(build, columns_of_keys(keys.right))
+    if place_below is None or _may_raise(keys.right, place_below, estimator):
         return None
     join = inner_join_on(probed, probe_key.id)
     if join is None:
         return None
     share = join.build.estimated_rows / estimator.distinct(build, keys.right)
     return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
+
+
+def _may_raise(keys: Sequence[Expression], place: LogicalPlan, estimator: Estimator) -> bool:
+    """Could a key fail on a row of `place` that never reaches the join?"""
+    suspects = [key for key in keys if may_raise(key, {})]
+    return bool(suspects) and any(may_raise(key, estimator.facts.fields(place)) for key in suspects)
 
 
 def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:

@@ -100,6 +100,8 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     source = argument.data_type
     if isinstance(argument, SourceLiteral):
         if source.kind is TypeKind.VARCHAR:
+            if target == ANY_DECIMAL:
+                return None  # text says nothing of precision and scale
             return 1 if target.kind is TypeKind.VARCHAR else 20
         if source == target:
             return 1
@@ -268,13 +270,21 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
     return max(left, right, key=lambda each: _TEMPORAL_ORDER.index(each.kind))
 
 
-def comparison_type(left: Expression, right: Expression) -> DataType | None:
-    """The type both sides of a comparison are cast to; a string takes the type it is compared with."""
+def ordering_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point."""
     found = common_type(left, right)
     left_type, right_type = left.data_type, right.data_type
+    if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
+        return exact_decimal((left_type, right_type))
+    return found
+
+
+def equality_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of =, <> and IN are cast to: a string column takes the type it is compared with, too."""
+    found = ordering_type(left, right)
     if found is not None:
-        exact = found.is_decimal and left_type.is_numeric and right_type.is_numeric
-        return exact_decimal((left_type, right_type)) if exact else found
+        return found
+    left_type, right_type = left.data_type, right.data_type
     if left_type.kind is TypeKind.VARCHAR:
         return right_type
     if right_type.kind is TypeKind.VARCHAR:
@@ -288,6 +298,14 @@ def comparison_type(left: Expression, right: Expression) -> DataType | None:
     return None
 
 
+def row_field_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both are cast to as fields of two rows that are compared: text makes text of the other."""
+    left_type, right_type = left.data_type, right.data_type
+    if VARCHAR in (left_type, right_type) and left_type.kind is not right_type.kind:
+        return VARCHAR
+    return common_settled_type(left_type, right_type) or equality_type(left, right)
+
+
 def integer_literal_type(value: int) -> DataType:
     """The type of a whole number written in SQL: the smallest of INTEGER, BIGINT, HUGEINT that holds it, else DOUBLE."""
     for candidate in (INTEGER, BIGINT, HUGEINT):
@@ -298,7 +316,7 @@ def integer_literal_type(value: int) -> DataType:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST knows the way from `source` to `target` at all."""
+    """Whether CAST knows the way from `source` to `target` at all, as in DuckDB; TRY_CAST gives NULL where it does not."""
     if source == target or source.kind is TypeKind.NULL or VARCHAR in (source, target):
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
@@ -308,6 +326,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return source.is_numeric and target.is_numeric
     if source.is_temporal and target.is_temporal:
         if target.kind is TypeKind.TIME:
-            return source.is_timestamp
+            return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
+        if target.kind is TypeKind.TIMESTAMP_S:
+            return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
         return source.kind is not TypeKind.TIME
     return False

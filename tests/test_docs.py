@@ -31,7 +31,7 @@ from tqp.ml.onnx_operators import OPERATORS
 from tqp.ml.supported import SUPPORTED
 from tqp.planner.bind import bind
 from tqp.planner.explain import explain_logical, explain_physical
-from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.function_table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
 from tqp.planner.optimizer import REQUIRED, RULES, optimize
 from tqp.planner.parse import parse
 from tqp.planner.physical_planner import PHYSICAL_RULES, plan_physical
@@ -212,8 +212,25 @@ def _rules(body: str) -> str:
 def _house(body: str) -> str:
     lines = []
     for folder in (
-        *("tqp", "tqp/core", "tqp/data", "planner", "planner/binder", "planner/rules", "operators"),
-        *("tqp/runtime", "tqp/runtime/lowering", "tqp/runtime/breakers", "tqp/ml", "tpch", "tests"),
+        *(
+            "tqp",
+            "tqp/core",
+            "tqp/data",
+            "planner",
+            "planner/syntax",
+            "planner/binder",
+            "planner/rules",
+            "operators",
+        ),
+        *(
+            "tqp/runtime",
+            "tqp/runtime/lowering",
+            "tqp/runtime/breakers",
+            "tqp/ml",
+            "tpch",
+            "tests",
+            "tests/random",
+        ),
     ):
         title = _first_line(ROOT / folder / "__init__.py")
         lines.append(f"\n**`{folder}/`**" + (f" {title}" if title else "") + "\n")
@@ -339,7 +356,7 @@ def _errors(body: str) -> str:
 
 
 def _functions(body: str) -> str:
-    words = {name for name in {**SCALARS, **VARIADIC, **ALIASES} if name.isidentifier()}
+    words = {name for name in {**SCALARS, **VARIADIC, **ALIASES} if name.isidentifier()} - OPERATOR_FORMS
     aggregates = {name for name in (*AGGREGATES, *ALIASES) if ALIASES.get(name, name) in AGGREGATES}
     scalars = ", ".join(f"`{name}`" for name in sorted(words - aggregates - {"count_if", "countif"}))
     grouped = ", ".join(f"`{name}`" for name in sorted(aggregates | {"count_if", "countif"}))

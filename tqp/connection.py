@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import string
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -14,11 +12,26 @@ from typing import Any, Self
 import numpy as np
 import torch
 
+from tqp.compiled import CompiledQueries, Snapshot
+from tqp.core.arguments import (
+    MAX_THREADS,
+    check_choice,
+    check_count,
+    check_name,
+    check_parameters,
+    check_query,
+    check_rules,
+    parse_size,
+)
 from tqp.core.datatypes import VARCHAR
+from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
+from tqp.data.file_identity import read_again_if_changed
+from tqp.data.files import up_to_date
 from tqp.data.source_base import Source
 from tqp.data.sources import make_source
 from tqp.ml.model import Model
@@ -40,8 +53,6 @@ from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 
-#: Compiled queries a connection keeps. Plans are kept, results never are.
-_MAX_COMPILED = 256
 _PRECISIONS = ("float32", "bf16")
 
 Parameters = Sequence[object] | Mapping[str, object]
@@ -62,27 +73,24 @@ class Connection:
         ml_precision: str = "float32",
     ) -> None:
         self._device = parse_device(device)
-        if threads is not None and threads < 1:
-            raise BindError(f"threads={threads}: at least one thread is needed")
-        if batch_rows is not None and batch_rows < 1:
-            raise BindError(f"batch_rows={batch_rows}: a batch has at least one row")
-        if fuse not in MODES:
-            raise BindError(f'fuse="{fuse}": choose one of {", ".join(MODES)}')
-        if ml_precision not in _PRECISIONS:
-            raise BindError(f'ml_precision="{ml_precision}": choose one of {", ".join(_PRECISIONS)}')
+        check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
+        check_count("batch_rows", batch_rows, "a batch has at least one row")
+        check_choice("fuse", fuse, MODES)
+        check_choice("ml_precision", ml_precision, _PRECISIONS)
         self._ml_precision, self._threads = ml_precision, threads
-        self._disabled_rules = frozenset(disabled_rules)
-        known = [name for name, _ in RULES] + list(PHYSICAL_RULES)
-        for rule in self._disabled_rules:
-            if rule not in known:
-                raise BindError(f'there is no optimizer rule "{rule}"' + nearest(rule, known))
-        self._executor = Executor(self._device, threads, batch_rows, _parse_size(memory_limit))
+        self._disabled_rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
+        self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit))
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
-        self._compiled: OrderedDict[Any, TensorProgram] = OrderedDict()
-        self._lock = threading.RLock()
+        self._compiled = CompiledQueries()
         self._closed = False
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Called in a forked child, where no other thread can hold the lock."""
+        self._lock = threading.RLock()
 
     @property
     def device(self) -> torch.device:
@@ -99,27 +107,36 @@ class Connection:
     def register(self, name: str, data: object) -> Connection:
         """Make `data` queryable as table `name`, in place of a table of that name; returns the connection.
 
-        `data`: an Arrow table, batch or reader, anything with `__arrow_c_stream__` (Polars, DuckDB relations, ...), a
-        pandas frame, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files. Columns are encoded
-        when a query first touches them. Raises BindError for anything else.
+        `data`: an Arrow table, batch, array or reader, anything with `__arrow_c_stream__` (Polars, DuckDB relations, ...), a
+        pandas frame or series, NumPy arrays, a dict of these or of torch tensors, or the path of Parquet, CSV or Arrow files.
+        The table is what `data` was when it was registered, whatever is written to it later; files that change are read
+        again (docs/data.md). Columns are encoded when a query first touches them. Raises BindError for anything else.
         """
+        check_name("a table", name)
+        self._check_open()
         source = make_source(name, data, self._device)
         source.threads = self._threads
         with self._lock:
-            self._sources[name.lower()] = source
+            self._check_open()
+            self._sources = {**self._sources, name.lower(): source}
+            self._compiled.forget_others(self._now())
         return self
 
     def unregister(self, name: str) -> None:
         """Forget the table. Raises BindError if there is none of that name."""
+        check_name("a table", name)
         with self._lock:
-            if self._sources.pop(name.lower(), None) is None:
+            self._check_open()
+            if name.lower() not in self._sources:
                 raise BindError(
                     f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
                 )
+            self._sources = {key: source for key, source in self._sources.items() if key != name.lower()}
+            self._compiled.forget_others(self._now())
 
     def lookup(self, name: str) -> TableSource | None:
-        """The registered table of that name, ignoring case."""
-        return self._sources.get(name.lower())
+        """The registered table of that name, ignoring case. Raises what keeps it from being read."""
+        return self._now().lookup(name)
 
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
@@ -152,22 +169,30 @@ class Connection:
         Raises UnsupportedError for a class without converter, BindError for a model whose converted form differs from the
         original, for a name that SQL uses, and for inputs or an output that the model does not have.
         """
+        check_name("a model", name)
+        self._check_open()
         if name.lower() in function_names():
             raise BindError(f'"{name}" is a function of SQL; give the model another name')
         made = make_model(
             name, model, inputs, output, sample, self._device, target, bf16=self._ml_precision == "bf16"
         )
         with self._lock:
-            self._models[name.lower()] = made
+            self._check_open()
+            self._models = {**self._models, name.lower(): made}
+            self._compiled.forget_others(self._now())
         return self
 
     def unregister_model(self, name: str) -> None:
         """Forget the model. Raises BindError if there is none of that name."""
+        check_name("a model", name)
         with self._lock:
-            if self._models.pop(name.lower(), None) is None:
+            self._check_open()
+            if name.lower() not in self._models:
                 raise BindError(
                     f'there is no model "{name}" to unregister' + nearest(name, self.model_names())
                 )
+            self._models = {key: model for key, model in self._models.items() if key != name.lower()}
+            self._compiled.forget_others(self._now())
 
     def models(self) -> list[Model]:
         """The registered models, each with its inputs, its default output and its proof."""
@@ -191,11 +216,14 @@ class Connection:
         ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
         [(42,)]
         """
+        check_query(query)
+        check_parameters(params)
         try:
-            program = self._program(query, params)
-            if isinstance(program, TensorProgram):
-                return Result(program.names, program.types, program())
-            return self._explained(program)
+            with self._executor.memory.query():
+                program = self._program(query, params)
+                if isinstance(program, TensorProgram):
+                    return Result(program.names, program.types, program())
+                return self._explained(program)
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -208,9 +236,11 @@ class Connection:
         of floats carry gradients to the parameters of registered torch modules, which are parameters of the program, and to
         the tensors with requires_grad in registered dicts. UnsupportedError names what of the query has no gradient.
         """
+        check_query(query)
+        check_parameters(params)
         try:
             if differentiable:
-                return self._differentiable_program(query, params)
+                return call_deep(lambda: self._differentiable_program(query, params))
             program = self._program(query, params)
         except Error as error:
             raise error.with_query(query) from error.__cause__
@@ -220,8 +250,10 @@ class Connection:
 
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
+        check_query(query)
+        check_parameters(params)
         try:
-            return self._explain(bind(query, self, params), analyze)
+            return call_deep(lambda: self._explain(bind(query, self._snapshot(), params), analyze))
         except Error as error:
             raise error.with_query(query) from error.__cause__
 
@@ -230,6 +262,7 @@ class Connection:
 
         `print(trace)` lists them, `trace.write("trace.json")` writes a timeline for ui.perfetto.dev or chrome://tracing.
         """
+        self._check_open()
         return Trace(self._executor)
 
     def close(self) -> None:
@@ -238,7 +271,7 @@ class Connection:
             if self._closed:
                 return
             self._closed = True
-            self._sources.clear()
+            self._sources, self._models = {}, {}
             self._compiled.clear()
         self._executor.close()
         if self._fuser is not None:
@@ -254,29 +287,53 @@ class Connection:
 
     # compiling
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise BindError("the connection is closed; open a new one with tqp.connect()")
+
+    def _now(self) -> Snapshot:
+        return Snapshot(self._sources, self._models)
+
+    def _snapshot(self) -> Snapshot:
+        """What a query is bound to. Tables whose files have changed are read anew. Raises BindError after `close`."""
+        with self._lock:
+            self._check_open()
+            renewed = {
+                name: up_to_date(source) for name, source in self._sources.items() if source.files is not None
+            }
+            if any(self._sources[name] is not source for name, source in renewed.items()):
+                self._sources = {**self._sources, **renewed}
+                self._compiled.forget_others(self._now())
+            return self._now()
+
     def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
-        """The compiled query, from the cache if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        """As `_compiled_program`; made again where a file is replaced while its columns are read."""
+        return read_again_if_changed(lambda: self._compiled_program(query, params))
+
+    def _compiled_program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
+        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound."""
+        key = (query, _parameter_key(params))
         with self._lock:
-            if self._closed:
-                raise BindError("the connection is closed; open a new one with tqp.connect()")
-            sources = tuple((name, source.version) for name, source in self._sources.items())
-            models = tuple(self._models.values())
-        key = (query, _parameter_key(params), sources, models)
-        with self._lock:
-            program = self._compiled.get(key)
-            if program is not None:
-                self._compiled.move_to_end(key)
-                return program
+            snapshot = self._snapshot()
+            program = self._compiled.find(key, snapshot)
+        if program is not None:
+            return program
         with _garbage_collected_later():
-            statement = bind(query, self, params)
-            if statement.explain is not None:
-                return statement
-            program = self._lower(statement, self._physical(statement))
+            made = call_deep(lambda: self._made_program(query, params, snapshot))
+        if isinstance(made, BoundStatement):
+            return made
         with self._lock:
-            self._compiled[key] = program
-            while len(self._compiled) > _MAX_COMPILED:
-                self._compiled.popitem(last=False)
-        return program
+            if not self._closed:
+                self._compiled.keep(key, made, snapshot.read, self._now())
+        return made
+
+    def _made_program(
+        self, query: str, params: Parameters | None, snapshot: Snapshot
+    ) -> TensorProgram | BoundStatement:
+        statement = bind(query, snapshot, params)
+        if statement.explain is not None:
+            return statement
+        return self._lower(statement, self._physical(statement))
 
     def _context(self, rules: frozenset[str]) -> OptimizerContext:
         return OptimizerContext(disabled_rules=rules, device_type=self._device.type)
@@ -295,7 +352,7 @@ class Connection:
         return program
 
     def _differentiable_program(self, query: str, params: Parameters | None) -> TensorProgram:
-        statement = bind(query, self, params)
+        statement = bind(query, self._snapshot(), params)
         if statement.explain is not None:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
@@ -321,7 +378,7 @@ class Connection:
         )
 
     def _explained(self, statement: BoundStatement) -> Result:
-        text = self._explain(statement, statement.explain == "analyze")
+        text = call_deep(lambda: self._explain(statement, statement.explain == "analyze"))
         columns = tuple(
             Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
             for value in ("analyzed_plan" if statement.explain == "analyze" else "physical_plan", text)
@@ -361,30 +418,3 @@ def _value_key(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     return repr(value)
-
-
-_UNITS = {
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
-}
-
-
-def _parse_size(size: int | str | None) -> int | None:
-    """Bytes of a limit such as 2_000_000_000 or "2GiB". Raises BindError if it is no size."""
-    if size is None or isinstance(size, int):
-        if size is not None and size <= 0:
-            raise BindError(f"memory_limit={size}: give a positive number of bytes, or a size such as '4GiB'")
-        return size
-    text = size.strip().lower()
-    number = text.rstrip(string.ascii_lowercase + " ")
-    try:
-        return int(float(number) * _UNITS[text[len(number) :].strip() or "b"])
-    except (ValueError, KeyError):
-        raise BindError(f"memory_limit={size!r}: give a number of bytes, or a size such as '4GiB'") from None

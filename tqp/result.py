@@ -11,6 +11,7 @@ from torch import Tensor
 from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
+from tqp.data.devices import column_tensors
 from tqp.data.display import html_table, text_table
 from tqp.data.export import column_to_arrow, interval_to_duration, table_to_arrow
 from tqp.data.python_values import column_slice, python_values
@@ -69,7 +70,8 @@ class Result:
         """A pandas data frame with DuckDB's choice of dtypes; needs pandas installed.
 
         DECIMAL and HUGEINT become float64, dates datetime64, intervals timedelta64 (a month being 30 days), integers and
-        booleans with NULLs pandas' nullable types. Repeated names become a, a_1, ...
+        booleans with NULLs pandas' nullable types, FLOAT[n] a NumPy array in each row. Repeated names become a, a_1, ...
+        docs/data.md has the whole table.
         """
         try:
             import pandas
@@ -103,7 +105,7 @@ class Result:
         return frame
 
     def to_torch(self, *, decimals: Decimals = "float", strings: StringsAs = "error") -> dict[str, Tensor]:
-        """A tensor per column on the query's device, copied only where the stored form is another one.
+        """A tensor per column on the query's device.
 
         Integers come in their logical width (UINTEGER and USMALLINT in the next signed one, UBIGINT and HUGEINT as int64),
         DATE as int32 days and timestamps as int64 ticks since 1970 in the type's unit, TIME as int64 microseconds, INTERVAL
@@ -112,10 +114,19 @@ class Result:
         `strings="codes"`, which gives each row's place among the column's sorted distinct values, int64.
 
         A column `name` that contains NULL comes with `name__validity`, bool [n], True where there is a value; what
-        stands in the others is unspecified. Repeated names become a, a_1, ... Treat the tensors as read-only: they may be
-        the registered data itself.
+        stands in the others is unspecified. Repeated names become a, a_1, ... The tensors are
+        the caller's own: what is written to them changes neither a table nor another result.
         """
-        return tensors_by_name(self._names, self._table.columns, decimals, strings)
+        tensors = tensors_by_name(self._names, self._table.columns, decimals, strings)
+        shared = {
+            tensor.untyped_storage().data_ptr()
+            for column in self._table.columns
+            for tensor in column_tensors(column)
+        }
+        return {
+            name: tensor.clone() if tensor.untyped_storage().data_ptr() in shared else tensor
+            for name, tensor in tensors.items()
+        }
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of Python objects, the ones DuckDB gives: int, float, Decimal, str, bytes, date, datetime,

@@ -8,10 +8,14 @@ from types import FrameType
 
 import torch
 
+from tqp.compiled import Snapshot
 from tqp.connection import Connection, Parameters
+from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
+from tqp.data.source_base import Source
 from tqp.data.sources import make_source
+from tqp.ml.model import Model
 from tqp.result import Result
 
 
@@ -67,12 +71,16 @@ def sql(
     >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
     [(5,)]
     """
+    check_tables("tables", tables)
+    check_tables("models", models)
     connection = connect(device) if tables is not None else _CallerConnection(sys._getframe(1), device)
     with connection:
         for name, data in (tables or {}).items():
             connection.register(name, data)
         for name, model in (models or {}).items():
-            original, keywords = model if isinstance(model, tuple) else (model, {})
+            original, keywords = model if isinstance(model, tuple) and len(model) == 2 else (model, {})
+            if not isinstance(keywords, Mapping):
+                raise BindError(f'models["{name}"]: give the model, or a pair of it and a dict of keywords')
             connection.register_model(name, original, **keywords)
         return connection.sql(query, params)
 
@@ -84,28 +92,44 @@ class _CallerConnection(Connection):
         super().__init__(device=device)
         self._frame: FrameType | None = frame
 
-    def lookup(self, name: str) -> TableSource | None:
-        known = super().lookup(name)
-        if known is not None or self._frame is None:
-            return known
-        for variables in (self._frame.f_locals, self._frame.f_globals):
-            for variable, value in variables.items():
-                if variable == name or variable.lower() == name.lower():
-                    return self._registered(variable, value)
-        return None
-
-    def _registered(self, name: str, value: object) -> TableSource | None:
-        if isinstance(value, str):  # any string would do for a path; a query has to say that it is one
-            return None
-        try:
-            self.register(name, make_source(name, value, self.device))
-        except BindError:
-            return None
-        return super().lookup(name)
-
-    def table_names(self) -> list[str]:
-        return super().table_names()
+    def _snapshot(self) -> Snapshot:
+        super()._snapshot()
+        return _CallerSnapshot(self, self._sources, self._models, self._frame)
 
     def close(self) -> None:
         self._frame = None
         super().close()
+
+
+class _CallerSnapshot(Snapshot):
+    """A snapshot that registers variables of `frame` when their names are looked up."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: dict[str, Source],
+        models: dict[str, Model],
+        frame: FrameType | None,
+    ) -> None:
+        super().__init__(tables, models)
+        self._connection, self._frame = connection, frame
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The table, or the variable of that name: local before global. BindError if it is there and is no table."""
+        if name.lower() in self._tables or self._frame is None:
+            return super().lookup(name)
+        unreadable: BindError | None = None
+        for variables in (self._frame.f_locals, self._frame.f_globals):
+            for variable, value in variables.items():
+                if variable.lower() != name.lower() or isinstance(value, str):
+                    continue  # any string would do for a path; a query has to say that it is one
+                try:
+                    source = make_source(variable, value, self._connection.device)
+                except BindError as error:
+                    unreadable = unreadable or error
+                else:
+                    self._tables = {**self._tables, name.lower(): source}
+                    return super().lookup(name)
+        if unreadable is not None:
+            raise unreadable
+        return None

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, HUGEINT, TypeKind
+from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner import functions
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.plan_rewriting import map_expressions
 from tqp.planner.expressions import (
     AggregateCall,
-    Call,
     ColumnRef,
-    Exists,
     Expression,
-    Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
     walk,
 )
 from tqp.planner.parse import Span, head_span, span_of
@@ -56,10 +50,9 @@ class AggregateCollector:
                     f"ORDER BY inside {name}() is not supported", span_of(argument) or span
                 )
         binder.inside_aggregate = True
+        outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count_if":
-                return self._count_if(binder, nodes, filter_, span)
             if name == "count" and (not nodes or isinstance(nodes[0], exp.Star)) and not distinct:
                 return self._add(
                     AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
@@ -67,6 +60,7 @@ class AggregateCollector:
             arguments = [binder.bind_flexible(argument) for argument in nodes]
         finally:
             binder.inside_aggregate = False
+            binder.scope.uses = outside
         self._refuse_outer(arguments, binder.scope, name, span)
         return self._resolved(name, arguments, distinct, filter_, node, span)
 
@@ -108,16 +102,6 @@ class AggregateCollector:
         bound = binder.bind_flexible(condition)
         return condition_of(self.context, bound, "FILTER", span_of(condition))
 
-    def _count_if(
-        self, binder: ExpressionBinder, nodes: list[exp.Expr], filter_: Expression | None, span: Span | None
-    ) -> Expression:
-        if len(nodes) != 1:
-            raise BindError(f"count_if() takes one condition, not {len(nodes)}", span)
-        condition = condition_of(self.context, binder.bind_flexible(nodes[0]), "count_if()", span)
-        both = condition if filter_ is None else Call("and", (condition, filter_), condition.data_type, span)
-        counted = self._add(AggregateCall("count_star", (), BIGINT, False, both, span), "count_if")
-        return cast_to(self.context, counted, HUGEINT, span)
-
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)
         if made is None:
@@ -142,39 +126,3 @@ _AVERAGED_ELSEWHERE = (
     TypeKind.INTERVAL,
 )
 _MEDIAN_KINDS = frozenset(kind for kind in TypeKind if kind not in (TypeKind.BLOB, TypeKind.ARRAY))
-
-
-@dataclass(slots=True)
-class GroupedRewriter:
-    """Makes an expression of the FROM clause one over the groups; whatever is neither key nor aggregate is an error."""
-
-    scope: Scope
-    key_ids: frozenset[int]
-    expression_keys: dict[Expression, ColumnRef]
-
-    def rewrite(self, expression: Expression) -> Expression:
-        if isinstance(expression, ColumnRef):
-            if expression.id in self.scope.used and expression.id not in self.key_ids:
-                raise self._ungrouped(expression)
-            return expression
-        if isinstance(expression, Literal):
-            return expression
-        if self.expression_keys:
-            key = self.expression_keys.get(expression)
-            if key is not None:
-                return key
-        if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
-            expression = replace(expression, plan=map_expressions(expression.plan, self.rewrite))
-        inputs = expression.inputs
-        changed = tuple(self.rewrite(part) for part in inputs)
-        if any(new is not old for new, old in zip(changed, inputs)):
-            return expression.with_inputs(changed)
-        return expression
-
-    def _ungrouped(self, reference: ColumnRef) -> BindError:
-        name, span = self.scope.used[reference.id]
-        return BindError(
-            f'column "{name}" must appear in GROUP BY or inside an aggregate: add it to GROUP BY, or use '
-            f"ANY_VALUE({name}) if any of its values will do",
-            span,
-        )

@@ -16,7 +16,9 @@ from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compar
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
 from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
+from tqp.planner.function_table import OPERATOR_FORMS
 from tqp.planner.literal_casts import unit_name
+from tqp.planner.missing_functions import missing_feature
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.type_rules import SourceLiteral, settle
 
@@ -57,12 +59,19 @@ def apply(
     span: Span | None,
     shown: str,
 ) -> Expression:
-    """The call of the overload that fits, its arguments cast, folded if they are literals."""
+    """The call of the overload that fits, its arguments cast, folded if they are literals.
+
+    A NULL that comes of a constant NULL is a constant, too; as text it bends, as a constant text does.
+    """
     try:
-        resolution = functions.resolve(overloads, arguments)
+        overload = functions.choose(overloads, arguments)
+        _check_options(overload.canonical, arguments, span)
+        null = functions.null_type(overload, arguments)
+        if null is not None:
+            return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    overload = resolution.overload
     if (
         overload.canonical in ("round", "trunc")
         and len(arguments) > 1
@@ -78,6 +87,17 @@ def apply(
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
     return folded(context, Call(overload.canonical, values, resolution.result, span))
+
+
+#: The place of the options among a function's arguments, which may not be NULL.
+_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
+
+
+def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
+    place = _OPTIONS.get(function, len(arguments))
+    options = arguments[place] if place < len(arguments) else None
+    if isinstance(options, Literal) and options.value is None:
+        raise BindError(f"the options of {function}() must not be NULL", span)
 
 
 def _no_overload(
@@ -105,47 +125,24 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     written = node.this
     name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
     span = span_of(node)
-    aggregate = functions.aggregate_overloads(name)
-    if aggregate is not None or name == "count_if" or name == "countif":
+    if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
     special = _SPECIAL.get(functions.main_name(name))
     if special is not None:
         return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name)
+    overloads = functions.scalar_overloads(name) if name not in OPERATOR_FORMS else None
     if overloads is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
             return prediction
-        if name.startswith(_UNSUPPORTED_PREFIXES):
-            raise UnsupportedError(
-                f"functions on nested values and JSON ({name}) are not supported", head_span(node)
-            )
-        if name in _UNSUPPORTED_FUNCTIONS:
-            raise UnsupportedError(
-                f"{_UNSUPPORTED_FUNCTIONS[name]} ({name}) is not supported", head_span(node)
-            )
+        missing = missing_feature(name)
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(node))
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     return apply(binder.context, overloads, arguments, span, f"{name}()")
-
-
-_UNSUPPORTED_PREFIXES = ("list_", "array_", "struct_", "map_", "json", "union_")
-_UNSUPPORTED_FUNCTIONS = {
-    "try": "TRY",
-    **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
-    **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
-    **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),
-    **dict.fromkeys(("string_agg", "group_concat", "listagg"), "an aggregate that makes text"),
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "lag", "lead", "ntile"), "a window function"),
-    **dict.fromkeys(
-        ("quantile", "quantile_cont", "quantile_disc", "mode", "first", "last"), "this aggregate"
-    ),
-    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by", "approx_count_distinct"), "this aggregate"),
-    **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
-    **dict.fromkeys(("struct_pack", "row", "map", "columns"), "a nested value"),
-}
 
 
 def bind_aggregate(
@@ -191,6 +188,9 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
         raise UnsupportedError("FILTER after this expression is not supported", span_of(node))
     name = str(call.this).lower()
     if functions.aggregate_overloads(name) is None:
+        missing = missing_feature(name)
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(call))
         raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
     return bind_aggregate(binder, call, name, node.expression.this)
 
@@ -202,7 +202,7 @@ def make_case(
     context: BindContext, conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
 ) -> Expression:
     """CASE; branches that are constantly false go, a constantly true one ends it."""
-    common = common_type_of(values, "CASE", span)
+    common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
     cast = [cast_to(context, value, common, span) for value in values]
     branches: list[tuple[Expression, Expression]] = []
     default = cast[-1]
@@ -261,6 +261,8 @@ def _extreme(function: str) -> Callable[..., Expression]:
         _need(nodes, 1, f"{function}()", span)
         values = [binder.bind_flexible(node) for node in nodes]
         common = common_type_of(values, f"{function}()", span)
+        if common == NULL:
+            return Literal(None, NULL)
         cast = tuple(cast_to(binder.context, value, common, span) for value in values)
         return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
 
@@ -297,6 +299,13 @@ def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return bind_operator(binder, "add", nodes, span, "date_add()")
 
 
+def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings."""
+    _need(nodes, 1, "+", span, exactly=True)
+    call = bind_operator(binder, "abs", nodes, span, "+")
+    return call.arguments[0] if isinstance(call, Call) else call
+
+
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
     return bind_array_value(binder.context, [binder.bind(node) for node in nodes], span)
 
@@ -308,6 +317,8 @@ def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Ex
 def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_part()", span, exactly=True)
     part = binder.bind(nodes[0])
+    if isinstance(part, Literal) and part.value is None:
+        return Literal(None, DOUBLE)
     if not isinstance(part, Literal) or not isinstance(part.value, str):
         raise UnsupportedError("date_part() with a part that is not a constant is not supported", span)
     return date_part(binder, part.value, nodes[1], span)
@@ -321,10 +332,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     overloads = functions.scalar_overloads("date_part")
     assert overloads is not None
     arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    call = apply(binder.context, overloads, arguments, span, "date_part()")
-    if name in ("epoch", "julian") and isinstance(call, (Call, Literal)):
-        return Call(call.function, call.arguments, DOUBLE, span) if isinstance(call, Call) else call
-    return call
+    return apply(binder.context, overloads, arguments, span, "date_part()")
 
 
 _PART_NAMES = [
@@ -432,5 +440,6 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,
+    "+": _unary_plus,
     "array_value": _array_value,
 }

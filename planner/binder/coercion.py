@@ -8,9 +8,9 @@ from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
 from tqp.planner.parse import Span
-from tqp.planner.type_rules import can_cast, common_type, comparison_type, settle
+from tqp.planner.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 
 
 def folded(context: BindContext, expression: Expression) -> Expression:
@@ -31,6 +31,8 @@ def cast_to(
     if expression.data_type == target:
         return expression
     if not can_cast(expression.data_type, target):
+        if is_try:
+            return Literal(None, target)
         raise BindError(f"there is no cast from {expression.data_type} to {target}", span)
     return folded(context, Cast(expression, target, is_try, span))
 
@@ -49,7 +51,7 @@ def compare(
     context: BindContext, function: str, left: Expression, right: Expression, span: Span | None
 ) -> Expression:
     """`left <function> right` with both sides cast to one type."""
-    common = comparison_type(left, right)
+    common = (ordering_type if function in _ORDERINGS else equality_type)(left, right)
     if common is None or not (can_cast(left.data_type, common) and can_cast(right.data_type, common)):
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
@@ -58,6 +60,8 @@ def compare(
     return folded(context, Call(function, (left, right), BOOLEAN, span))
 
 
+_ORDERINGS = ("less", "less_equal", "greater", "greater_equal")
+
 #: The type that two values are cast to, or None.
 Pairing = Callable[[Expression, Expression], DataType | None]
 
@@ -65,7 +69,7 @@ Pairing = Callable[[Expression, Expression], DataType | None]
 def common_type_of(
     values: Sequence[Expression], what: str, span: Span | None, pairing: Pairing = common_type
 ) -> DataType:
-    """The type all `values` are to be cast to; raises BindError where they have none."""
+    """The type all `values` are to be cast to, paired from the first on; raises BindError where they have none."""
     result = values[0]
     for value in values[1:]:
         found = pairing(result, value)
@@ -74,8 +78,7 @@ def common_type_of(
                 f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
                 span,
             )
-        bends = type(result) is type(value) and result.data_type == value.data_type == found
-        result = result if bends else _of_type(found)
+        result = _of_type(found)  # two literals, too, have settled once they are paired
     return result.data_type
 
 

@@ -32,6 +32,7 @@ class BindContext:
         None  # (qualifier or "", name) of all columns in the text
     )
     next_id: int = 0
+    next_shared: int = 0
     conditional_depth: int = (
         0  # > 0 inside CASE and the like, where a failing constant may never be evaluated
     )
@@ -46,6 +47,11 @@ class BindContext:
         """A field with an id of its own."""
         self.next_id += 1
         return Field(self.next_id, name, data_type, nullable, statistics)
+
+    def new_shared(self) -> int:
+        """An identifier for the references to one CTE."""
+        self.next_shared += 1
+        return self.next_shared - 1
 
 
 FieldMaker = Callable[[], Field]

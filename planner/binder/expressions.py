@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.binder import calls, subqueries
+from tqp.planner.binder import calls, comparisons, subqueries
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.arrays import array_of
 from tqp.planner.binder.coercion import (
@@ -23,16 +23,15 @@ from tqp.planner.binder.coercion import (
     compare,
     condition_of,
     folded,
-    unify,
 )
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.literals import bind_number, bind_placeholder, bind_type
+from tqp.planner.binder.literals import bind_number, bind_placeholder, bind_type, signed_number
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.expressions import FALSE, TRUE, Call, Expression, InList, Literal
+from tqp.planner.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import SourceLiteral, comparison_type, settle
+from tqp.planner.type_rules import SourceLiteral, settle
 
 #: SELECT aliases that a clause may use: name -> the aliased node.
 Aliases = dict[str, exp.Expr]
@@ -60,6 +59,7 @@ class ExpressionBinder:
         self.aliases = aliases or {}
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+        self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -81,7 +81,14 @@ class ExpressionBinder:
         if handler is None:
             return self._other(node)
         check_understood(node)
-        return handler(self, node)
+        if not self.computed_keys or self.scope.uses is None:
+            return handler(self, node)
+        uses = self.scope.uses
+        before = len(uses)
+        bound = handler(self, node)
+        if bound in self.computed_keys:
+            del uses[before:]  # the columns of a key need not be keys
+        return bound
 
     def bind_condition(self, node: exp.Expr) -> Expression:
         return condition_of(self.context, self.bind_flexible(node), self.clause, span_of(node))
@@ -99,7 +106,9 @@ class ExpressionBinder:
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             return self._alias(name.lower(), span)
-        if found is None and self.scope.parent is not None:
+        if found is not None:
+            self.scope.record_use(found, name, span)
+        elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
         if found is not None:
             return found
@@ -182,10 +191,11 @@ class ExpressionBinder:
         return self.bind_flexible(node.this)
 
     def _negation(self, node: exp.Neg) -> Expression:
-        operand = node.this
-        if isinstance(operand, exp.Literal) and not operand.args.get("is_string"):
-            return bind_number(operand.args["this"], head_span(operand), negative=True)
-        return calls.bind_negation(self, operand, span_of(node))
+        """-x; a number written with any signs and parentheses is one literal."""
+        number, negative = signed_number(node)
+        if number is not None:
+            return bind_number(number.args["this"], head_span(number), negative)
+        return calls.bind_negation(self, node.this, span_of(node))
 
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
@@ -225,31 +235,6 @@ class ExpressionBinder:
         operand = condition_of(self.context, self.bind_flexible(node.this), "NOT", span)
         return folded(self.context, Call("not", (operand,), BOOLEAN, span))
 
-    def _comparison(self, node: exp.Binary) -> Expression:
-        function = _COMPARISONS[type(node)]
-        quantified = subqueries.bind_quantified(self, node, function)
-        if quantified is not None:
-            return quantified
-        span = span_of(node)
-        left, right = node.left, node.right
-        if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-            return self._row_comparison(function, left, right, span)
-        return compare(self.context, function, self.bind_flexible(left), self.bind_flexible(right), span)
-
-    def _row_comparison(
-        self, function: str, left: exp.Tuple, right: exp.Tuple, span: Span | None
-    ) -> Expression:
-        if function not in ("equal", "not_equal"):
-            raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
-        if len(left.expressions) != len(right.expressions):
-            raise BindError("rows of different lengths cannot be compared", span)
-        pairs = tuple(
-            compare(self.context, "equal", self.bind_flexible(a), self.bind_flexible(b), span)
-            for a, b in zip(left.expressions, right.expressions)
-        )
-        equal = folded(self.context, Call("and", pairs, BOOLEAN, span)) if len(pairs) > 1 else pairs[0]
-        return equal if function == "equal" else folded(self.context, Call("not", (equal,), BOOLEAN, span))
-
     def _is(self, node: exp.Is) -> Expression:
         span = span_of(node)
         operand, right = self.bind(node.this), node.expression
@@ -264,66 +249,6 @@ class ExpressionBinder:
         return (
             folded(self.context, Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
         )
-
-    def _between(self, node: exp.Between) -> Expression:
-        span = span_of(node)
-        operand = self.bind_flexible(node.this)
-        low, high = self.bind_flexible(node.args["low"]), self.bind_flexible(node.args["high"])
-        parts = (
-            compare(self.context, "greater_equal", operand, low, span),
-            compare(self.context, "less_equal", operand, high, span),
-        )
-        return folded(self.context, Call("and", parts, BOOLEAN, span))
-
-    def _in(self, node: exp.In) -> Expression:
-        query = node.args.get("query")
-        if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
-            query = node.expressions[0]
-        if query is not None:
-            return subqueries.bind_in(self, node.this, query, span_of(node))
-        if node.args.get("unnest") is not None or node.args.get("field") is not None:
-            raise UnsupportedError(
-                "IN over a list value is not supported; write IN (a, b, ...)", span_of(node)
-            )
-        return self._in_list(node)
-
-    def _in_list(self, node: exp.In) -> Expression:
-        span = span_of(node)
-        if isinstance(node.this, exp.Tuple):
-            rows = tuple(
-                self._row_comparison("equal", node.this, row, span)
-                if isinstance(row, exp.Tuple)
-                else self._not_a_row(row)
-                for row in node.expressions
-            )
-            return rows[0] if len(rows) == 1 else folded(self.context, Call("or", rows, BOOLEAN, span))
-        operand = self.bind_flexible(node.this)
-        choices = [self.bind_flexible(choice) for choice in node.expressions]
-        if all(isinstance(choice, Literal) and choice.value is not None for choice in choices):
-            (operand_cast, *values), _ = self._unify_comparison(operand, choices, span)
-            literals = tuple(dict.fromkeys(value for value in values if isinstance(value, Literal)))
-            if len(literals) and not isinstance(operand_cast, Literal):
-                if len(literals) == 1:
-                    return compare(self.context, "equal", operand_cast, literals[0], span)
-                return InList(operand_cast, literals)
-        equalities = tuple(compare(self.context, "equal", operand, choice, span) for choice in choices)
-        if len(equalities) == 1:
-            return equalities[0]
-        return folded(self.context, Call("or", equalities, BOOLEAN, span))
-
-    def _not_a_row(self, node: exp.Expr) -> Expression:
-        raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(node))
-
-    def _unify_comparison(
-        self, operand: Expression, choices: list[Expression], span: Span | None
-    ) -> tuple[tuple[Expression, ...], object]:
-        """Operand and choices as one type; text meets numbers and dates as in a comparison."""
-        others = [operand, *choices]
-        typed = [each for each in others if each.data_type.kind is not VARCHAR.kind]
-        if typed and len(typed) < len(others):
-            _, common = unify(self.context, typed, "an IN list", span, comparison_type)
-            return tuple(cast_to(self.context, each, common, span) for each in others), common
-        return unify(self.context, others, "an IN list", span, comparison_type)
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
         function = _LIKES[type(node)]
@@ -410,16 +335,6 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
     exp.StartsWith: ("starts_with", "^@"),
     exp.Distance: ("array_distance", "<->"),
 }
-_COMPARISONS: dict[type, str] = {
-    exp.EQ: "equal",
-    exp.NEQ: "not_equal",
-    exp.LT: "less",
-    exp.LTE: "less_equal",
-    exp.GT: "greater",
-    exp.GTE: "greater_equal",
-    exp.NullSafeEQ: "is_not_distinct_from",
-    exp.NullSafeNEQ: "is_distinct_from",
-}
 _LIKES: dict[type, str] = {exp.Like: "like", exp.ILike: "ilike"}
 
 _CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
@@ -471,10 +386,10 @@ _HANDLERS: dict[type, Handler] = {
     exp.And: ExpressionBinder._connective,
     exp.Or: ExpressionBinder._connective,
     exp.Not: ExpressionBinder._not,
-    **dict.fromkeys(_COMPARISONS, ExpressionBinder._comparison),
+    **dict.fromkeys(comparisons.FUNCTIONS, comparisons.bind_comparison),
     exp.Is: ExpressionBinder._is,
-    exp.Between: ExpressionBinder._between,
-    exp.In: ExpressionBinder._in,
+    exp.Between: comparisons.bind_between,
+    exp.In: comparisons.bind_in,
     **dict.fromkeys(_LIKES, ExpressionBinder._like),
     exp.Escape: ExpressionBinder._escape,
     exp.Case: ExpressionBinder._case,

@@ -27,7 +27,8 @@ def bind_limit(context: BindContext, query: exp.Expr, plan: LogicalPlan, scope: 
     limit = offset = None
     if isinstance(limit_node, exp.Fetch):
         options = limit_node.args.get("limit_options")
-        limit = _count(context, limit_node.args.get("count"), options, "FETCH", scope)
+        count = limit_node.args.get("count") or exp.Literal.number(1)  # FETCH FIRST ROW ONLY
+        limit = _count(context, count, options, "FETCH", scope)
     elif limit_node is not None:
         options = limit_node.args.get("limit_options")
         limit = _count(context, limit_node.expression, options, "LIMIT", scope)

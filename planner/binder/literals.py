@@ -16,13 +16,16 @@ from tqp.core.datatypes import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    FLOAT,
     HUGEINT,
     INTEGER,
     INTERVAL,
+    MAX_DECIMAL_PRECISION,
     NULL,
     TIME,
     TIMESTAMP,
     TIMESTAMP_TZ,
+    UBIGINT,
     VARCHAR,
     DataType,
     TypeKind,
@@ -63,6 +66,17 @@ def bind_number(text: str, span: Span | None, negative: bool = False) -> Express
     if not 1 <= precision <= 38:
         return Literal(sign * float(digits), DOUBLE)
     return Literal(sign * int(whole + fraction), decimal_type(precision, len(fraction)))
+
+
+def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
+    """The number under minus signs and parentheses, None if there is another thing, and whether it is negative."""
+    negative = False
+    while isinstance(node, (exp.Neg, exp.Paren)):
+        negative ^= isinstance(node, exp.Neg)
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+        return node, negative
+    return None, negative
 
 
 _TYPE_KINDS: dict[exp.DType, TypeKind] = {
@@ -152,6 +166,14 @@ def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
     return literal_of(values[key - 1], label, span)
 
 
+def check_unread_placeholders(context: BindContext, tree: exp.Expr) -> None:
+    """Placeholders in CTEs that nobody reads, and so nobody binds, need values too, and use them."""
+    if "?" in context.query or "$" in context.query:
+        for node in tree.find_all(exp.Placeholder):
+            if _parameter_key(context, node) not in context.used_parameters:
+                bind_placeholder(context, node)
+
+
 def _parameter_key(context: BindContext, node: exp.Placeholder) -> int | str:
     text = node.args.get("this")
     if text is None:
@@ -174,41 +196,49 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
         and not isinstance(value, (int, float, str, bytes))
     ):
         value = value.item()  # NumPy scalars and 0-d tensors
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Literal(bytes(value), BLOB)
     if getattr(value, "ndim", 0) == 1:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return array_literal(value, label, span)
-    if value is None:
+    if value is None or type(value).__name__ in _MISSING:
         return Literal(None, NULL)
     if isinstance(value, bool):
         return Literal(value, BOOLEAN)
     if isinstance(value, int):
-        for data_type in (INTEGER, BIGINT, HUGEINT):
+        for data_type in (INTEGER, BIGINT, UBIGINT, HUGEINT):
             low, high = data_type.bounds
             if low <= value <= high:
                 return Literal(value, data_type)
-        raise BindError(f"the value of {label} does not fit 128 bits", span)
+        raise BindError(f"the value of {label} does not fit a HUGEINT; pass it as a float", span)
     if isinstance(value, float):
         return Literal(value, DOUBLE)
     if isinstance(value, str):
         return SourceLiteral(value, VARCHAR)
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return Literal(bytes(value), BLOB)
     if isinstance(value, decimal.Decimal):
         return _decimal_literal(value, label, span)
     return _temporal_literal(value, label, span)
 
 
+#: pandas' own values for NULL, by the name of their class.
+_MISSING = ("NAType", "NaTType")
+
+
 def _decimal_literal(value: decimal.Decimal, label: str, span: Span | None) -> Expression:
+    """A DECIMAL of the digits, with one before the point where all are after it; DOUBLE where those are more than 38."""
+    if value.is_snan():
+        raise BindError(f"the value of {label} is a signaling NaN", span)
     if not value.is_finite():
-        return Literal(float(value), DOUBLE)
+        return Literal(float(value), FLOAT)
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
-    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     scale = max(-exponent, 0)
-    precision = max(len(str(unscaled)), scale, 1)
-    if precision > 38:
-        raise BindError(f"the value of {label} has more than 38 digits", span)
+    precision = len(digits) + max(exponent, 0)
+    precision = scale + 1 if scale > precision else precision
+    if precision > MAX_DECIMAL_PRECISION:
+        return Literal(float(value), DOUBLE)
+    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
     return Literal(-unscaled if sign else unscaled, decimal_type(precision, scale))
 
 
@@ -223,7 +253,9 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
         return Literal(ticks, TIMESTAMP_TZ if zoned else TIMESTAMP)
     if isinstance(value, datetime.date):
         return Literal((value - _EPOCH).days, DATE)
-    if isinstance(value, datetime.time) and value.tzinfo is None:
+    if isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            raise UnsupportedError(f"{label}: a time with a time zone is not supported", span)
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return Literal(seconds * 1_000_000 + value.microsecond, TIME)
     if isinstance(value, datetime.timedelta):

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tqp.planner.binder.keywords import KEYWORDS
-from tqp.planner.binder.literals import bind_type
+from tqp.planner.binder.literals import bind_type, signed_number
 from tqp.planner.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
 
@@ -209,11 +209,13 @@ class _Names:
         return f"(CAST({operand} AS BOOLEAN) {word} {self.text(node.expression)})"
 
     def _negation(self, node: exp.Neg) -> str:
+        number, negative = signed_number(node)
+        if number is not None:
+            return ("-" if negative else "") + self.text(number)
         operand = node.this
         while isinstance(operand, exp.Paren):
             operand = operand.this
-        text = self.text(operand)
-        return f"-{text}" if isinstance(operand, exp.Literal) else f"(-({text}))"
+        return f"(-({self.text(operand)}))"
 
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
@@ -298,6 +300,8 @@ class _Names:
         arguments = node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
             return "count_star()"
+        if name == "+":
+            return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):
             return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
         if name == "date" and len(arguments) == 1:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.schema import Field
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import MergedColumn, ScopeColumn
-from tqp.planner.expressions import Cast, ColumnRef, Expression, Literal
+from tqp.planner.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.logical_plan import Aggregate, LogicalPlan, Project
 
 
@@ -83,10 +83,13 @@ def lazy_project(
 ) -> BoundQuery:
     """The output of a derived table, where each column comes into being when it is first referred to.
 
-    Without computed columns there is no projection at all. Else the Project, frozen for everyone else, grows while the
-    enclosing query is bound: only that query shows which columns it needs.
+    Where every column is one of the plan's there is no projection at all. Else the Project, frozen for everyone else,
+    grows while the enclosing query is bound: only that query shows which columns it needs.
     """
-    computed = any(value is not None and not isinstance(value, ColumnRef) for value in values)
+    own = {made.id for made in plan.schema}
+    projects = any(
+        value is not None and not (isinstance(value, ColumnRef) and value.id in own) for value in values
+    )
     project = Project(plan, (), ())
     taken: dict[Expression, Field] = {}
 
@@ -105,12 +108,11 @@ def lazy_project(
         return made
 
     columns: list[ScopeColumn] = []
-    own = {made.id for made in plan.schema}
     for item, name, value in zip(items, names, values):
         if value is None:
             assert isinstance(item.column, ScopeColumn)
             source = item.column
-            if computed:
+            if projects:
                 columns.append(
                     ScopeColumn(
                         name,
@@ -119,7 +121,7 @@ def lazy_project(
                 )
             else:
                 columns.append(source.renamed(name))
-        elif computed or (isinstance(value, ColumnRef) and value.id not in own):
+        elif projects:
             columns.append(
                 ScopeColumn(name, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
             )
@@ -131,12 +133,14 @@ def lazy_project(
                     lambda value=value: Field(value.id, value.name, value.data_type),  # type: ignore[misc]
                 )
             )
-    outer_only = any(isinstance(value, ColumnRef) and value.id not in own for value in values)
-    return BoundQuery(project if computed or outer_only else plan, columns)
+    return BoundQuery(project if projects else plan, columns)
 
 
-def distinct(plan: LogicalPlan) -> LogicalPlan:
-    """DISTINCT: group by every column."""
-    fields = plan.schema
-    keys = tuple(ColumnRef(made.id, made.data_type, made.name) for made in fields)
-    return Aggregate(plan, fields, keys, (), ())
+def distinct(plan: LogicalPlan, visible: int | None = None, hidden: Sequence[Field] = ()) -> LogicalPlan:
+    """DISTINCT: group by every column, or by the first `visible` ones and take any value of the others as `hidden`."""
+    references = [ColumnRef(made.id, made.data_type, made.name) for made in plan.schema]
+    keys = tuple(references[:visible])
+    calls = tuple(
+        AggregateCall("any_value", (reference,), reference.data_type) for reference in references[len(keys) :]
+    )
+    return Aggregate(plan, plan.schema[: len(keys)], keys, tuple(hidden), calls)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression
+from tqp.planner.expressions import ColumnRef, Expression, walk
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -72,25 +72,54 @@ class MergedColumn:
     parts: tuple[ScopeColumn, ...]
 
 
+#: By name in lower case; several of one name make it ambiguous.
+MergedColumns = Mapping[str, tuple[MergedColumn, ...]]
+
+
+def both_merged(left: MergedColumns, right: MergedColumns) -> MergedColumns:
+    """The merged columns of two trees beside each other."""
+    return {name: (*left.get(name, ()), *right.get(name, ())) for name in (*left, *right)} if right else left
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """A place where an expression names a column of the block; `correlated` if it stands in a subquery."""
+
+    reference: ColumnRef
+    name: str
+    span: Span | None
+    correlated: bool = False
+
+    @property
+    def id(self) -> int:
+        return self.reference.id
+
+
 @dataclass(slots=True)
 class CteDefinition:
-    """WITH name(columns) AS (tree): bound anew wherever it is referred to, in the surroundings it was written in."""
+    """WITH name(columns) AS (tree): bound when it is first referred to, in the surroundings it was written in."""
 
     name: str
     tree: object
     columns: tuple[str, ...]
     scope: Scope
+    bound: object = None  # what `ctes.py` made of it
 
 
 @dataclass(slots=True)
 class Scope:
-    """The names that expressions of one query block may use. `used`: the local columns referred to, by id."""
+    """The names that expressions of one query block may use.
+
+    `used`: the local columns referred to, by id. `uses`: every place outside aggregates that names one, while the
+    clauses that may hold aggregates are bound.
+    """
 
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
     ctes: Mapping[str, CteDefinition] = field(default_factory=dict)
-    merged: dict[str, MergedColumn] = field(default_factory=dict)
+    merged: MergedColumns = field(default_factory=dict)
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
+    uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
 
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
@@ -98,7 +127,16 @@ class Scope:
         found = self.resolve_here(name, qualifier, span)
         if found is None and self.parent is not None:
             return self.parent.resolve(name, qualifier, span)
+        if found is not None:
+            self.record_use(found, name, span, correlated=True)
         return found
+
+    def record_use(self, found: Expression, name: str, span: Span | None, correlated: bool = False) -> None:
+        """Add what a name stands for to `uses`, if they are recorded."""
+        if self.uses is not None:
+            self.uses += [
+                ColumnUse(part, name, span, correlated) for part in walk(found) if isinstance(part, ColumnRef)
+            ]
 
     def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         lowered = name.lower()
@@ -109,12 +147,12 @@ class Scope:
                 if relation.alias.lower() == qualifier.lower() and lowered in relation.by_name
             ]
         else:
-            merged = self.merged.get(lowered)
+            merged = self.merged.get(lowered, ())
             candidates = [
                 relation.by_name[lowered] for relation in self.relations if lowered in relation.by_name
             ]
-            if merged is not None and all(column in merged.parts for column in candidates):
-                expression = merged.expression()
+            if len(merged) == 1:
+                expression = merged[0].expression()
                 self._note(expression, name, span)
                 return expression
         if not candidates:
@@ -162,8 +200,9 @@ class Scope:
             if qualifier is not None and relation.alias.lower() != qualifier.lower():
                 continue
             for column in relation.columns:
-                merged = self.merged.get(column.name.lower()) if qualifier is None else None
-                if merged is None or column not in merged.parts:
+                of_name = self.merged.get(column.name.lower(), ()) if qualifier is None else ()
+                merged = next((each for each in of_name if column in each.parts), None)
+                if merged is None:
                     yield column.name, column
                 elif column is merged.parts[0]:
                     yield column.name, merged

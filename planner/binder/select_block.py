@@ -11,21 +11,23 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.binder.aggregates import AggregateCollector, GroupedRewriter
+from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import Aliases, ExpressionBinder
+from tqp.planner.binder.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.names import expression_name
+from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
-from tqp.planner.binder.scope import MergedColumn, Scope
+from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
 from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import span_of
 from tqp.planner.type_rules import settle
 
 _GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
@@ -41,6 +43,7 @@ class SelectBlock:
     lazy: bool  # a derived table: stars need only produce what is referred to
     any_columns: bool  # EXISTS: what the block selects does not matter
     bound_items: dict[int, Expression] = field(default_factory=dict)
+    computed_keys: frozenset[Expression] = frozenset()
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -64,6 +67,7 @@ class SelectBlock:
         """For the expressions of one clause of this block."""
         binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
         binder.bound_items = self.bound_items
+        binder.computed_keys = self.computed_keys
         return binder
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
@@ -81,22 +85,30 @@ class SelectBlock:
         if self.any_columns and simple and select.args.get("having") is None:
             return self._existence(plan, nodes, binder, collector)
         lazy = self.lazy and simple
-        bound = [self._bind_item(item, binder, lazy) for item in nodes]
+        uses: list[ColumnUse] = []
+        self.scope.uses = uses
+        self.computed_keys = _computed(keys)
+        bound: list[Expression | None] = []
+        item_uses: list[list[ColumnUse]] = []
+        for item in nodes:
+            before = len(uses)
+            bound.append(self._bind_item(item, self.binder("SELECT", collector, aliases), lazy))
+            item_uses.append(uses[before:])
         having = select.args.get("having")
-        condition = None
-        if having is not None:
-            having_binder = self.binder("HAVING", collector, aliases)
-            having_binder.keys_before_aliases = keys
-            condition = having_binder.bind_condition(having.this)
+        before = len(uses)
+        condition = self._having(having, collector, aliases, keys) if having is not None else None
+        of_all = group is not None and bool(group.args.get("all"))
+        if of_all:
+            values = [self._forced(value, item) for value, item in zip(bound, nodes)]
+            keys = keys_of_all(values, item_uses, frozenset(made.id for made in collector.calls.values()))
+            keys += keys_of_having(uses[before:])
+            self.computed_keys = _computed(keys)
+            uses.clear()
         sort = _SortBinder(self, nodes, bound, collector, aliases)
         keys_of_sort = sort.bind(order) if order is not None else []
-        if group is not None or collector.calls or having is not None:
-            if group is not None and group.args.get("all"):
-                keys = [
-                    value
-                    for value in bound
-                    if value is not None and not self._has_aggregate(value, collector)
-                ]
+        self.scope.uses = None
+        if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
+            check_uses(uses, keys)
             plan, rewriter = self._aggregate(plan, keys, collector)
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
@@ -107,6 +119,13 @@ class SelectBlock:
             ]
             lazy = False
         return self._finish(plan, nodes, bound, keys_of_sort, lazy)
+
+    def _having(
+        self, having: exp.Having, collector: AggregateCollector, aliases: Aliases, keys: list[Expression]
+    ) -> Expression:
+        binder = self.binder("HAVING", collector, aliases)
+        binder.keys_before_aliases = keys
+        return binder.bind_condition(having.this)
 
     def _forced(self, value: Expression | None, item: Item) -> Expression:
         if value is not None:
@@ -164,19 +183,13 @@ class SelectBlock:
         return keys
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
-        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
-            item = _ordinal(node, nodes, "GROUP BY")
+        place = ordinal(node, len(nodes), "GROUP BY")
+        if place is not None:
+            item = nodes[place]
             if item.node is None:
                 return self._star_value(item.column)
             return settle(binder.bind_once(item.node))
         return binder.bind(node)
-
-    @staticmethod
-    def _has_aggregate(value: Expression, collector: AggregateCollector) -> bool:
-        ids = {made.id for made in collector.calls.values()}
-        return value is not None and any(
-            isinstance(part, ColumnRef) and part.id in ids for part in walk(value)
-        )
 
     def _aggregate(
         self, plan: LogicalPlan, keys: Sequence[Expression], collector: AggregateCollector
@@ -227,25 +240,26 @@ class SelectBlock:
         for key, _, _ in sort:
             if isinstance(key, Expression):
                 if key not in values:
-                    if clause is not None:
-                        raise BindError(
-                            "SELECT DISTINCT: ORDER BY may only use what is selected; add the expression to SELECT"
-                        )
                     values.append(key)
                 positions.append(values.index(key))
             else:
                 positions.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]
         project = exact_project(self.context, plan, values, [*names, *hidden_names])
-        result: LogicalPlan = distinct(project) if clause is not None else project
+        fields = project.fields
+        result: LogicalPlan = project
+        if clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
+            hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
+            fields = (*fields[:visible], *hidden)
+            result = distinct(project, visible, hidden)
         if sort:
             keys = tuple(
-                SortKey(_reference(project.fields[position]), descending, nulls_first)
+                SortKey(_reference(fields[position]), descending, nulls_first)
                 for position, (_, descending, nulls_first) in zip(positions, sort)
             )
             result = Sort(result, keys)
         result = self._limited(result)
-        fields = project.fields[:visible]
+        fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
         return BoundQuery.exact(result, names, fields)
@@ -320,24 +334,15 @@ class _SortBinder:
         return result
 
     def _position(self, node: exp.Expr) -> int | None:
-        if isinstance(node, exp.Literal) and not node.args.get("is_string") and node.name.isdigit():
-            _ordinal(node, self.nodes, "ORDER BY")
-            return int(node.name) - 1
+        place = ordinal(node, len(self.nodes), "ORDER BY")
+        if place is not None:
+            return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             lowered = node.name.lower()
             for index, item in enumerate(self.nodes):
                 if item.alias is not None and item.alias.lower() == lowered:
                     return index
         return None
-
-
-def _ordinal(node: exp.Literal, nodes: Sequence[Item], clause: str) -> Item:
-    position = int(node.name)
-    if not 1 <= position <= len(nodes):
-        raise BindError(
-            f"{clause} {position}: SELECT has {len(nodes)} columns, numbered from 1", head_span(node)
-        )
-    return nodes[position - 1]
 
 
 def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
@@ -347,6 +352,11 @@ def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
         if isinstance(node, exp.Alias):
             result.setdefault(node.alias.lower(), node.this)
     return result
+
+
+def _computed(keys: Sequence[Expression]) -> frozenset[Expression]:
+    """The keys that are no columns."""
+    return frozenset(key for key in keys if not isinstance(key, ColumnRef))
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -44,14 +44,20 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
     ):
         raise scope.unknown_column("*", qualifier, span)
     check_understood(star)
-    excluded = {each.name.lower(): each for each in star.args.get("except_") or ()}
-    replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
+    excluded = _by_name("EXCLUDE", [(each.name, each) for each in star.args.get("except_") or ()])
+    replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
     columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier))
     names = [name for name, _ in columns]
     known = {name.lower() for name in names}
     for name, node in [*excluded.items(), *replaced.items()]:
         if name not in known:
             raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
+    for name, node in replaced.items():
+        if name in excluded:
+            raise BindError(f'column "{name}" stands in both EXCLUDE and REPLACE', span_of(node))
+    for node in excluded.values():
+        if isinstance(node, exp.Column) and node.table and not scope.has_column(node.name, node.table):
+            raise scope.unknown_column(node.name, node.table, span_of(node))
     kept = [(name, column) for name, column in columns if name.lower() not in excluded]
     if not kept:
         raise BindError("* EXCLUDE leaves no column", span)
@@ -61,3 +67,12 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
             yield Item(replacement.this, name, name)
         else:
             yield Item(None, name, name, column)
+
+
+def _by_name(keyword: str, entries: Sequence[tuple[str, exp.Expr]]) -> dict[str, exp.Expr]:
+    found: dict[str, exp.Expr] = {}
+    for name, node in entries:
+        if name.lower() in found:
+            raise BindError(f'column "{name}" stands twice in {keyword}', span_of(node))
+        found[name.lower()] = node
+    return found

@@ -12,13 +12,14 @@ from tqp.core.schema import Field, Schema
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
+from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, distinct
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
 from tqp.planner.binder.subqueries import cast_columns
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
-from tqp.planner.parse import head_span
+from tqp.planner.parse import Span, head_span
 from tqp.planner.type_rules import common_settled_type
 
 
@@ -39,7 +40,7 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> tupl
     plans = [each.plan for each in bound]
     names = list(bound[0].names)
     if node.args.get("by_name"):
-        plans, names = _by_name(context, bound)
+        plans, names = _by_name(context, bound, head_span(node))
     plans = _same_types(context, plans, node)
     if isinstance(node, exp.Union):
         union = UnionAll(tuple(plans), _union_fields(context, plans, names))
@@ -108,10 +109,16 @@ def _union_fields(context: BindContext, plans: Sequence[LogicalPlan], names: Seq
     return tuple(fields)
 
 
-def _by_name(context: BindContext, bound: Sequence[BoundQuery]) -> tuple[list[LogicalPlan], list[str]]:
+def _by_name(
+    context: BindContext, bound: Sequence[BoundQuery], span: Span | None
+) -> tuple[list[LogicalPlan], list[str]]:
     """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
     names: dict[str, str] = {}
     for query in bound:
+        lower = [name.lower() for name in query.names]
+        repeated = next((name for name in query.names if lower.count(name.lower()) > 1), None)
+        if repeated is not None:
+            raise BindError(f'UNION BY NAME: one side has several columns "{repeated}"; rename one', span)
         for name in query.names:
             names.setdefault(name.lower(), name)
     plans: list[LogicalPlan] = []
@@ -163,13 +170,10 @@ def bind_result_order(
         descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
         if is_order_by_all(node):
             keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
-        elif isinstance(node, exp.Literal) and node.name.isdigit() and not node.args.get("is_string"):
-            position = int(node.name)
-            if not 1 <= position <= len(fields):
-                raise BindError(f"ORDER BY {position}: there are {len(fields)} columns", head_span(node))
-            keys.append(SortKey(_reference(fields[position - 1]), descending, nulls_first))
-        else:
-            keys.append(SortKey(binder.bind(node), descending, nulls_first))
+            continue
+        place = ordinal(node, len(fields), "ORDER BY")
+        key = binder.bind(node) if place is None else _reference(fields[place])
+        keys.append(SortKey(key, descending, nulls_first))
     return Sort(plan, tuple(keys))
 
 

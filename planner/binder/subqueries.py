@@ -15,7 +15,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.expressions import Call, ColumnRef, Exists, Expression, QuantifiedComparison, ScalarSubquery
 from tqp.planner.logical_plan import LogicalPlan, Project
 from tqp.planner.parse import Span, span_of
-from tqp.planner.type_rules import common_type, comparison_type, settle
+from tqp.planner.type_rules import common_type, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder
@@ -81,7 +81,7 @@ def _quantified(
     types: list[DataType] = []
     for operand, column in zip(operands, columns):
         reference = ColumnRef(column.id, column.data_type, column.name)
-        common = common_type(operand, reference) or comparison_type(operand, reference)
+        common = common_type(operand, reference)
         if common is None:
             raise BindError(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span

@@ -11,15 +11,17 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.coercion import compare, unify
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.ctes import bind_reference
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
-from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
+from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.rules.columns import output_ids
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class FromTree:
 
     plan: LogicalPlan
     relations: list[Relation]
-    merged: dict[str, MergedColumn] = field(default_factory=dict)
+    merged: MergedColumns = field(default_factory=dict)
+    holds_earlier: bool = False  # the tables before the comma are part of it
 
 
 def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
@@ -42,13 +45,14 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
 def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
     done: FromTree | None = None
-    tree = _bind_table(context, first, outer, done)
+    tree = _bind_table(context, first, outer, _siblings(outer, done))
     for join in joins:
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
-            tree = _bind_table(context, join.this, outer, done)
+            tree = _bind_table(context, join.this, outer, _siblings(outer, done))
         else:
             tree = _bind_join(context, tree, join, outer, done)
+            done = None if tree.holds_earlier else done
     return tree if done is None else _cross(done, tree)
 
 
@@ -60,7 +64,7 @@ def _is_comma(join: exp.Join) -> bool:
 def _cross(left: FromTree, right: FromTree) -> FromTree:
     _check_aliases(left, right)
     plan = Join(left.plan, right.plan, JoinType.INNER)
-    return FromTree(plan, left.relations + right.relations, left.merged | right.merged)
+    return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
 
 
 def _check_aliases(left: FromTree, right: FromTree) -> None:
@@ -80,7 +84,7 @@ def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
     scope = Scope(parent=outer.parent, ctes=outer.ctes)
     for tree in known:
         scope.relations += tree.relations
-        scope.merged |= tree.merged
+        scope.merged = both_merged(scope.merged, tree.merged)
     return scope
 
 
@@ -101,24 +105,45 @@ def _bind_join(
     if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
         raise UnsupportedError(f"{method or kind} JOIN is not supported", span)
     join_type = _KINDS.get(kind) or _SIDES[side]
-    right = _bind_table(context, join.this, outer, before, left)
+    siblings = _siblings(outer, before, left)
+    right = _bind_table(context, join.this, outer, siblings)
     _check_aliases(left, right)
-    both = FromTree(left.plan, left.relations + right.relations, left.merged | right.merged)
+    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
+        _check_independent(left, siblings, f"{side or kind} JOIN")
+    names: list[tuple[str, Span | None]] = []  # of USING, in lower case
+    both = FromTree(left.plan, left.relations + right.relations, both_merged(left.merged, right.merged))
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
     if on is not None:
-        scope = Scope(both.relations, outer.parent, outer.ctes, both.merged)
+        earlier = None if before is None else _siblings(outer, before)
+        scope = Scope(both.relations, earlier or outer.parent, outer.ctes, both.merged)
         condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
+        if before is not None and earlier is not None and earlier.used:
+            if side in ("RIGHT", "FULL"):
+                raise UnsupportedError(
+                    f"ON of a {side} JOIN over tables before the comma is not supported", span
+                )
+            left = _cross(before, left)
+            both = FromTree(
+                left.plan,
+                left.relations + right.relations,
+                both_merged(left.merged, right.merged),
+                holds_earlier=True,
+            )
     elif using or method == "NATURAL":
         names = (
-            [(each.name, head_span(each)) for each in using] if using else _natural_names(left, right, span)
+            [(each.name.lower(), head_span(each)) for each in using]
+            if using
+            else _natural_names(left, right, span)
         )
         condition, merged = _merge(context, left, right, names, join_type, side)
-        both.merged = left.merged | right.merged | merged
+        both.merged = {**both.merged, **merged}
     elif kind != "CROSS" and (side or kind in _KINDS):
         raise BindError("this join needs ON or USING", span)
     if join_type in (JoinType.SEMI, JoinType.ANTI):
-        return FromTree(Join(left.plan, right.plan, join_type, condition), left.relations, left.merged)
+        kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
+        plan = Join(left.plan, right.plan, join_type, condition)
+        return FromTree(plan, left.relations, kept, both.holds_earlier)
     if side == "RIGHT":
         both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
     else:
@@ -126,10 +151,22 @@ def _bind_join(
     return both
 
 
+def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
+    """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
+    own = output_ids(left.plan)
+    for id, (name, span) in siblings.used.items():
+        if id in own:
+            raise BindError(
+                f'the right side of this {shown} reads "{name}" of its left side (LATERAL); '
+                "only JOIN, LEFT JOIN and CROSS JOIN may do so",
+                span,
+            )
+
+
 def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
     names = {name: None for relation in left.relations for name in relation.by_name}
     common = [
-        (column.name, span)
+        (column.name.lower(), span)
         for relation in right.relations
         for column in relation.columns
         if column.name.lower() in names
@@ -146,10 +183,10 @@ def _merge(
     names: Sequence[tuple[str, Span | None]],
     join_type: JoinType,
     side: str,
-) -> tuple[Expression, dict[str, MergedColumn]]:
+) -> tuple[Expression, dict[str, tuple[MergedColumn]]]:
     """USING: the equalities, and for each name the one column that both become."""
     conditions: list[Expression] = []
-    merged: dict[str, MergedColumn] = {}
+    merged: dict[str, tuple[MergedColumn]] = {}
     for name, span in names:
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
@@ -159,18 +196,18 @@ def _merge(
         if join_type is JoinType.FULL:
             values, common = unify(context, (left_value, right_value), "USING", span)
             both = Call("coalesce", values, common, span)
-            merged[name.lower()] = MergedColumn(left_column.name, lambda both=both: both, parts)  # type: ignore[misc]
+            merged[name] = (MergedColumn(left_column.name, lambda both=both: both, parts),)  # type: ignore[misc]
         else:
             kept = right_column if side == "RIGHT" else left_column
-            merged[name.lower()] = MergedColumn(left_column.name, kept.expression, parts)
+            merged[name] = (MergedColumn(left_column.name, kept.expression, parts),)
     return conjunction(tuple(conditions)), merged
 
 
 def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
-    lowered = name.lower()
-    if lowered in tree.merged:
-        return tree.merged[lowered]
-    found = [relation.by_name[lowered] for relation in tree.relations if lowered in relation.by_name]
+    merged = tree.merged.get(name, ())
+    if len(merged) == 1:
+        return merged[0]
+    found = [relation.by_name[name] for relation in tree.relations if name in relation.by_name]
     if not found:
         names = [column.name for relation in tree.relations for column in relation.columns]
         raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)
@@ -183,18 +220,19 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
 # ---- single relations ----
 
 
-def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, *before: FromTree | None) -> FromTree:
+def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
+    """One relation; `siblings` holds the tables before it."""
     check_understood(node)
     if isinstance(node, exp.Table):
-        return _bind_named_table(context, node, outer, _siblings(outer, *before))
+        return _bind_named_table(context, node, outer, siblings)
     if isinstance(node, exp.Subquery):
-        return _bind_derived(context, node, _siblings(outer, *before), outer)
+        return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
         return _bind_values_table(context, node, outer)
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
-            bound = context.bind_query.bind_lazy(inner.this, _siblings(outer, *before))
+            bound = context.bind_query.bind_lazy(inner.this, siblings)
             alias, names = _alias_of(node)
             return FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
@@ -223,9 +261,7 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         )
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
-        tree = definition.tree
-        assert isinstance(tree, exp.Expr)
-        bound = context.bind_query.bind_lazy(tree, definition.scope)
+        bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
         return FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
     table = context.catalog.lookup(name)
@@ -265,7 +301,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
     alias, names = _alias_of(node)
     inner = node.this
     if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
-        tree = _bind_table(context, inner, outer)
+        tree = _bind_table(context, inner, outer, outer)
         if not alias:
             return tree
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +14,8 @@ from tqp.planner.expressions import (
     Expression,
     QuantifiedComparison,
     ScalarSubquery,
+    transform,
+    walk,
 )
 from tqp.planner.logical_plan import (
     Aggregate,
@@ -46,11 +48,6 @@ def reference(field: Field) -> ColumnRef:
 def read_ids(expression: Expression) -> set[int]:
     """Ids of the columns an expression reads, those that its subqueries read from outside included."""
     ids: set[int] = set()
-    _add_read_ids(expression, ids)
-    return ids
-
-
-def _add_read_ids(expression: Expression, ids: set[int]) -> None:
     stack = [expression]
     while stack:
         node = stack.pop()
@@ -60,6 +57,7 @@ def _add_read_ids(expression: Expression, ids: set[int]) -> None:
         if isinstance(node, Subquery):
             ids |= free_ids(node.plan)
         stack.extend(node.inputs)
+    return ids
 
 
 def output_ids(plan: LogicalPlan) -> set[int]:
@@ -96,11 +94,11 @@ def free_ids(plan: LogicalPlan) -> set[int]:
     """Ids that a plan reads but does not produce: its correlated columns. Relies on ids being unique in a query."""
     reads: set[int] = set()
     produced: set[int] = set()
-    stack = [plan]
-    while stack:
-        node = stack.pop()
+    for node in walk_everything(plan):
         for expression in node.expressions:
-            _add_read_ids(expression, reads)
+            for part in walk(expression):
+                if isinstance(part, ColumnRef):
+                    reads.add(part.id)
         # A Project or Aggregate may pass on an outer column under its own id: that is a read, not a production.
         passed: tuple[Expression, ...] = ()
         if isinstance(node, Project):
@@ -108,8 +106,7 @@ def free_ids(plan: LogicalPlan) -> set[int]:
         elif isinstance(node, Aggregate):
             passed = node.keys
         kept = {expression.id for expression in passed if isinstance(expression, ColumnRef)}
-        produced.update(field.id for field in created_fields(node) if field.id not in kept)
-        stack.extend(node.inputs)
+        produced.update([field.id for field in created_fields(node) if field.id not in kept])
     return reads - produced
 
 
@@ -128,14 +125,15 @@ def substitute(expression: Expression, mapping: Mapping[int, Expression]) -> Exp
     """The expression with the columns in `mapping` replaced, inside subqueries too."""
     if isinstance(expression, ColumnRef):
         return mapping.get(expression.id, expression)
-    inputs = expression.inputs
-    if inputs:
-        changed = tuple([substitute(child, mapping) for child in inputs])
-        if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-            expression = expression.with_inputs(changed)
-    if isinstance(expression, Subquery):
-        return replace(expression, plan=substitute_plan(expression.plan, mapping))
-    return expression
+
+    def on_node(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return mapping.get(node.id, node)
+        if isinstance(node, Subquery):
+            return with_plan(node, substitute_plan(node.plan, mapping))
+        return node
+
+    return transform(expression, on_node)
 
 
 def substitute_plan(plan: LogicalPlan, mapping: Mapping[int, Expression]) -> LogicalPlan:
@@ -193,15 +191,12 @@ def with_expressions(plan: LogicalPlan, expressions: tuple[Expression, ...]) -> 
 def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
     """The plan with column ids replaced wherever they are produced or read. Does not enter Shared inputs."""
 
-    def on_expression(expression: Expression) -> Expression:
-        if isinstance(expression, ColumnRef):
-            return replace(expression, id=ids[expression.id]) if expression.id in ids else expression
-        inputs = tuple([on_expression(child) for child in expression.inputs])
-        if inputs:
-            expression = expression.with_inputs(inputs)
-        if isinstance(expression, Subquery):
-            expression = replace(expression, plan=renumber(expression.plan, ids))
-        return expression
+    def on_node(node: Expression) -> Expression:
+        if isinstance(node, ColumnRef):
+            return replace(node, id=ids[node.id]) if node.id in ids else node
+        if isinstance(node, Subquery):
+            return with_plan(node, renumber(node.plan, ids))
+        return node
 
     def on_fields(fields: Schema) -> Schema:
         return tuple(replace(field, id=ids[field.id]) if field.id in ids else field for field in fields)
@@ -209,7 +204,7 @@ def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
     if isinstance(plan, Shared):
         return replace(plan, fields=on_fields(plan.fields))
     plan = with_mapped_inputs(plan, lambda child: renumber(child, ids))
-    plan = map_expressions(plan, on_expression)
+    plan = map_expressions(plan, lambda expression: transform(expression, on_node))
     match plan:
         case Project() | Scan() | Values() | UnionAll():
             return replace(plan, fields=on_fields(plan.fields))
@@ -223,9 +218,11 @@ def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
             return plan
 
 
-def fresh_copy(plan: LogicalPlan, context: OptimizerContext) -> tuple[LogicalPlan, dict[int, int]]:
-    """The same plan under new ids, and the new id of each column."""
-    ids: dict[int, int] = {}
+def fresh_copy(
+    plan: LogicalPlan, context: OptimizerContext, chosen: Mapping[int, int] | None = None
+) -> tuple[LogicalPlan, dict[int, int]]:
+    """The same plan under new ids (those in `chosen` are given), and the new id of each column."""
+    ids: dict[int, int] = dict(chosen or {})
     stack = [plan]
     while stack:
         node = stack.pop()
@@ -239,26 +236,30 @@ def fresh_copy(plan: LogicalPlan, context: OptimizerContext) -> tuple[LogicalPla
     return renumber(plan, ids), ids
 
 
+def with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery:
+    """The subquery expression with another plan."""
+    return subquery if plan is subquery.plan else replace(subquery, plan=plan)
+
+
 def subquery_plans(expression: Expression) -> list[LogicalPlan]:
     """The plans of the subqueries in an expression, not those inside them."""
-    plans = [expression.plan] if isinstance(expression, Subquery) else []
-    for child in expression.inputs:
-        plans += subquery_plans(child)
-    return plans
+    return [node.plan for node in walk(expression) if isinstance(node, Subquery)]
 
 
-def largest_id(plan: LogicalPlan) -> int:
-    """The largest column id that occurs in a plan or in its subqueries; -1 for none."""
-    largest = -1
+def walk_everything(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The plan and all below it, inside subqueries too; what Shared nodes share once."""
+    shared: set[int] = set()
     stack = [plan]
     while stack:
         node = stack.pop()
-        for field in created_fields(node):
-            largest = max(largest, field.id)
+        yield node
+        if isinstance(node, Shared):
+            if node.identifier in shared:
+                continue
+            shared.add(node.identifier)
         for expression in node.expressions:
             stack.extend(subquery_plans(expression))
         stack.extend(node.inputs)
-    return largest
 
 
 def restore_schema(plan: LogicalPlan, fields: Schema) -> LogicalPlan:

@@ -18,11 +18,11 @@ from tqp.planner.logical_plan import (
     Sort,
     walk_plan,
 )
+from tqp.planner.may_raise import scoring_may_raise
 from tqp.planner.rules.columns import read_ids, reference
 from tqp.planner.rules.predictions import (
     Scoring,
     has_prediction,
-    may_fail,
     plain,
     predicted,
     predictions_in,
@@ -131,7 +131,7 @@ class _Once:
             fields = self.context.facts.fields(below)
             for made in self._shared(parts, wanted, below, _repeated(parts)) if is_kept else ():
                 calls = [call for call in _of(made, (*own, *wanted)) if call not in found]
-                if not calls or may_fail(made, fields):  # in rows that find no match
+                if not calls or scoring_may_raise(*made, fields):  # in rows that find no match
                     continue
                 if read_ids(calls[0]) and read_ids(calls[0]) <= fields.keys():
                     below, added = predicted(below, calls, self.context)
@@ -187,7 +187,9 @@ class _Once:
         return [
             made
             for made in own
-            if made in others and made in self.anyway and not (made in for_some and may_fail(made, fields))
+            if made in others
+            and made in self.anyway
+            and not (made in for_some and scoring_may_raise(*made, fields))
         ]
 
 

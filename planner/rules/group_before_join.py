@@ -9,6 +9,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
+from tqp.planner.may_raise import aggregate_may_raise
 from tqp.planner.rules.columns import output_ids
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
         return plan
     if context.estimator.rows(join) < _LEAST_SHARE * context.estimator.rows(join.right):
         return plan
+    right_fields, right_rows = context.facts.fields(join.right), context.facts.max_rows(join.right)
     fields: list[Field] = []
     calls: list[AggregateCall] = []
     outputs: list[Expression] = list(plan.keys)
@@ -59,6 +61,8 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
         if not isinstance(argument, ColumnRef) or call.filter is not None or call.function not in _OF_RIGHT:
             return plan
         if argument.id not in right_ids:
+            return plan
+        if aggregate_may_raise(call, right_fields, right_rows):  # for a group that finds no partner
             return plan
         if call.function == "count":
             counted = context.new_field(field.name, field.data_type)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from tqp.planner.expressions import Call, ColumnRef, Expression, conjunction, conjuncts
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.may_raise import may_raise
+from tqp.planner.properties import Facts
 from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids
 
 
@@ -38,6 +40,29 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
 
     collect(plan)
     return JoinRegion(tuple(relations), tuple(unique))
+
+
+def held_back(region: JoinRegion, facts: Facts) -> tuple[Expression, ...]:
+    """The parts that wait until all relations are joined: they may raise for a row that another part, or a join, drops.
+
+    Equalities of two relations do not wait: they are what makes a join of a cross product.
+    """
+    suspects = tuple(part for part in region.parts if may_raise(part, {}))
+    if not suspects or len(region.relations) < 2:
+        return ()
+    fields = {id: field for relation in region.relations for id, field in facts.fields(relation).items()}
+    ids = [output_ids(relation) for relation in region.relations]
+
+    def joins(part: Expression) -> bool:
+        reads = [read_ids(side) for side in part.inputs]
+        is_equality = isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from")
+        return (
+            is_equality
+            and all(any(side and side <= available for available in ids) for side in reads)
+            and not any(set().union(*reads) <= available for available in ids)
+        )
+
+    return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
 
 
 def _leads_to_join(plan: LogicalPlan) -> bool:

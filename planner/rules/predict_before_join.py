@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.expressions import conjunction, conjuncts
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan, Project, Sort
+from tqp.planner.may_raise import scoring_may_raise
 from tqp.planner.rules.columns import output_ids, read_ids, reference
 from tqp.planner.rules.predictions import (
     Scoring,
     has_prediction,
-    may_fail,
     predicted,
     predictions_in,
     reading,
@@ -50,7 +50,7 @@ def _placed(node: LogicalPlan, made: Scoring, ids: set[int], context: OptimizerC
         place = _best_place(below, ids, context)
         if place is node.inputs[0] and not isinstance(node, Join):
             return node
-        if may_fail(made, context.facts.fields(place)):  # in rows that find no match
+        if scoring_may_raise(*made, context.facts.fields(place)):  # in rows that find no match
             return node
         if (here - rows(place)) * made[0].cost <= _CARRY * here:
             return node

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.models import ModelSignature
 from tqp.planner.expressions import AggregateCall, Call, Case, ColumnRef, Expression, Predict, transform, walk
-from tqp.planner.field_facts import Fields
-from tqp.planner.filter_order import may_raise
 from tqp.planner.logical_plan import LogicalPlan, Project
-from tqp.planner.null_facts import nullable
 from tqp.planner.rules.columns import map_expressions, reference, substitute
 
 if TYPE_CHECKING:
@@ -105,14 +102,3 @@ def _calls(expression: Expression, guarded: bool) -> Iterator[tuple[Predict, boo
     for child in expression.inputs:
         first = child is (expression.inputs[-1] if filtered else expression.inputs[0])
         yield from _calls(child, guarded or ((decides or filtered) and not first))
-
-
-def may_fail(made: Scoring, fields: Fields) -> bool:
-    """Can a row make it fail: by a category or a NULL that the model refuses?"""
-    model, arguments = made
-    for item, argument in zip(model.inputs, arguments, strict=True):
-        if not item.is_read and not item.size:
-            continue
-        if item.refuses_unseen or may_raise(argument) or (not item.takes_null and nullable(argument, fields)):
-            return True
-    return False

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
 from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
+from tqp.planner.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.outcomes import null_if_padded, rejects_null
 from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, substitute
-from tqp.planner.rules.nulls import null_if_padded, rejects_null
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -79,7 +80,7 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
     if any(read_ids(output) & outer for output in plan.outputs):
         return None
     below = pull_up(plan.input, outer, context)
-    if below is None:
+    if below is None or _any_may_raise(plan.outputs, below.plan, context):
         return None
     kept = {output.id for output in plan.outputs if isinstance(output, ColumnRef)} & {
         f.id for f in plan.fields
@@ -94,6 +95,12 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
             for field, output in zip(plan.fields, plan.outputs, strict=True)
         }
     return PulledUp(projected, below.predicates, empty_row, below.is_single_row)
+
+
+def _any_may_raise(outputs: Iterable[Expression], plan: LogicalPlan, context: OptimizerContext) -> bool:
+    """Could one of the outputs fail on a row that no outer row asks for?"""
+    suspects = [output for output in outputs if may_raise(output, {})]
+    return bool(suspects) and any(may_raise(output, context.facts.fields(plan)) for output in suspects)
 
 
 def _default(output: Expression, empty_row: dict[int, Expression]) -> Expression:
@@ -124,6 +131,9 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
         return None
     below = pull_up(plan.input, outer, context)
     if below is None or below.empty_row is not None:
+        return None
+    rows = context.facts.max_rows(below.plan)
+    if any(aggregate_may_raise(call, context.facts.fields(below.plan), rows) for call in plan.aggregates):
         return None
     key_fields, keys = list(plan.key_fields), list(plan.keys)
     predicates = []

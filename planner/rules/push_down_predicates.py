@@ -1,12 +1,14 @@
 """Evaluate every predicate as low in the plan as it can be, and derive more of them on the way.
 
+What may raise stays above what shields it: a join, or a predicate that cannot sink as deep.
+
 Derived: constants through join equalities (a = b and a = 5 gives b = 5), one-sided conditions from OR branches,
 inner joins from outer ones where a predicate rejects the padded rows, semi and anti joins from filters on marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,10 +34,18 @@ from tqp.planner.logical_plan import (
     Sort,
     UnionAll,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import null_rejected_columns, nullable
+from tqp.planner.outcomes import rejects_null
 from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
-from tqp.planner.rules.join_region import connected_order, equivalence_classes, flatten, with_condition
-from tqp.planner.rules.nulls import COMPARISONS, is_null, negate, rejects_null
+from tqp.planner.rules.join_region import (
+    connected_order,
+    equivalence_classes,
+    flatten,
+    held_back,
+    with_condition,
+)
+from tqp.planner.rules.nulls import COMPARISONS, is_null, negate
 from tqp.planner.rules.or_predicates import implied_by_branches
 from tqp.planner.rules.predictions import predictions_in
 
@@ -58,7 +68,7 @@ class _PushDown:
         """The rows of `plan` on which all `parts` are true."""
         match plan:
             case Filter():
-                return self.push(plan.input, _merge(parts, conjuncts(plan.condition)))
+                return self.push(plan.input, _merge(conjuncts(plan.condition), parts))
             case Project():
                 outputs = {field.id: output for field, output in zip(plan.fields, plan.outputs, strict=True)}
                 below = self.push(plan.input, _rewritten(parts, outputs))
@@ -76,10 +86,29 @@ class _PushDown:
                 below = self.context.rewrite_inputs(plan, lambda child: self.push(child, ()))
                 return _filtered(below, parts)
 
+    def sinking(self, parts: Parts, can_sink: Callable[[Expression], bool], plan: LogicalPlan) -> Parts:
+        """The parts that go below, to rows with the facts of `plan`; what may raise, only if no part stays above it."""
+        down = tuple(part for part in parts if can_sink(part))
+        return down if len(down) == len(parts) else self.harmless(down, plan)
+
+    def harmless(self, parts: Parts, plan: LogicalPlan) -> Parts:
+        """The parts that raise for no row of `plan`."""
+        if not any(may_raise(part, {}) for part in parts):
+            return parts
+        fields = self.context.facts.fields(plan)
+        return tuple(part for part in parts if not may_raise(part, fields))
+
+    def implied(self, parts: Iterable[Expression], plan: LogicalPlan) -> Parts:
+        """What the ORs among the parts imply about the columns of `plan` alone, without what may raise."""
+        ids = output_ids(plan)
+        return self.harmless(tuple(new for part in parts for new in implied_by_branches(part, ids)), plan)
+
     def aggregate(self, plan: Aggregate, parts: Parts) -> LogicalPlan:
         """Predicates on group keys drop whole groups, so they may drop the rows instead."""
         keys = {field.id: key for field, key in zip(plan.key_fields, plan.keys, strict=True)}
-        down = tuple(part for part in parts if keys and read_ids(part) and read_ids(part) <= keys.keys())
+        down = self.sinking(
+            parts, lambda part: bool(keys and read_ids(part)) and read_ids(part) <= keys.keys(), plan
+        )
         below = self.push(plan.input, _rewritten(down, keys))
         plan = plan if below is plan.input else replace(plan, input=below)
         return _filtered(plan, _without(parts, down))
@@ -114,7 +143,9 @@ class _PushDown:
         unpadded = tuple(_without_padding(relation, region.parts) for relation in region.relations)
         if any(new is not old for new, old in zip(unpadded, region.relations, strict=True)):
             return self.push(connected_order(unpadded, region.parts), ())
-        all_parts = _merge(region.parts, _transitive(region.parts))
+        held = held_back(region, self.context.facts)
+        free = _without(region.parts, held)
+        all_parts = _merge(free, _transitive(free))
         ids = [output_ids(relation) for relation in region.relations]
         own: list[list[Expression]] = [[] for _ in ids]
         shared: list[Expression] = []
@@ -125,17 +156,17 @@ class _PushDown:
                 own[home].append(part)
                 continue
             shared.append(part)
-            for i, available in enumerate(ids):
-                if reads & available:
-                    own[i].extend(implied_by_branches(part, available))
+            for i, relation in enumerate(region.relations):
+                if reads & ids[i]:
+                    own[i].extend(self.implied((part,), relation))
         relations = tuple(
             self.push(relation, tuple(dict.fromkeys(self._for_models(below, relation, all_parts))))
             for relation, below in zip(region.relations, own, strict=True)
         )
         joined = connected_order(relations, shared)
         if any(_became_inner(new, old) for new, old in zip(relations, region.relations, strict=True)):
-            return self.push(joined, ())  # the region has grown
-        return joined
+            return self.push(joined, held)  # the region has grown
+        return _filtered(joined, held)
 
     def _for_models(self, own: list[Expression], relation: LogicalPlan, parts: Parts) -> list[Expression]:
         """A relation's conditions, and IS NOT NULL of what models in them read where the region's others say so.
@@ -154,14 +185,14 @@ class _PushDown:
         left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
         if plan.join_type is JoinType.LEFT and any(rejects_null(part, right_ids) for part in parts):
             return self.inner(replace(plan, join_type=JoinType.INNER), parts)
-        down = tuple(part for part in parts if read_ids(part) <= left_ids)
+        down = self.sinking(parts, lambda part: read_ids(part) <= left_ids, plan.left)
         above = _without(parts, down)
         condition = conjuncts(plan.condition)
-        to_right = tuple(part for part in condition if read_ids(part) and read_ids(part) <= right_ids)
+        to_right = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
         derived = tuple(
             part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
         )
-        implied = tuple(new for part in condition for new in implied_by_branches(part, right_ids))
+        implied = self.implied(condition, plan.right)
         joined = self._rebuilt(
             plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
         )
@@ -175,34 +206,34 @@ class _PushDown:
         """SEMI and the ANTIs: all predicates above read the left side."""
         left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
         condition = conjuncts(plan.condition)
-        down = parts
+        down = self.harmless(parts, plan.left)
+        above = _without(parts, down)
         if plan.join_type is JoinType.NULL_AWARE_ANTI:
-            return self._rebuilt(plan, down, self._known(condition, plan), condition)
+            known = self._known(condition, plan)
+            return _filtered(self._rebuilt(plan, down, known, condition), above)
         if plan.join_type is JoinType.SEMI:
-            left_only = tuple(part for part in condition if read_ids(part) and read_ids(part) <= left_ids)
+            left_only = self.sinking(condition, lambda part: _reads_only(part, left_ids), plan.left)
             down, condition = _merge(down, left_only), _without(condition, left_only)
-        to_right = tuple(part for part in condition if read_ids(part) and read_ids(part) <= right_ids)
+        to_right = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
         derived = tuple(
             part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
         )
-        implied = tuple(new for part in condition for new in implied_by_branches(part, right_ids))
-        return self._rebuilt(
+        implied = self.implied(condition, plan.right)
+        joined = self._rebuilt(
             plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
         )
+        return _filtered(joined, above)
 
     def _known(self, condition: Parts, plan: Join) -> Parts:
         """Conjuncts on the right side alone that are never NULL: rows where they are false cannot match or be unknown."""
         right_ids, fields = output_ids(plan.right), self.context.facts.fields(plan.right)
-        return tuple(
-            part
-            for part in condition
-            if read_ids(part) and read_ids(part) <= right_ids and not nullable(part, fields)
-        )
+        own = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
+        return tuple(part for part in own if not nullable(part, fields))
 
     def mark(self, plan: Join, parts: Parts) -> LogicalPlan:
         assert plan.mark is not None
         mark = plan.mark
-        down = tuple(part for part in parts if mark.id not in read_ids(part))
+        down = self.sinking(parts, lambda part: mark.id not in read_ids(part), plan.left)
         above = _without(parts, down)
         join_type = None
         for part in above:
@@ -238,6 +269,12 @@ class _PushDown:
         left, right = self.push(plan.left, to_left), self.push(plan.right, to_right)
         plan = with_condition(plan, condition)
         return plan if left is plan.left and right is plan.right else replace(plan, left=left, right=right)
+
+
+def _reads_only(part: Expression, ids: Container[int]) -> bool:
+    """True if the part reads columns, and none but these."""
+    reads = read_ids(part)
+    return bool(reads) and all(id in ids for id in reads)
 
 
 def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.expressions import Expression, conjunction
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.may_raise import may_raise
 from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, substitute
 from tqp.planner.rules.join_graph import JoinGraph
-from tqp.planner.rules.join_region import equivalence_classes, flatten
+from tqp.planner.rules.join_region import equivalence_classes, flatten, held_back
 from tqp.planner.rules.join_search import best_tree
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def _reorder_region(
 ) -> LogicalPlan:
     region = flatten(plan)
     relations = [reorder(relation) for relation in region.relations]
-    constant = tuple(part for part in region.parts if not read_ids(part))
-    parts = tuple(part for part in region.parts if read_ids(part))
+    above_all = held_back(region, context.facts)
+    above_all += tuple(part for part in region.parts if not read_ids(part) and part not in above_all)
+    parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts
     graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
     tree = best_tree(graph)
     above: list[Join] = []
     for join in reversed(reducing):  # innermost first
-        placed = _pushed(join, relations, parts)
+        placed = None if _may_raise(join, context) else _pushed(join, relations, parts)
         if placed is not None:
             index, below = placed
             changed = [*relations[:index], below, *relations[index + 1 :]]
@@ -82,7 +84,14 @@ def _reorder_region(
     result = graph.plan(tree)
     for join in above:
         result = replace(join, left=result)
-    return Filter(result, conjunction(constant)) if constant else result
+    return Filter(result, conjunction(above_all)) if above_all else result
+
+
+def _may_raise(join: Join, context: OptimizerContext) -> bool:
+    """Could the condition fail on a row that another join drops?"""
+    if not may_raise(join.condition, {}):
+        return False
+    return may_raise(join.condition, {**context.facts.fields(join.left), **context.facts.fields(join.right)})
 
 
 def _pushed(

@@ -23,7 +23,8 @@ from tqp.planner.expressions import (
     conjuncts,
 )
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.null_facts import nullable
+from tqp.planner.may_raise import may_raise
+from tqp.planner.null_facts import is_null_for_null, nullable
 from tqp.planner.rules.cast_comparisons import without_cast
 from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
@@ -77,7 +78,7 @@ class Simplifier:
 
     def _where_true(self, part: Expression) -> Expression:
         """One conjunct; below AND and OR, too, NULL may become false."""
-        if isinstance(part, Literal) and part.value is None:
+        if _is_null_literal(part):
             return FALSE
         if isinstance(part, Call) and part.function == "and":
             return self.condition(part)
@@ -118,6 +119,8 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
+        if is_null_for_null(call.function) and any(map(_is_null_literal, call.arguments)):
+            return Literal(None, call.data_type)
         match call.function:
             case "not":
                 return self._not(call)
@@ -164,7 +167,11 @@ class Simplifier:
         return call
 
     def _verdict(self, call: Call) -> bool | None:
-        """What the comparison is wherever it is not NULL, if the ranges of its sides decide that."""
+        """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
+        verdict = self._by_ranges(call)
+        return None if verdict is None or may_raise(call, self.fields) else verdict
+
+    def _by_ranges(self, call: Call) -> bool | None:
         left, right = call.arguments
         if not left.data_type.is_integer_like:
             return None
@@ -191,7 +198,7 @@ class Simplifier:
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
         for argument in call.arguments:
-            if isinstance(argument, Literal) and argument.value is None:
+            if _is_null_literal(argument):
                 continue
             arguments.append(argument)
             if not nullable(argument, self.fields):
@@ -217,6 +224,10 @@ class Simplifier:
         if len(branches) == len(case.branches) and default is case.default:
             return case
         return replace(case, branches=tuple(branches), default=default)
+
+
+def _is_null_literal(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
 
 
 def _decided(always: bool, never: bool) -> bool | None:

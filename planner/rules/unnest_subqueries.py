@@ -5,7 +5,7 @@ Neumann and Kemper, Unnesting Arbitrary Queries (BTW 2015).
 
     WHERE EXISTS (q)             SEMI           WHERE NOT EXISTS (q)     ANTI
     WHERE x IN (q)               SEMI           WHERE x NOT IN (q)       NULL_AWARE_ANTI
-    WHERE x < ANY (q)            SEMI           x < ALL (q)              NOT x >= ANY (q)
+    x < ANY (q)                  quantified_extremes.py, else as IN      x < ALL (q)  NOT x >= ANY (q)
     either, anywhere else        MARK           scalar (q)               SINGLE, LEFT or INNER
 """
 
@@ -37,10 +37,14 @@ from tqp.planner.logical_plan import (
     Sort,
     UnionAll,
     Values,
+    walk_plan,
 )
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable
 from tqp.planner.rules.columns import (
+    created_fields,
     free_ids,
+    fresh_copy,
     has_subquery,
     map_expressions,
     output_ids,
@@ -50,6 +54,7 @@ from tqp.planner.rules.columns import (
 )
 from tqp.planner.rules.dependent_join import join_dependent
 from tqp.planner.rules.nulls import NEGATED, negate
+from tqp.planner.rules.quantified_extremes import compare_with_extremes
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -61,13 +66,15 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
 
+    joined: set[int] = set()
+
     def unnest(node: LogicalPlan) -> LogicalPlan:
         if isinstance(node, Limit) and node.limit == 0:
             return Values((), node.schema)
         # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):
-            node = _Unnesting(context, unnest).node(node)
+            node = _Unnesting(context, unnest, joined).node(node)
         elif isinstance(node, Join) and free_ids(node.right) & output_ids(node.left):
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
         return node
@@ -78,9 +85,12 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 class _Unnesting:
     """Replaces the subqueries of one node by joins below it."""
 
-    def __init__(self, context: OptimizerContext, unnest: Callable[[LogicalPlan], LogicalPlan]) -> None:
+    def __init__(
+        self, context: OptimizerContext, unnest: Callable[[LogicalPlan], LogicalPlan], joined: set[int]
+    ) -> None:
         self.context = context
         self.unnest = unnest
+        self.joined = joined  # a column of each subquery that has become part of the plan
 
     def node(self, plan: LogicalPlan) -> LogicalPlan:
         match plan:
@@ -110,17 +120,23 @@ class _Unnesting:
         return changed.with_inputs((below,))
 
     def filter(self, plan: LogicalPlan, parts: tuple[Expression, ...]) -> LogicalPlan:
-        """A Filter whose conjuncts may hold subqueries: the plain ones lowest, then joins that only drop rows."""
+        """A Filter whose conjuncts may hold subqueries.
+
+        The plain ones stand lowest, then joins that only drop rows; last what may raise for a row that those drop.
+        """
         parts = tuple(piece for part in parts for piece in conjuncts(_push_not(part)))
         plain = tuple(part for part in parts if not has_subquery(part))
+        if len(plain) < len(parts) and any(may_raise(part, {}) for part in plain):
+            fields = self.context.facts.fields(plan)
+            plain = tuple(part for part in plain if not may_raise(part, fields))
         if plain:
             plan = Filter(plan, conjunction(plain))
         for part in parts:
             if isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan = self.quantified(plan, part)
-        rest = []
+        rest, done = [], {id(part) for part in plain}
         for part in parts:
-            if has_subquery(part) and not isinstance(_without_not(part), Exists | QuantifiedComparison):
+            if id(part) not in done and not isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan, part = self.extract(plan, part)
                 rest.append(part)
         return Filter(plan, conjunction(tuple(rest))) if rest else plan
@@ -130,12 +146,17 @@ class _Unnesting:
         negated = isinstance(part, Call)
         subquery = _without_not(part)
         if isinstance(subquery, Exists):
-            inner = self.unnest(_without_limit(subquery.plan))
+            inner = self.unnest(_without_limit(self.once(subquery.plan)))
             return join_dependent(
                 plan, inner, JoinType.ANTI if negated else JoinType.SEMI, TRUE, None, self.context
             )
         assert isinstance(subquery, QuantifiedComparison)
-        plan, inner, condition = self.comparison(plan, subquery)
+        plan, operands, inner = self.comparison(plan, subquery)
+        compared = self.with_extremes(plan, operands, subquery, inner, where_true=not negated)
+        if compared is not None:
+            plan, condition = compared
+            return Filter(plan, negate(condition) if negated else condition)
+        condition = _pairwise(subquery.comparison, operands, inner)
         join_type = JoinType.SEMI
         if negated:
             fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
@@ -144,16 +165,37 @@ class _Unnesting:
 
     def comparison(
         self, plan: LogicalPlan, subquery: QuantifiedComparison
-    ) -> tuple[LogicalPlan, LogicalPlan, Expression]:
-        """The plan (with the operands' own subqueries computed), the subquery's plan and the join condition."""
+    ) -> tuple[LogicalPlan, list[Expression], LogicalPlan]:
+        """The plan with the operands' own subqueries computed, the operands over it, and the subquery's plan."""
         operands = []
         for operand in subquery.operands:
             plan, operand = self.extract(plan, operand)
             operands.append(operand)
-        inner = self.unnest(subquery.plan)
-        pairs = zip(operands, subquery.plan.schema, strict=True)
-        parts = tuple(Call(subquery.comparison, (a, reference(b)), BOOLEAN) for a, b in pairs)
-        return plan, inner, conjunction(parts)
+        inner = self.once(subquery.plan)
+        return plan, operands, restore_schema(self.unnest(inner), inner.schema)
+
+    def with_extremes(
+        self,
+        plan: LogicalPlan,
+        operands: list[Expression],
+        subquery: QuantifiedComparison,
+        inner: LogicalPlan,
+        where_true: bool,
+    ) -> tuple[LogicalPlan, Expression] | None:
+        """The comparison by the extremes of the subquery; None where it needs a join of its own."""
+        if len(operands) > 1:
+            return None
+        return compare_with_extremes(plan, operands[0], subquery.comparison, inner, where_true, self.context)
+
+    def once(self, plan: LogicalPlan) -> LogicalPlan:
+        """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
+        fields = (field for node in walk_plan(plan) for field in created_fields(node))
+        first = next(fields, None)
+        if first is not None and first.id in self.joined:
+            plan, _ = fresh_copy(plan, self.context)
+        elif first is not None:
+            self.joined.add(first.id)
+        return plan
 
     def extract(self, plan: LogicalPlan, expression: Expression) -> tuple[LogicalPlan, Expression]:
         """Join the subqueries in an expression to the plan; returns it and the expression over its columns."""
@@ -165,17 +207,20 @@ class _Unnesting:
                 field = expression.plan.schema[0]
                 if field.id in output_ids(plan):  # computed already: BETWEEN has its operand twice
                     return plan, reference(field)
-                inner = self.unnest(expression.plan)
-                return join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context), reference(
-                    field
-                )
+                inner = self.unnest(self.once(expression.plan))
+                plan = join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context)
+                return plan, reference(inner.schema[0])
             case Exists():
                 mark = self.context.new_field("exists", BOOLEAN, nullable=False)
-                inner = self.unnest(_without_limit(expression.plan))
+                inner = self.unnest(_without_limit(self.once(expression.plan)))
                 plan = join_dependent(plan, inner, JoinType.MARK, TRUE, mark, self.context)
                 return plan, reference(mark)
             case QuantifiedComparison():
-                plan, inner, condition = self.comparison(plan, expression)
+                plan, operands, inner = self.comparison(plan, expression)
+                compared = self.with_extremes(plan, operands, expression, inner, where_true=False)
+                if compared is not None:
+                    return compared
+                condition = _pairwise(expression.comparison, operands, inner)
                 fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
                 mark = self.context.new_field("matches", BOOLEAN, nullable(condition, fields))
                 plan = join_dependent(plan, inner, JoinType.MARK, condition, mark, self.context)
@@ -235,6 +280,12 @@ class _Unnesting:
             left, right, child = self.extract_sided(left, right, child)
             inputs.append(child)
         return left, right, expression.with_inputs(tuple(inputs))
+
+
+def _pairwise(comparison: str, operands: list[Expression], inner: LogicalPlan) -> Expression:
+    """The operands compared with the columns of a subquery."""
+    pairs = zip(operands, inner.schema, strict=True)
+    return conjunction(tuple(Call(comparison, (a, reference(b)), BOOLEAN) for a, b in pairs))
 
 
 def _without_not(part: Expression) -> Expression:

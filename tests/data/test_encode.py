@@ -207,7 +207,7 @@ def test_timestamp_out_of_range_names_the_column():
         pa.struct([("a", pa.int8())]),
         pa.list_(pa.float64(), 2),
         pa.decimal256(50, 2),
-        pa.uuid(),
+        pa.opaque(pa.binary(), "geometry", "DuckDB"),
     ],
 )
 def test_unsupported_types_are_named(arrow_type):

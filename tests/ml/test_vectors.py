@@ -256,13 +256,17 @@ def test_an_array_is_the_features_of_a_model(con: tqp.Connection) -> None:
     torch.testing.assert_close(torch.tensor(rows)[:, 0], wanted[10:])
 
 
-def test_one_array_is_scored_where_it_lies() -> None:
-    matrix, net = torch.rand(100, SIZE), Scaled()
-    with tqp.connect() as con:
-        con.register("t", {"e": matrix})
-        con.register_model("net", net, inputs={"e": SIZE})
-        con.sql("SELECT sum(net(e)) FROM t").fetchall()
-    assert net.seen[-1] == (matrix.data_ptr(), 100, SIZE)
+def test_one_array_is_scored_where_it_lies_by_layers_that_write_nothing() -> None:
+    """Layers of torch's own read the table's memory; other code, which might write, gets a copy."""
+    for net, is_copied in ((torch.nn.Sequential(torch.nn.Linear(SIZE, 1)), False), (Scaled(), True)):
+        seen: list[int] = []
+        net.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0].data_ptr()))
+        with tqp.connect() as con:
+            con.register("t", {"e": torch.rand(100, SIZE)})
+            con.register_model("net", net, inputs={"e": SIZE})
+            con.sql("SELECT sum(net(e)) FROM t").fetchall()
+            table = con.lookup("t").column("e").values.data_ptr()
+        assert (seen[-1] != table) == is_copied
 
 
 def test_models_take_arrays_of_their_size(con: tqp.Connection) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
+import tqp
 from tqp.operators import averages, wide
 
 
@@ -48,3 +49,37 @@ def test_the_average_of_nothing_is_no_number() -> None:
     assert averages.average(
         torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 2
     ).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        "avg(v)", "avg(v), sum(v)", "avg(v), count(v)", "avg(v), count(*)", "avg(v) FILTER (g > 3)", "avg(DISTINCT v)",
+        "avg(v), sum(v) FILTER (g > 3)", "avg(v), avg(w), count(w)",
+    ],
+)  # fmt: skip
+def test_averages_beside_other_aggregates(outputs: str) -> None:
+    """What else is computed decides whether DuckDB rounds the sum before it divides."""
+    random = Random(7)
+    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+        for scale, digits, share in ((0, 18, 0.0), (5, 7, 0.0), (5, 7, 0.2), (3, 18, 0.1), (10, 30, 0.0)):
+            numbers = [
+                None
+                if random.random() < share
+                else Decimal(random.randint(-(10**digits), 10**digits)).scaleb(-scale)
+                for _ in range(300)
+            ]
+            data_type = pa.decimal128(38 if digits > 18 else 18, scale)
+            column: pa.Array = pa.array(numbers, data_type)
+            column = column.cast(pa.int64()) if scale == 0 else column
+            table = pa.table({"g": [row % 60 for row in range(300)], "v": column, "w": column})
+            connection.register("t", table)
+            oracle.register("source", table)
+            oracle.execute("CREATE OR REPLACE TABLE t AS FROM source")  # which knows of its NULLs
+            for query in (
+                f"SELECT g, {outputs} FROM t GROUP BY g ORDER BY g",
+                f"SELECT {outputs} FROM t WHERE g < 7",
+                f"SELECT {outputs} FROM t WHERE g < 0",
+            ):
+                got, want = connection.sql(query).fetchall(), oracle.sql(query).fetchall()
+                assert got == want, (query, data_type)

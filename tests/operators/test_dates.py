@@ -11,6 +11,7 @@ import torch
 
 from tests.operators.oracle import check, duckdb_rows, run
 from tqp.core import datatypes as t
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.operators import dates, string_layout
@@ -236,7 +237,7 @@ def test_add_one_interval_to_many_rows(data_type: DataType, infinite: bool) -> N
     values = torch.randint(-400 * per_day, 800 * per_day, (rows,), generator=generator)
     validity = torch.rand(rows, generator=generator) < 0.9
     if infinite:
-        limit = dates.INFINITE_DAY if data_type == t.DATE else dates.INFINITE_TICK
+        limit = time_limits.INFINITE_DAY if data_type == t.DATE else time_limits.INFINITE_TICK
         values[::100], values[1::100] = limit, -limit
     kernel = resolve("add_interval", (data_type, t.INTERVAL), t.TIMESTAMP)
     for interval in INTERVALS:
@@ -247,7 +248,7 @@ def test_add_one_interval_to_many_rows(data_type: DataType, infinite: bool) -> N
 
 def test_add_one_interval_beyond_the_range() -> None:
     kernel = resolve("add_interval", (t.DATE, t.INTERVAL), t.TIMESTAMP)
-    days = torch.arange(dates.LAST_MICROSECOND // DAY - 3_000, dates.LAST_MICROSECOND // DAY)
+    days = torch.arange(time_limits.LAST_MICROSECOND // DAY - 3_000, time_limits.LAST_MICROSECOND // DAY)
     interval = torch.tensor([[1, 0, 0]])
     valid = days < days[-1] - 31
     by_row = kernel.function(days, interval.expand(days.shape[0], 3), validity=valid)

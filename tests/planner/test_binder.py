@@ -39,6 +39,7 @@ from tqp.planner.logical_plan import (
     LogicalPlan,
     Project,
     Scan,
+    Shared,
     Sort,
     UnionAll,
     walk_plan,
@@ -206,8 +207,10 @@ def test_a_column_of_an_unsupported_type_leaves_the_others() -> None:
 
 def test_every_reference_to_a_table_has_ids_of_its_own() -> None:
     plan = bound("WITH c AS (SELECT i FROM u) SELECT * FROM c a, c b, u").plan
-    ids = [made.id for scan in nodes(plan, Scan) for made in scan.fields]
-    assert len(ids) == len(set(ids)) == 5
+    scans, references = nodes(plan, Scan), nodes(plan, Shared)
+    ids = [made.id for node in (*scans, *references) for made in node.fields]
+    assert len(ids) == len(set(ids)) == 6
+    assert len(scans) == len(references) == 2  # c is bound once
 
 
 # ---- plan shapes ----
@@ -342,7 +345,7 @@ def test_explain() -> None:
 @pytest.mark.parametrize(
     ("query", "kind", "message", "pointed_at"),
     [
-        ("selec 1", ParseError, "syntax error", "1"),
+        ("selec 1", ParseError, "syntax error", "selec"),
         ("select 'abc", ParseError, "never closed", "'"),
         ("", ParseError, "no statement", None),
         ("select 1; select 2", UnsupportedError, "2 statements", None),
@@ -358,13 +361,13 @@ def test_explain() -> None:
         ("select i, sum(j) from u", BindError, "must appear in GROUP BY", "i"),
         ("select sum(sum(i)) from u", BindError, "inside another aggregate", "sum"),
         ("select i from u where sum(i) > 1", BindError, "not allowed in WHERE", "sum"),
-        ("select i from u order by 2", BindError, "SELECT has 1 columns", "2"),
+        ("select i from u order by 2", BindError, "there are 1 columns", "2"),
         ("select i from u limit -1", BindError, "must not be negative", "1"),
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
         (
             "select dt < '2020-02-30' from t",
             ExecutionError,
-            "could not convert the string",
+            "date field value out of range",
             "dt < '2020-02-30'",
         ),
         ("select 9223372036854775807 + 1", ExecutionError, "overflow", "9223372036854775807 + 1"),

@@ -8,7 +8,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR
 from tqp.core.schema import ColumnStatistics, Field
 from tqp.planner.cardinality import Estimator
 from tqp.planner.expressions import Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.filter_order import cost, order_conjuncts, worth_selecting
+from tqp.planner.filter_order import RemainingConjuncts, cost, order_conjuncts
 
 TINY, LARGE, DAY, CODED, TEXT, FLOAT = (
     ColumnRef(0, BIGINT, "tiny"),
@@ -70,4 +70,6 @@ def test_conjuncts_that_are_cheap_for_what_they_drop_come_first() -> None:
     ],
 )
 def test_when_rows_are_selected(share: float, rest: list[Expression], expected: bool) -> None:
-    assert worth_selecting(share, rest, FIELDS) is expected
+    assert RemainingConjuncts(rest, FIELDS).worth_selecting(0, share) is expected
+    before = [call("like", TEXT, "%x%"), *rest]
+    assert RemainingConjuncts(before, FIELDS).worth_selecting(1, share) is expected

@@ -12,7 +12,7 @@ from sqlglot import errors
 from sqlglot.dialects.duckdb import DuckDB
 
 import tqp
-from tqp.planner.sqlglot_parser import DuckDBParser, interpreted_duckdb_parser, is_compiled
+from tqp.planner.syntax.sqlglot_parser import DuckDBParser, interpreted_duckdb_parser, is_compiled
 
 COPY = interpreted_duckdb_parser()
 ROOT = Path(__file__).parents[2]

@@ -260,11 +260,11 @@ def test_an_error_in_one_batch_stops_the_query_and_leaves_the_connection_usable(
 
 
 def test_memory_limit_names_itself() -> None:
-    with tqp.connect(memory_limit="1MB") as connection:
-        connection.register("a", {"x": np.arange(2000)})
+    with tqp.connect(memory_limit="100MB") as connection:
+        connection.register("a", {"x": np.arange(8000)})
         with pytest.raises(tqp.ResourceError, match="memory_limit"):
             connection.sql("SELECT p.x, q.x AS y FROM a AS p, a AS q")
-        assert connection.sql("SELECT count(*) FROM a AS p, a AS q").fetchall() == [(4_000_000,)]
+        assert connection.sql("SELECT count(*) FROM a AS p, a AS q").fetchall() == [(64_000_000,)]
 
 
 @pytest.mark.parametrize("size", ["lots", "12 parsecs", 0, -5])

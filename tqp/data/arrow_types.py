@@ -41,6 +41,24 @@ _FROM_ARROW: dict[pa.DataType, DataType] = {
     pa.month_day_nano_interval(): datatypes.INTERVAL,
 }
 
+
+class _HugeintArray(pa.ExtensionType):  # type: ignore[misc]
+    """Integers of up to 128 bits, of which no Arrow type tells that they are no decimals."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.decimal128(MAX_DECIMAL_PRECISION, 0), "tqp.hugeint")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> _HugeintArray:
+        return cls()
+
+
+#: The type of Arrow arrays made here that are read as HUGEINT.
+HUGEINT_ARRAY = _HugeintArray()
+
 _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.NULL: pa.null(),
     TypeKind.BOOLEAN: pa.bool_(),
@@ -76,11 +94,11 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
     >>> str(data_type_of(pa.dictionary(pa.int8(), pa.string_view()), "city"))
     'VARCHAR'
     """
+    if isinstance(arrow_type, pa.BaseExtensionType):  # may lack __hash__
+        return _extension_type(arrow_type, column)
     known = _FROM_ARROW.get(arrow_type)
     if known is not None:
         return known
-    if isinstance(arrow_type, pa.BaseExtensionType):
-        return data_type_of(extension_storage(arrow_type, column), column)
     if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
         return data_type_of(arrow_type.value_type, column)
     if pa.types.is_decimal(arrow_type):
@@ -113,14 +131,35 @@ def arrow_type_of(data_type: DataType) -> pa.DataType:
     return _TO_ARROW[data_type.kind]
 
 
-def extension_storage(arrow_type: pa.BaseExtensionType, column: str) -> pa.DataType:
-    """The type that an extension type's values are read as; only types whose storage means the same are accepted."""
-    if arrow_type.extension_name in ("arrow.json", "arrow.fixed_shape_tensor"):
-        return arrow_type.storage_type
-    raise UnsupportedError(
-        f'column "{column}" has the Arrow extension type {arrow_type}, which tqp does not support: cast it to its'
-        " storage type before registering the table"
-    )
+def field_type(field: pa.Field, column: str) -> DataType:
+    """As `data_type_of`, for a field that may say in its metadata that its type is an extension pyarrow does not know."""
+    name = (field.metadata or {}).get(b"ARROW:extension:name")
+    if name is not None:
+        _check_extension(name.decode(errors="replace"), None, column)
+    return data_type_of(field.type, column)
+
+
+def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
+    """An extension type's values are read as what they are stored as, as in DuckDB, but for those known to mean more."""
+    match arrow_type.extension_name:
+        case "tqp.hugeint":
+            return datatypes.HUGEINT
+        case "arrow.uuid":
+            return datatypes.VARCHAR
+        case "arrow.bool8":
+            return datatypes.BOOLEAN
+        case name:
+            _check_extension(name, getattr(arrow_type, "vendor_name", None), column)
+            return data_type_of(arrow_type.storage_type, column)
+
+
+def _check_extension(name: str, vendor: str | None, column: str) -> None:
+    """Refuses types whose bytes mean nothing to a query: geometry, pandas' periods and intervals, and DuckDB's own types."""
+    if name.startswith(("geoarrow.", "ogc.", "pandas.")) or vendor == "DuckDB":
+        raise UnsupportedError(
+            f'column "{column}" has the Arrow extension type {name}, which tqp does not support: cast it to its storage'
+            " type before registering the table"
+        )
 
 
 def _decimal_type(arrow_type: pa.DataType, column: str) -> DataType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import ColumnStatistics
 from tqp.data.arrow_buffers import AnyArray, borrow, unpack_bits, values_view
-from tqp.data.arrow_types import data_type_of, extension_storage
+from tqp.data.arrow_types import data_type_of
 from tqp.data.column import Column
 from tqp.data.column_facts import estimate_distinct
 from tqp.data.devices import column_to
@@ -56,8 +57,7 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
 def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
     """The chunk without wrappings: extension types, run ends, dictionaries of anything but strings."""
     if isinstance(chunk.type, pa.BaseExtensionType):
-        extension_storage(chunk.type, name)
-        return _plain(chunk.storage, name, data_type)
+        return _plain(_storage(chunk), name, data_type)
     if pa.types.is_run_end_encoded(chunk.type):
         return _plain(pc.run_end_decode(chunk), name, data_type)
     if pa.types.is_dictionary(chunk.type) and not data_type.is_string:
@@ -67,6 +67,20 @@ def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
     if pa.types.is_float16(chunk.type):
         return chunk.cast(pa.float32())
     return chunk
+
+
+def _storage(chunk: pa.ExtensionArray) -> pa.Array:
+    """What an extension array holds, as the values of the logical type that it is read as."""
+    match chunk.type.extension_name:
+        case "arrow.uuid":
+            valid = (
+                None if item is None else str(uuid.UUID(bytes=item)) for item in chunk.storage.to_pylist()
+            )
+            return pa.array(valid, pa.string())
+        case "arrow.bool8":
+            return pc.not_equal(chunk.storage, 0)
+        case _:
+            return chunk.storage
 
 
 def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:

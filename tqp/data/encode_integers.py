@@ -40,6 +40,8 @@ class _Layout:
     words: int = 1
     multiply: int = 1
     divide: int = 1
+    #: Whether the division must leave no rest, or digits would be lost.
+    is_exact: bool = False
 
     def convert(self, value: int) -> int:
         return value * self.multiply // self.divide
@@ -125,9 +127,8 @@ def _layout(arrow_type: pa.DataType) -> _Layout:
         return _Layout(np.int32)
     if pa.types.is_time(arrow_type) or (pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None):
         multiply, divide = _MICROSECONDS[arrow_type.unit]
-        return _Layout(
-            np.int32 if pa.types.is_time32(arrow_type) else np.int64, multiply=multiply, divide=divide
-        )
+        dtype = np.int32 if pa.types.is_time32(arrow_type) else np.int64
+        return _Layout(dtype, multiply=multiply, divide=divide, is_exact=True)
     if pa.types.is_timestamp(arrow_type):
         return _Layout(np.int64)
     return _Layout(arrow_type.to_pandas_dtype())
@@ -205,6 +206,11 @@ def _narrow(
             low, high = map(layout.convert, _block_bounds(valid))
             if layout.multiply > 1 and not _fit_64_bits(low, high):
                 raise ExecutionError(f'column "{name}" holds a value that is out of range for {data_type}')
+            if layout.is_exact and layout.divide > 1 and (valid % layout.divide).any():
+                raise ExecutionError(
+                    f'column "{name}" holds nanoseconds, which {data_type} does not have; round it to microseconds'
+                    + (", or make it a timestamp without time zone" if data_type.is_timestamp else "")
+                )
             found.append((low, high))
         if values is not None:
             np.copyto(values[first : first + len(items)], _storage(items, layout), casting="unsafe")

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 
-from tqp.core.datatypes import VARCHAR, DataType
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnStatistics
 from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.column_facts import BLOCK, ascends, scale_distinct, spread
 from tqp.data.encode_integers import joined_validity, narrowest
 from tqp.data.encode_views import as_binary, encode_views, strings_of_views, take_rows
-from tqp.data.string_buffers import strings_of
+from tqp.data.string_buffers import is_utf8, strings_of
 
 #: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
 _ALL, _SAMPLE = 10_000, 4_096
@@ -26,7 +27,19 @@ _SMALL_TABLE = 4_096
 
 
 def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
-    """A Column on the CPU from string or binary arrays of any kind (all of one type), dictionary arrays included."""
+    """A Column on the CPU from string or binary arrays of any kind (all of one type), dictionary arrays included.
+
+    Raises ExecutionError for VARCHAR that is not UTF-8, which neither Arrow nor Parquet readers look at.
+    """
+    column = _encoded(name, chunks, data_type)
+    if data_type.kind is TypeKind.VARCHAR and column.pool is not None and not is_utf8(column.pool):
+        raise ExecutionError(
+            f'column "{name}" holds text that is not UTF-8; cast it to binary before registering the table, or decode it'
+        )
+    return column
+
+
+def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
     num_rows = sum(len(chunk) for chunk in chunks)
     if num_rows and pa.types.is_dictionary(chunks[0].type):
         cleaned = [_clean_dictionary(chunk) for chunk in chunks]

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, Error, ExecutionError
-from tqp.data.arrow_types import data_type_of
+from tqp.core.errors import BindError, Error
 from tqp.data.column import Column
-from tqp.data.csv_files import read_csv
-from tqp.data.encode import encode_chunks
-from tqp.data.encode_integers import compact
+from tqp.data.csv_files import read_csv_text
+from tqp.data.csv_types import typed
+from tqp.data.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.frames import ArrowSource
+from tqp.data.hive_partitions import partition_columns
+from tqp.data.parquet_files import ParquetSource
+from tqp.data.schemas import concatenated
 from tqp.data.source_base import Source
 
 _CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz", ".tbl", ".txt")
 _IPC_ENDINGS = (".arrow", ".feather", ".ipc")
 _PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
-
-#: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
-#: takes four for its length alone.
-_DICTIONARY_BYTES_PER_ROW = 4
 
 
 def file_source(name: str, paths: Any, device: torch.device) -> Source:
@@ -37,115 +35,82 @@ def file_source(name: str, paths: Any, device: torch.device) -> Source:
 
     Raises BindError if there is no such file or its kind is not known, ExecutionError if a file cannot be read.
     """
-    files = _expand(name, paths)
-    endings = {_kind(file) for file in files}
-    if len(endings) > 1:
-        raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(endings))})')
-    match endings.pop():
-        case "parquet":
-            return ParquetSource(name, files, device)
-        case "csv":
-            read = read_csv
-        case _:
-            read = _read_ipc
-    tables = []
-    for file in files:
-        with reading(file):
-            tables.append(read(file))
-    return ArrowSource(name, _concatenated(files, tables), device)
+    return read_again_if_changed(lambda: _read(name, paths, device))
 
 
-@dataclass(frozen=True, slots=True)
-class _ParquetFile:
-    path: str
-    metadata: pq.FileMetaData
-    stamp: tuple[int, int]  # size and time of change when it was registered
+def up_to_date(source: Source) -> Source:
+    """The source itself, or one read anew where files it was read from have changed since.
 
-    @staticmethod
-    def open(path: str) -> _ParquetFile:
-        with reading(path):
-            return _ParquetFile(path, pq.read_metadata(path), _stamp(path))
+    Where they cannot be read any more, one whose columns raise the error that says so.
+    """
+    files = source.files
+    if files is None or files.are_unchanged():
+        return source
+    try:
+        anew = file_source(source.name, files.registered, source.device)
+    except Error as error:
+        anew = _UnreadableSource(source.name, files, source.device, error)
+    anew.threads = source.threads
+    return anew
 
-    def leaf(self, column: str) -> int:
-        """The position of a flat column among the file's leaf columns."""
-        schema = self.metadata.schema
-        return next(index for index in range(len(schema)) if schema.column(index).path == column)
 
+class _UnreadableSource(Source):
+    """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
 
-class ParquetSource(Source):
-    """Parquet files of one schema. Rows and types come from the metadata; a column is read when first touched."""
-
-    def __init__(self, name: str, paths: Sequence[str], device: torch.device) -> None:
-        self._files = [_ParquetFile.open(path) for path in paths]
-        self._num_rows: int = sum(file.metadata.num_rows for file in self._files)
-        self._schema: pa.Schema = self._files[0].metadata.schema.to_arrow_schema()
-        for file in self._files[1:]:
-            _check_schema(file.path, file.metadata.schema.to_arrow_schema(), paths[0], self._schema)
-        super().__init__(name, self._schema.names, device)
+    def __init__(self, name: str, files: FileSet, device: torch.device, error: Error) -> None:
+        super().__init__(name, (), device)
+        self.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {})  # never unchanged
+        self.error = error
 
     @property
     def num_rows(self) -> int:
-        return self._num_rows
+        return 0
 
     def _type_at(self, position: int) -> DataType:
-        return data_type_of(self._schema.field(position).type, self.column_names[position])
+        raise AssertionError("a table that cannot be read has no columns")
 
     def _encode(self, position: int) -> Column:
-        data_type = self._type_at(position)
-        column = self._schema.field(position).name
-        chunks: list[pa.Array] = []
-        as_dictionary = data_type.is_string and self._is_dictionary_encoded(column)
-        for file in self._files:
-            for chunk in _read_column(file, column, as_dictionary):
-                chunks.append(compact(column, chunk, data_type) if data_type.is_integer_like else chunk)
-        return encode_chunks(self.column_names[position], chunks, data_type, self.device)
-
-    def _is_dictionary_encoded(self, column: str) -> bool:
-        """Whether the files hold (nearly) all of a string column as codes, which are quick to read as such."""
-        num_bytes: int = 0
-        for file in self._files:
-            leaf = file.leaf(column)
-            num_bytes += sum(
-                file.metadata.row_group(group).column(leaf).total_uncompressed_size
-                for group in range(file.metadata.num_row_groups)
-            )
-        return num_bytes < _DICTIONARY_BYTES_PER_ROW * self._num_rows
+        raise AssertionError("a table that cannot be read has no columns")
 
 
-def _read_column(file: _ParquetFile, column: str, as_dictionary: bool) -> Iterator[pa.Array]:
-    """The chunks of one column, a row group at a time, on this thread: other columns are read beside it."""
-    with reading(file.path):
-        if _stamp(file.path) != file.stamp:
-            raise ExecutionError(
-                f"cannot read {file.path}: it has changed since it was registered; register it again"
-            )
-        dictionaries = [column] if as_dictionary else None
-        with pq.ParquetFile(file.path, metadata=file.metadata, read_dictionary=dictionaries) as parquet:
-            for group in range(file.metadata.num_row_groups):
-                yield from parquet.read_row_group(group, columns=[column], use_threads=False).column(0).chunks
+def _read(name: str, paths: Any, device: torch.device) -> Source:
+    files = _expand(name, paths)
+    kinds = {_kind(file) for file in files.files}
+    if len(kinds) > 1:
+        raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
+    kind = kinds.pop()
+    if kind == "parquet":
+        return ParquetSource(name, files, device)
+    tables = []
+    for file, identity in files.identities.items():
+        with reading(file, identity):
+            tables.append(read_csv_text(file) if kind == "csv" else _read_ipc(file))
+    table = concatenated(files.files, tables)
+    if kind == "csv":
+        table = typed(table)
+    source = ArrowSource(name, _with_partitions(files.files, table, tables), device)
+    source.files = files
+    return source
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+def _with_partitions(files: list[str], table: pa.Table, parts: list[pa.Table]) -> pa.Table:
+    for column, values in partition_columns(files).items():
+        repeated = pa.chunked_array(
+            [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
+        )
+        places = [at for at, known in enumerate(table.column_names) if known.lower() == column.lower()]
+        for at in reversed(places):
+            table = table.remove_column(at)
+        table = table.append_column(column, repeated)
+    return table
 
 
-@contextlib.contextmanager
-def reading(file: str) -> Iterator[None]:
-    """Turns what the block raises into an ExecutionError that names the file."""
-    try:
-        yield
-    except Error:
-        raise
-    except Exception as error:
-        raise ExecutionError(f"cannot read {file}: {error}") from error
-
-
-def _expand(name: str, paths: Any) -> list[str]:
+def _expand(name: str, paths: Any) -> FileSet:
     """The files that a path, pattern, directory or list of these stands for, in a fixed order."""
     files: list[str] = []
+    searched: set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        text = os.path.expanduser(os.fspath(path))
+        text = _local_path(name, path)
         if os.path.isdir(text):
             found = sorted(
                 file
@@ -153,14 +118,48 @@ def _expand(name: str, paths: Any) -> list[str]:
                 if file.lower().endswith(_PARQUET_ENDINGS)
             )
         elif os.path.exists(text):
-            found = [text]
+            files.append(text)
+            continue
         else:
             found = sorted(file for file in glob.glob(text, recursive=True) if os.path.isfile(file))
         if not found:
             what = "no Parquet file in the directory" if os.path.isdir(text) else "no file matches"
             raise BindError(f'table "{name}": {what} {text}')
+        searched.update(_directories(text, found))
         files += found
-    return files
+    return FileSet.of(paths, files, searched)
+
+
+def _directories(pattern: str, files: Iterable[str]) -> set[str]:
+    """The directories in which the files lie, up to the first one that the pattern, or directory, does not name in full."""
+    root = pattern if os.path.isdir(pattern) else os.path.dirname(glob.escape(pattern).partition("[")[0])
+    found = {root or "."}
+    for file in files:
+        for parent in Path(file).parents:
+            if str(parent) in found:
+                break
+            found.add(str(parent))
+    return found
+
+
+def _local_path(name: str, path: Any) -> str:
+    text: str | bytes = os.fspath(path)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    if "\0" in text:
+        raise BindError(f'table "{name}": a path cannot contain a NUL character: {text!r}')
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme.lower() == "file":
+        parsed = urllib.parse.urlsplit(text)
+        if parsed.netloc not in ("", "localhost"):
+            raise BindError(f'table "{name}": {text} is on another computer; give the path of a local file')
+        return urllib.parse.unquote(str(parsed.path))
+    if separator and scheme.isalnum() and not os.path.exists(text):
+        raise BindError(
+            f'table "{name}": tqp reads local files, not {scheme}:// ({text}); download it, or read it with pyarrow and'
+            " register the table"
+        )
+    return str(os.path.expanduser(text))
 
 
 def _kind(file: str) -> str:
@@ -168,7 +167,7 @@ def _kind(file: str) -> str:
     for kind, endings in (("parquet", _PARQUET_ENDINGS), ("csv", _CSV_ENDINGS), ("Arrow IPC", _IPC_ENDINGS)):
         if lower.endswith(endings):
             return kind
-    with open(file, "rb") as stream:
+    with reading(file), open(file, "rb") as stream:
         if stream.read(4) == b"PAR1":
             return "parquet"
     raise BindError(
@@ -177,34 +176,11 @@ def _kind(file: str) -> str:
     )
 
 
-def _check_schema(file: str, schema: pa.Schema, first_file: str, first_schema: pa.Schema) -> None:
-    """Files of one table must agree in columns and logical types."""
-    if schema.names != first_schema.names:
-        raise ExecutionError(
-            f"cannot read {file}: its columns ({', '.join(schema.names)}) differ from those of {first_file}"
-            f" ({', '.join(first_schema.names)})"
-        )
-    for field, expected in zip(schema, first_schema, strict=True):
-        if field.type != expected.type and data_type_of(field.type, field.name) != data_type_of(
-            expected.type, expected.name
-        ):
-            raise ExecutionError(
-                f'cannot read {file}: its column "{field.name}" is {field.type}, but {expected.type} in {first_file}'
-            )
-
-
 def _read_ipc(file: str) -> pa.Table:
-    with pa.memory_map(file) as source:
+    """All of the file in memory: a memory map would show what is written to the file later."""
+    with pa.OSFile(file) as source:
         try:
             return pa.ipc.open_file(source).read_all()
         except pa.ArrowInvalid:
             source.seek(0)
             return pa.ipc.open_stream(source).read_all()
-
-
-def _concatenated(files: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:
-    if len(tables) == 1:
-        return tables[0]
-    for file, table in zip(files, tables, strict=True):
-        _check_schema(file, table.schema, files[0], tables[0].schema)
-    return pa.concat_tables([table.cast(tables[0].schema) for table in tables])

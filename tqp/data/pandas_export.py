@@ -7,19 +7,26 @@ from typing import Any
 import numpy as np
 import pandas
 
+from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.export import column_to_arrow, interval_microseconds
 from tqp.data.python_values import python_values
 from tqp.data.tensor_export import decimal_to_double
+from tqp.data.value_text import date_text
 
 
 def column_to_pandas(name: str, column: Column) -> Any:
     """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
     kind = column.data_type.kind
     validity = None if column.validity is None else column.validity.cpu().numpy()
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.ARRAY):
+    if validity is not None and validity.all():  # a column may have lost its NULLs on the way
+        validity = None
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB):
         return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.ARRAY:
+        return _vectors(column, validity)
     if kind is TypeKind.VARCHAR:
         return column_to_arrow(name, column).to_pandas()
     assert column.values is not None
@@ -40,6 +47,16 @@ def column_to_pandas(name: str, column: Column) -> Any:
     filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
     array_type = _masked_array_type(column.data_type)
     return pandas.Series(array_type(filled, ~validity))
+
+
+def _vectors(column: Column, validity: Any) -> Any:
+    """A float32 array in each row, or None."""
+    assert column.values is not None
+    rows = np.empty(column.num_rows, object)
+    rows[:] = list(np.array(column.values.cpu().numpy()))
+    if validity is not None:
+        rows[~validity] = None
+    return pandas.Series(rows, dtype=object)
 
 
 def _masked_array_type(data_type: DataType) -> Any:
@@ -65,7 +82,7 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
     values = column.values.cpu().numpy()
     match column.data_type.kind:
         case TypeKind.DATE:
-            return values.astype(np.int64) * 86_400_000_000, "us"
+            return _microseconds_of_days(name, values, column), "us"
         case TypeKind.INTERVAL:
             return interval_microseconds(name, column), "us"
         case TypeKind.TIMESTAMP_S:
@@ -76,3 +93,15 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
             return values.astype(np.int64), "ns"
         case _:
             return values.astype(np.int64), "us"
+
+
+def _microseconds_of_days(name: str, days: Any, column: Column) -> Any:
+    """int64 [n]; raises ExecutionError where NumPy's dates end, as for infinite ones."""
+    ticks = days.astype(np.int64) * time_limits.MICROSECONDS_PER_DAY
+    beyond = np.abs(days.astype(np.int64)) > np.iinfo(np.int64).max // time_limits.MICROSECONDS_PER_DAY
+    if column.validity is not None:
+        beyond &= column.validity.cpu().numpy()
+    if beyond.any():
+        text = date_text(int(days[beyond.argmax()]))
+        raise ExecutionError(f'column "{name}": pandas has no date {text}; cast the column to VARCHAR')
+    return ticks

@@ -9,11 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.string_buffers import string_array
 from tqp.data.strings import Strings
-from tqp.data.value_text import date_text, time_text, timestamp_text
+from tqp.data.value_text import date_text, interval_text, time_text, timestamp_text
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -40,7 +42,8 @@ def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, ARRAY a tuple of floats. Dates and times beyond Python's range are their text.
+    with 30 days a month, BLOB bytes, ARRAY a tuple of floats. Infinite dates and timestamps are the first and last ones that
+    Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
     data_type = column.data_type
     if data_type.kind is TypeKind.NULL:
@@ -79,6 +82,8 @@ def storage_values(values: Tensor) -> list[Any]:
 
 
 def _date(days: int) -> datetime.date | str:
+    if abs(days) == time_limits.INFINITE_DAY:
+        return datetime.date.max if days > 0 else datetime.date.min
     try:
         return datetime.date.fromordinal(days + _EPOCH_ORDINAL)
     except (ValueError, OverflowError):
@@ -94,6 +99,9 @@ def _time(microseconds: int) -> datetime.time | str:
 def _timestamp(ticks: int, kind: TypeKind) -> datetime.datetime | str:
     per_second = TICKS_PER_SECOND[kind]
     epoch = _EPOCH_UTC if kind is TypeKind.TIMESTAMP_TZ else _EPOCH
+    if abs(ticks) == time_limits.INFINITE_TICK:
+        end = datetime.datetime.max if ticks > 0 else datetime.datetime.min
+        return end.replace(tzinfo=epoch.tzinfo)
     microseconds = abs(ticks) * 1_000_000 // per_second  # nanoseconds are cut towards zero, as DuckDB does
     try:
         return epoch + datetime.timedelta(microseconds=microseconds if ticks >= 0 else -microseconds)
@@ -102,4 +110,10 @@ def _timestamp(ticks: int, kind: TypeKind) -> datetime.datetime | str:
 
 
 def _interval(months: int, days: int, microseconds: int) -> datetime.timedelta:
-    return datetime.timedelta(days=30 * months + days, microseconds=microseconds)
+    try:
+        return datetime.timedelta(days=30 * months + days, microseconds=microseconds)
+    except OverflowError:
+        text = interval_text(months, days, microseconds)
+        raise ExecutionError(
+            f"Python's timedelta cannot hold the interval {text}; cast it to VARCHAR"
+        ) from None

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeVar
+
+from tqp.core.forks import renew_after_fork
+from tqp.core.memory import charged_to, current_budget
 
 #: Rows of a column from which encoding it takes longer than waking a thread.
 WORTH_SHARING = 65_536
@@ -53,15 +55,22 @@ def work_together(
     """
     if num_helpers <= 0:
         return work()
+    budget = current_budget()
 
     def end_if_it_fails() -> list[Outcome]:
         try:
-            return work()
+            with charged_to(budget):
+                return work()
         except BaseException:
             left.end()
             raise
 
-    helpers = [pool.submit(end_if_it_fails) for _ in range(num_helpers)]
+    helpers = []
+    with suppress(
+        RuntimeError
+    ):  # a pool that is closing takes no more work: the calling thread does it alone
+        for _ in range(num_helpers):
+            helpers.append(pool.submit(end_if_it_fails))
     try:
         outcomes = end_if_it_fails()
     finally:
@@ -92,7 +101,7 @@ def share(function: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Ou
     threads = _threads.get() or processors()
     if threads == 1:
         return list(map(function, items))
-    return map_in_pool(function, items, _pool(threads), threads)
+    return map_in_pool(function, items, _pools.of(threads), threads)
 
 
 @contextmanager
@@ -105,13 +114,30 @@ def sharing_threads(threads: int | None) -> Iterator[None]:
         _threads.reset(token)
 
 
-@functools.cache  # of two pools that are made at once, one is forgotten, and its threads end
-def _pool(threads: int) -> ThreadPoolExecutor:
+class _Pools:
     """Helpers for as long as the process lives; none is started before there is work for it.
 
     One pool for each number of threads: work that is shared within shared work is done by no more than that.
     """
-    return ThreadPoolExecutor(threads - 1, "tqp-encode", initializer=_threads.set, initargs=(threads,))
+
+    def __init__(self) -> None:
+        self._made: dict[int, ThreadPoolExecutor] = {}
+        renew_after_fork(self)
+
+    def of(self, threads: int) -> ThreadPoolExecutor:
+        """The pool with one helper less than that, as the calling thread works too."""
+        pool = self._made.get(threads)
+        if pool is None:  # of two pools that are made at once, one is forgotten, and its threads end
+            pool = self._made[threads] = ThreadPoolExecutor(
+                threads - 1, "tqp-encode", initializer=_threads.set, initargs=(threads,)
+            )
+        return pool
+
+    def after_fork(self) -> None:
+        self._made.clear()
+
+
+_pools = _Pools()
 
 
 def processors() -> int:

@@ -11,11 +11,14 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from tqp.core.arguments import check_text
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, nearest
+from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
+from tqp.data.file_identity import FileSet
 from tqp.data.numbered_values import NumberedValues, is_worth_numbering, number_values
 from tqp.data.sharing import Handout, share, sharing_threads
 
@@ -42,7 +45,12 @@ class EncodedColumns:
         self.version = next(_versions)
         self._columns: list[Column | None] = [None] * num_columns
         self._derived: dict[tuple[int, type], Any] = {}
-        self._locks = [threading.Lock() for _ in range(num_columns)]
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have been encoding a column: it will never give its lock back here."""
+        self._locks = [threading.Lock() for _ in self._columns]
 
     def peek(self, index: int) -> Column | None:
         return self._columns[index]
@@ -89,7 +97,13 @@ class Source(ABC):
         self.device = device
         #: That encode a column, the one that asks for it among them; None: as many as there are processors.
         self.threads: int | None = None
+        #: The files that this is read from, if any; see `tqp.data.files.up_to_date`.
+        self.files: FileSet | None = None
+        #: Why they cannot be read any more, if so: what a query that names the table raises.
+        self.error: Error | None = None
         self.column_names: Sequence[str] = unique_names(names)
+        for column in self.column_names:
+            check_text(f'table "{name}": the name of a column', column)
         self._positions = {column: position for position, column in enumerate(self.column_names)}
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
 

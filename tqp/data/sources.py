@@ -6,19 +6,26 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 
 from tqp.core.errors import BindError, Error
 from tqp.data.files import file_source
-from tqp.data.frames import ArrowSource, PandasSource
+from tqp.data.frames import ArrowSource
+from tqp.data.libraries import is_from
+from tqp.data.pandas_frames import PandasSource
+from tqp.data.polars_frames import table_of_polars
 from tqp.data.source_base import Source
 from tqp.data.tensors import TensorSource
 
 _ACCEPTED = (
-    "an Arrow table, record batch or reader, anything with __arrow_c_stream__ or __arrow_c_array__, a pandas or Polars"
-    " data frame, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files"
+    "an Arrow table, record batch, array or reader, anything with __arrow_c_stream__ or __arrow_c_array__, a pandas or Polars"
+    " data frame or series, NumPy arrays, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files"
 )
+#: The name of the column where what is registered is one without a name.
+_ONE_COLUMN = "value"
 
 
 def make_source(name: str, data: object, device: torch.device) -> Source:
@@ -28,6 +35,13 @@ def make_source(name: str, data: object, device: torch.device) -> Source:
     >>> source.num_rows, str(source.column_type("x"))
     (3, 'BIGINT')
     """
+    source = _source(name, data, device)
+    if not source.column_names:
+        raise BindError(f'table "{name}" has no columns; a table needs at least one')
+    return source
+
+
+def _source(name: str, data: Any, device: torch.device) -> Source:
     if isinstance(data, Source):
         return data
     if isinstance(data, (str, os.PathLike)) or _is_list_of(data, (str, os.PathLike)):
@@ -36,33 +50,65 @@ def make_source(name: str, data: object, device: torch.device) -> Source:
         return ArrowSource(name, data, device, owner=data)
     if isinstance(data, pa.RecordBatch):
         return ArrowSource(name, pa.Table.from_batches([data]), device, owner=data)
-    if _is_list_of(data, pa.RecordBatch):
-        return ArrowSource(name, _consume(name, lambda: pa.Table.from_batches(data)), device)
-    if isinstance(data, pa.RecordBatchReader):
-        return ArrowSource(name, _consume(name, data.read_all), device)
     if isinstance(data, Mapping):
-        return TensorSource(name, data, device)
-    if _is_from(data, "pandas", "DataFrame"):
+        return TensorSource(name, _consume(name, lambda: dict(data)), device)
+    if is_from(data, "pandas", "DataFrame"):
         return PandasSource(name, data, device)
-    if _is_from(data, "polars", "LazyFrame"):
-        data = _consume(name, data.collect)  # type: ignore[attr-defined]
-    if _is_from(data, "pyarrow", "Dataset"):
-        return ArrowSource(name, _consume(name, data.to_table), device)  # type: ignore[attr-defined]
-    if hasattr(data, "__arrow_c_stream__") and not _is_from(data, "pandas", "Series"):
-        return ArrowSource(name, _consume(name, lambda: _from_stream(data)), device)
-    if hasattr(data, "__arrow_c_array__"):
-        return ArrowSource(
-            name, _consume(name, lambda: pa.Table.from_batches([pa.record_batch(data)])), device
+    if is_from(data, "pandas", "Series"):
+        return PandasSource(name, data.to_frame(_ONE_COLUMN), device)
+    columns = _columns(data)
+    if columns is not None:
+        return TensorSource(name, columns, device)
+    table = _consume(name, lambda: _arrow_table(name, data))
+    if table is None:
+        kind = type(data)
+        raise BindError(
+            f'table "{name}": cannot read a {kind.__module__}.{kind.__qualname__}; tqp reads {_ACCEPTED}'
         )
-    kind = type(data)
-    raise BindError(
-        f'table "{name}": cannot read a {kind.__module__}.{kind.__qualname__}; tqp reads {_ACCEPTED}'
-    )
+    return ArrowSource(name, table, device)
 
 
-def _from_stream(data: Any) -> pa.Table:
-    reader = pa.RecordBatchReader.from_stream(data)
-    return reader.read_all()
+def _columns(data: Any) -> dict[str, Any] | None:
+    """What is one column, or an array or list of columns, by the names that DuckDB gives them; None for anything else."""
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return {_ONE_COLUMN: data}
+    if is_from(data, "polars", "Series"):
+        return {data.name or _ONE_COLUMN: data}
+    if isinstance(data, (np.ndarray, Tensor)) and data.ndim == 1:
+        return {"column0": data}
+    if isinstance(data, np.ndarray) and data.ndim == 2 or _is_list_of(data, np.ndarray):
+        return {f"column{number}": values for number, values in enumerate(data)}
+    return None
+
+
+def _arrow_table(name: str, data: Any) -> pa.Table | None:
+    if _is_list_of(data, pa.RecordBatch):
+        return pa.Table.from_batches(data)
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if is_from(data, "polars", "LazyFrame"):
+        data = data.collect()
+    if is_from(data, "polars", "DataFrame"):
+        return table_of_polars(name, data)
+    if is_from(data, "pyarrow", "Dataset"):
+        return data.to_table()
+    if type(data).__name__ == "PyCapsule":
+        data = _StreamOf(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(data)])
+    return None
+
+
+class _StreamOf:
+    """What gives a capsule that holds a stream of record batches to those who ask for it."""
+
+    def __init__(self, capsule: object) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._capsule
 
 
 def _consume(name: str, read: Callable[[], Any]) -> Any:
@@ -77,11 +123,3 @@ def _consume(name: str, read: Callable[[], Any]) -> Any:
 
 def _is_list_of(data: object, kinds: type | tuple[type, ...]) -> bool:
     return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(item, kinds) for item in data)
-
-
-def _is_from(data: object, package: str, class_name: str) -> bool:
-    """Whether `data` is an instance of package.….class_name, without importing the package."""
-    return any(
-        kind.__name__ == class_name and kind.__module__.partition(".")[0] == package
-        for kind in type(data).__mro__
-    )

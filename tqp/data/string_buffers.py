@@ -127,6 +127,32 @@ def gathered(strings: Strings) -> pa.LargeBinaryArray:
     return slices.take(pa.array(np.arange(0, 2 * count, 2)))
 
 
+def is_utf8(strings: Strings) -> bool:
+    """Whether each of the Strings, on the CPU, is UTF-8. Bytes that belong to none of them do not matter."""
+    data = strings.data.numpy()
+    if len(data) == 0 or data.view(np.int8).min() >= 0:  # ASCII
+        return True
+    return _is_cut_from_utf8(strings, data) or _is_valid(gathered(strings))
+
+
+def _is_cut_from_utf8(strings: Strings, data: AnyArray) -> bool:
+    """Whether all bytes together are UTF-8, and no string starts or ends inside of a character."""
+    buffers = [None, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data)]
+    if not _is_valid(pa.Array.from_buffers(pa.large_binary(), 1, buffers)):
+        return False
+    starts = strings.starts.numpy()
+    cuts = np.concatenate([starts, starts + strings.lengths.numpy()])
+    return not np.any(data.take(cuts[cuts < len(data)]) & 0xC0 == 0x80)
+
+
+def _is_valid(array: pa.LargeBinaryArray) -> bool:
+    try:
+        array.cast(pa.large_string())  # looks at each value
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _offsets(chunk: pa.Array) -> AnyArray:
     """The n + 1 offsets of a large_binary array into its byte buffer."""
     if len(chunk) == 0:

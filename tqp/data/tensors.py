@@ -16,19 +16,30 @@ from tqp.core.errors import BindError
 from tqp.data.arrow_types import data_type_of
 from tqp.data.column import Column
 from tqp.data.encode import encode_column
+from tqp.data.libraries import is_from
+from tqp.data.numpy_arrays import arrow_of_numpy, arrow_of_vectors, unchanging
+from tqp.data.pandas_frames import arrow_of_series
+from tqp.data.polars_frames import arrow_of_polars
+from tqp.data.python_objects import arrow_of_objects
 from tqp.data.source_base import Source
 
 _HALF_FLOATS = (torch.float16, torch.bfloat16)
 
 
 class TensorSource(Source):
-    """Columns of equal length by name; moved to the source's device when first touched.
+    """Columns of equal length by name, as they are when registered; moved to the source's device when first touched.
 
     A 2-d float32 array is a column of FLOAT[size]. As in DuckDB, NaN in a NumPy array is NULL; in a tensor it is NaN.
     """
 
     def __init__(self, name: str, data: Mapping[Any, Any], device: torch.device) -> None:
         super().__init__(name, data.keys(), device)
+        #: Tensors that are trained: programs with gradients read them as they are when they run.
+        self._parameters = {
+            position: values
+            for position, values in enumerate(data.values())
+            if isinstance(values, Tensor) and values.requires_grad
+        }
         self._data = [
             self._checked(column, values)
             for column, values in zip(self.column_names, data.values(), strict=True)
@@ -43,48 +54,44 @@ class TensorSource(Source):
     def num_rows(self) -> int:
         return self._num_rows
 
-    def _checked(self, column: str, values: Any) -> Any:
-        """A NumPy array, tensor or Arrow array of one dimension, or two of 32-bit floats."""
+    def _checked(self, column: str, values: Any) -> pa.Array | pa.ChunkedArray | Tensor:
+        """The values in a form that nobody else writes to."""
+        where = f'column "{column}" of table "{self.name}"'
         if isinstance(values, (pa.Array, pa.ChunkedArray)):
             return values
         if isinstance(values, (list, tuple, range)):
-            return self._from_objects(column, list(values))
-        if not isinstance(values, (np.ndarray, Tensor)):
+            return arrow_of_objects(values, where)
+        if is_from(values, "pandas", "Series"):
+            return arrow_of_series(values.copy(deep=True), where)
+        if is_from(values, "polars", "Series"):
+            return arrow_of_polars(values, where)
+        if isinstance(values, Tensor):
+            return self._checked_tensor(where, values)
+        if not isinstance(values, np.ndarray):
             raise BindError(
-                f'column "{column}" of table "{self.name}" is a {type(values).__name__}; a dict must hold NumPy arrays,'
-                " torch tensors, Arrow arrays or lists"
+                f"{where} is a {type(values).__name__}; a dict must hold NumPy arrays, torch tensors, Arrow arrays,"
+                " series or lists"
             )
         if (
             values.ndim == 2
             and values.shape[1] > 0
-            and values.dtype in (np.float32, torch.float32, *_HALF_FLOATS)
+            and values.dtype.newbyteorder("=") in (np.float32, np.float16)
         ):
-            return values if isinstance(values, Tensor) else torch.from_numpy(_shareable(values))
+            return arrow_of_vectors(unchanging(values), where)
         if values.ndim != 1:
-            raise BindError(
-                f'column "{column}" of table "{self.name}" has shape {tuple(values.shape)} and type {values.dtype}; a column'
-                " has one dimension, or two of 32-bit floats"
-            )
-        if isinstance(values, Tensor):
-            return values
-        return (
-            self._from_objects(column, values) if values.dtype == object else self._from_numpy(column, values)
+            raise BindError(f"{where} has {_shape(values)}")
+        return arrow_of_numpy(unchanging(values), where)
+
+    def _checked_tensor(self, where: str, values: Tensor) -> Tensor:
+        kind = _kind(values)
+        if kind != "strided":
+            raise BindError(f"{where} is a {kind} tensor; make it a dense one, for example with .to_dense()")
+        is_vectors = (
+            values.ndim == 2 and values.shape[1] > 0 and values.dtype in (torch.float32, *_HALF_FLOATS)
         )
-
-    def _from_objects(self, column: str, values: Any) -> pa.Array:
-        try:
-            return pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise BindError(
-                f'column "{column}" of table "{self.name}" cannot be read: {error}; give it values of one type'
-            ) from error
-
-    def _from_numpy(self, column: str, values: np.ndarray[Any, Any]) -> pa.Array:
-        if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in ("h", "m"):
-            values = values.astype("datetime64[s]")
-        if not values.dtype.isnative:
-            values = values.astype(values.dtype.newbyteorder("="))
-        return self._from_objects(column, values)
+        if values.ndim != 1 and not is_vectors:
+            raise BindError(f"{where} has {_shape(values)}")
+        return values.detach().clone()
 
     def _type_at(self, position: int) -> DataType:
         values = self._data[position]
@@ -106,8 +113,8 @@ class TensorSource(Source):
         )
 
     def with_gradient(self, name: str) -> Tensor | None:
-        values = self._data[self._position(name)]
-        if not isinstance(values, Tensor) or not values.requires_grad:
+        values = self._parameters.get(self._position(name))
+        if values is None:
             return None
         dtype = torch.float32 if values.dtype in _HALF_FLOATS else values.dtype
         return values.to(device=self.device, dtype=dtype)
@@ -116,9 +123,17 @@ class TensorSource(Source):
         return self.column_names[position]
 
 
-def _shareable(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array itself, or a copy of one that torch does not take: read-only, or read backwards."""
-    return values if values.flags.c_contiguous and values.flags.writeable else np.array(values)
+def _shape(values: Any) -> str:
+    shape, dtype = tuple(values.shape), values.dtype
+    return f"shape {shape} and type {dtype}; a column has one dimension, or two of 32-bit floats: convert to float32"
+
+
+def _kind(values: Tensor) -> str:
+    if values.is_nested:
+        return "nested"
+    if values.is_quantized or values.is_meta:
+        return "quantized" if values.is_quantized else "meta"
+    return str(values.layout).removeprefix("torch.")
 
 
 def _arrow_of(values: Tensor, column: str) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 
 _DAYS_PER_400_YEARS = 146_097
@@ -15,6 +16,8 @@ def date_text(days: int) -> str:
     >>> date_text(0), date_text(-735_174)
     ('1970-01-01', '0044-03-01 (BC)')
     """
+    if abs(days) == time_limits.INFINITE_DAY:
+        return "infinity" if days > 0 else "-infinity"
     # Years are counted from March, so that the leap day is the last of its year.
     era, day = divmod(days + _DAYS_TO_1970_FROM_MARCH_0000, _DAYS_PER_400_YEARS)
     year_of_era = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
@@ -47,10 +50,11 @@ def timestamp_text(ticks: int, kind: TypeKind) -> str:
     >>> timestamp_text(-1, TypeKind.TIMESTAMP_NS)
     '1969-12-31 23:59:59.999999999'
     """
+    if abs(ticks) == time_limits.INFINITE_TICK:
+        return "infinity" if ticks > 0 else "-infinity"
     per_second = TICKS_PER_SECOND[kind]
     days, rest = divmod(ticks, 86_400 * per_second)
-    date, _, era = date_text(days).partition(" ")
-    text = f"{date} {time_text(rest, per_second)}" + (f" {era}" if era else "")
+    text = f"{date_text(days)} {time_text(rest, per_second)}"
     return text + "+00" if kind is TypeKind.TIMESTAMP_TZ else text
 
 

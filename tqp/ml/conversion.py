@@ -223,7 +223,18 @@ def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
         return [f"x{i}" for i in range(int(count))]
     if count is not None and len(names) != int(count):
         raise BindError(f"inputs= names {len(names)} inputs, and the model was fitted with {int(count)}")
+    _check_order(list(names), [str(name) for name in fitted] if fitted is not None else [])
     return list(names)
+
+
+def _check_order(names: Sequence[str], fitted: Sequence[str]) -> None:
+    """New names are given by place. Raises BindError for one that the model knows from another place."""
+    for given, known in zip(names, fitted):
+        if given != known and given in fitted:
+            raise BindError(
+                f'inputs= names "{given}" where the model was fitted with "{known}": inputs are in the order of the fit, '
+                f"which is {', '.join(fitted)}"
+            )
 
 
 def _of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:

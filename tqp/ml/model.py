@@ -74,14 +74,17 @@ class Converted:
 
 @dataclass(frozen=True)
 class Proof:
-    """A comparison with the original: rows compared, the largest difference, and for each output its own."""
+    """A comparison with the original: rows compared, the largest difference, for each output its own, and what kinds of
+    values no row held, as the original raises for them or loses its digits."""
 
     rows: int
     difference: float
     by_output: Mapping[str, float] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"differs from the original by up to {self.difference:.1e} on {self.rows} rows"
+        without = f" (without {', '.join(self.left_out)})" if self.left_out else ""
+        return f"differs from the original by up to {self.difference:.1e} on {self.rows} rows{without}"
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def prove(
     the conversion must be right without that, but the difference is the one with it. Raises BindError with the figures
     where no precision is enough.
     """
-    rows, given = rows_for(model, converted, sample)
+    rows, given, left_out = rows_for(model, converted, sample)
     wanted = {kind: values for kind, values in given.items() if values is not None}
     if all(kind != "label" and _is_all_missing(values) for kind, values in wanted.items()):
         raise BindError(
@@ -35,13 +36,17 @@ def prove(
             "give some of yours as sample="
         )
 
+    overflows = _overflows(wanted, rows.is_extreme())
+
     def compare(dtype: torch.dtype, bf16: bool = False) -> Proof:
         body = copy.deepcopy(converted.body).to(dtype)
         scorer = Scorer(body, [1] * len(converted.inputs), dtype, converted.scores, bf16=bf16)
         with torch.no_grad():
             raw = scorer(rows.columns(), rows.count)
-            by_output = {kind: _difference(converted, kind, raw, values) for kind, values in wanted.items()}
-        return Proof(rows.count, max(by_output.values()), by_output)
+            by_output = {
+                kind: _difference(converted, kind, raw, values, ~overflows) for kind, values in wanted.items()
+            }
+        return Proof(rows.count, max(by_output.values()), by_output, _named(left_out, overflows))
 
     proof = Proof(0, 0.0)
     for dtype in converted.dtypes:
@@ -58,14 +63,41 @@ def prove(
     )
 
 
+def _named(left_out: Sequence[str], overflows: Any) -> tuple[str, ...]:
+    """What the comparison did without, for people."""
+    named = [_LEFT_OUT[each] for each in left_out if each in _LEFT_OUT]
+    return (*named, *(["extremes for which the original overflows"] if overflows.any() else []))
+
+
+_LEFT_OUT = {
+    "unseen": "values that the model was not fitted with",
+    "missing": "missing values",
+    "extreme": "extremes",
+    "other": "numbers other than 0 and 1",
+}
+
+
+def _overflows(wanted: Mapping[str, Any], is_extreme: Any) -> Any:
+    """For each row, whether it is an extreme that the original cannot score: bool [n]."""
+    scored = np.ones(is_extreme.shape[0], np.bool_)
+    for kind, values in wanted.items():
+        numbers = None if kind == "label" else np.asarray(values, dtype=np.float64)
+        if numbers is not None and numbers.shape[:1] == scored.shape:
+            scored &= np.isfinite(numbers).reshape(scored.shape[0], -1).all(axis=1)
+    return is_extreme & ~scored
+
+
 def _is_all_missing(values: Any) -> bool:
     return bool(np.isnan(np.asarray(values, dtype=np.float64)).all())
 
 
-def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any) -> float:
-    """The largest difference of an output; for labels the share of rows that differ without a tie."""
+def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any, counts: Any) -> float:
+    """The largest difference of an output; for labels the share of rows that differ without a tie.
+
+    `counts`: bool [n], the rows to compare.
+    """
     if kind == "label":
-        return _label_difference(converted, raw, wanted)
+        return _label_difference(converted, raw, wanted, counts)
     output = output_of(converted, kind)
     assert output is not None
     ours = converted.outputs[kind](raw).double().numpy()
@@ -78,16 +110,17 @@ def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any) -> fl
         difference = np.abs(ours - theirs) / scale
     same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
     difference[same] = 0.0
+    difference.reshape(counts.shape[0], -1)[~counts] = 0.0
     return float(np.nan_to_num(difference, nan=np.inf).max(initial=0.0))
 
 
-def _label_difference(converted: Converted, raw: Tensor, wanted: Any) -> float:
+def _label_difference(converted: Converted, raw: Tensor, wanted: Any, counts: Any) -> float:
     output = output_of(converted, "label")
     assert output is not None
     found = make_head(converted, output)(raw).numpy()
     classes = np.asarray(list(converted.classes))
     ours = classes[found] if output.labels is not None else found
-    differs = ours != np.asarray(wanted)
+    differs = (ours != np.asarray(wanted)) & counts
     if not differs.any():
         return 0.0
     # Where two classes are equally likely, rounding decides.

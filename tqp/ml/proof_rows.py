@@ -16,6 +16,7 @@ from tqp.ml.model import Converted, Trial
 from tqp.ml.sklearn_encoders import is_missing
 
 _ROWS = 512
+_EXTREME = 1e100
 _UNSEEN = "\x7fnever seen"
 
 #: Which method of an estimator gives what an output does.
@@ -82,7 +83,7 @@ class Rows:
     def original(self, model: Any, kind: str) -> Any:
         """What the original gives; None if it has no such method."""
         method = getattr(model, _METHODS[kind], None)
-        if kind == "value" and (method is None or hasattr(model, "cluster_centers_")):
+        if kind == "value" and (method is None or hasattr(_last_step(model), "cluster_centers_")):
             method = getattr(model, "transform", None)
         if method is None:
             return None
@@ -90,6 +91,11 @@ class Rows:
             warnings.simplefilter("ignore")
             made = method(self._table(model))
         return made.toarray() if hasattr(made, "toarray") else made
+
+    def is_extreme(self) -> Any:
+        """For each row, whether a number of it is so large that its square, or its cube, is beyond float64: bool [n]."""
+        numbers = [values for item, values in zip(self.inputs, self.values) if item.categories is None]
+        return np.any([np.abs(np.nan_to_num(each)) >= _EXTREME for each in numbers] or [[False]], axis=0)
 
     def _table(self, model: Any) -> Any:
         columns = [
@@ -111,8 +117,19 @@ class Rows:
         return np.stack([each.astype(object) for each in columns], axis=1)
 
 
-def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[str, Any]]:
-    """Rows, and what the original gives for them by kind of output.
+def _last_step(model: Any) -> Any:
+    """What of a pipeline, or of a search for parameters, makes its predictions."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(getattr(model, "steps", None), list):
+            model = model.steps[-1][1]
+        else:
+            return model
+
+
+def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[str, Any], tuple[str, ...]]:
+    """Rows, what the original gives for them by kind of output, and the kinds of values that none of them holds.
 
     A kind of made-up value that the original raises for is left out; extremes and values that matter exactly, where it
     cancels. Raises BindError if it raises for all, or for a sample.
@@ -127,7 +144,8 @@ def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[
         else:
             rows = Rows.made_up(inputs, trials, (*left_out, *always))
         try:
-            return rows, {kind: rows.original(model, kind) for kind in converted.outputs}
+            given = {kind: rows.original(model, kind) for kind in converted.outputs}
+            return rows, given, (*left_out, *always) if sample is None else ()
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             failure = failure or error
     what = (

@@ -15,6 +15,7 @@ from tqp.ml.conversion import convert
 from tqp.ml.model import Converted, Label, Model, output_of
 from tqp.ml.onnx_graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
 from tqp.ml.proof import prove
+from tqp.ml.rows_alone import check_rows_alone
 from tqp.ml.scorer import Scorer
 
 #: "label", "proba", ("proba", class), "score" or "value"; None: what is usual for the model.
@@ -59,6 +60,8 @@ def make_model(
     sizes = [item.size or 1 for item in converted.inputs]
     scorer = Scorer(body, sizes, dtype, converted.scores, bf16=bf16 and dtype is torch.float32).to(device)
     scorer.is_differentiable = isinstance(model, nn.Module) or _is_function(model)
+    if scorer.is_differentiable:
+        scorer.columns = converted.columns[next(iter(converted.outputs))]
     source = type(model).__qualname__
     target = target or ("label" if "label" in converted.outputs else "value")
     return Model(name, converted.inputs, target, scorer, converted, default, source, proof)
@@ -95,6 +98,14 @@ def _kind(output: Output) -> str:
     return kind
 
 
+def _evaluating(module: nn.Module) -> nn.Module:
+    """The module in evaluation mode; those that torch.export made have no modes."""
+    try:
+        return module.eval()
+    except NotImplementedError:
+        return module
+
+
 class FunctionModule(nn.Module):
     """A function on a tensor of features as a module."""
 
@@ -128,22 +139,24 @@ def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, ou
     if any(size < 1 for size in sizes.values()):
         raise BindError("an input is at least one feature: 1 for a number, n for FLOAT[n]")
     described = tuple(ModelInput(name, size=size if size > 1 else 0) for name, size in sizes.items())
-    body = model.eval() if isinstance(model, nn.Module) else FunctionModule(model)
+    body = _evaluating(model) if isinstance(model, nn.Module) else FunctionModule(model)
     parameter = next((each for each in body.parameters() if each.is_floating_point()), torch.empty(0))
     zeros = torch.zeros(2, sum(sizes.values()), dtype=parameter.dtype, device=parameter.device)
     try:
         with torch.no_grad():
             made = body(zeros)
-    except (RuntimeError, IndexError) as error:
+    except Exception as error:
         raise BindError(
-            f"the model fails for two rows of {zeros.shape[1]} features: {error}; where an input is an array, "
-            'give its size: inputs={"name": size, ...}'
+            f"the model fails for a tensor of two rows of {zeros.shape[1]} features: {type(error).__name__}: {error}; where "
+            'an input is an array, give its size: inputs={"name": size, ...}; of a model that takes several tensors, register '
+            "a function of one that divides it, such as lambda f: model(f[:, :1], f[:, 1:])"
         ) from error
     if not isinstance(made, Tensor) or made.shape[:1] != (2,) or made.dim() > 2:
         raise BindError(
             "a model is a function from features [n, inputs] to [n] or [n, outputs]; for two rows this one gave "
             + (f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__qualname__)
         )
+    check_rows_alone(body, zeros)
     kind = _kind(output)
     columns = made.shape[1] if made.dim() == 2 else 1
     return Converted(body, described, {kind: nn.Identity()}, {kind: columns}, dtypes=(parameter.dtype,))

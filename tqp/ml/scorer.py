@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tqp.core.errors import Error, ExecutionError
 from tqp.ml.layers import Affine
 
 #: Bytes of features, or of the widest layer's outputs, that are made at a time on the CPU, so that they are still in the
@@ -42,7 +43,10 @@ class Scorer(nn.Module):
         self.bf16 = bf16
         # By its inputs: true of modules and functions of torch as they were registered.
         self.is_differentiable = False
+        #: How many scores a row must get from a module or function of a user, which may do anything when it is called.
+        self.columns: int | None = None
         layers = [layer.weight for layer in body.modules() if isinstance(layer, (Affine, nn.Linear))]
+        self._may_write = not all(map(_reads_only, body.modules()))
         self._width = max([sum(self.sizes), *(size for weight in layers for size in weight.shape)])
 
     def forward(self, columns: Sequence[InputColumn], num_rows: int) -> Tensor:
@@ -86,12 +90,7 @@ class Scorer(nn.Module):
 
     def _score(self, columns: Sequence[InputColumn]) -> Tensor:
         features = self.features(columns)
-        if self.bf16:
-            with torch.autocast(features.device.type, torch.bfloat16):
-                raw: Tensor = self.body(features)
-            raw = raw.to(self.dtype)
-        else:
-            raw = self.body(features)
+        raw = self._called(features) if self.columns is None else self._called_with_care(features, columns)
         if not raw.is_floating_point():
             raw = raw.double()
         if raw.dim() == 2:
@@ -99,11 +98,50 @@ class Scorer(nn.Module):
         # Squeezed scores of one row have lost that dimension too.
         return raw[:, None] if self.scores is None else raw.reshape(-1, self.scores)
 
+    def _called(self, features: Tensor) -> Tensor:
+        if not self.bf16:
+            raw: Tensor = self.body(features)
+            return raw
+        with torch.autocast(features.device.type, torch.bfloat16):
+            raw = self.body(features)
+        return raw.to(self.dtype)
+
+    def _called_with_care(self, features: Tensor, columns: Sequence[InputColumn]) -> Tensor:
+        """As `_called`, of code that a user wrote: it may write into its input, raise, or give something else than at first."""
+        if self._may_write and features is columns[0][0]:  # of the table, or of an earlier result
+            features = features.clone()
+        num_rows = features.shape[0]
+        try:
+            raw: object = self._called(features)
+        except (Error, MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            raise ExecutionError(
+                f"the model raises for {num_rows} rows of {features.shape[1]} features: {type(error).__name__}: {error}"
+            ) from error
+        # One score a row, and the scores of one row, may come squeezed.
+        expected: set[tuple[int | None, ...]] = {(num_rows, self.columns)}
+        if self.columns == 1:
+            expected.add((num_rows,))
+        if num_rows == 1:
+            expected.update({(self.columns,), ()} if self.columns == 1 else {(self.columns,)})
+        if not isinstance(raw, Tensor) or tuple(raw.shape) not in expected:
+            given = f"a tensor {tuple(raw.shape)}" if isinstance(raw, Tensor) else type(raw).__qualname__
+            raise ExecutionError(
+                f"the model gives {given} for {num_rows} rows; when it was registered it gave {self.columns} for each row"
+            )
+        return raw
+
     def _rows_at_once(self, device: torch.device) -> int:
         # With gradients there is one step to go back, whatever the module does.
         if device.type != "cpu" or torch.is_grad_enabled():
             return 1 << 62
         return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // (self._width * self.dtype.itemsize)))
+
+
+def _reads_only(module: nn.Module) -> bool:
+    """Whether a module is known to leave its input as it is: torch's own layers do, unless told to write there."""
+    return type(module).__module__.startswith("torch.nn.") and not getattr(module, "inplace", False)
 
 
 def _for_all(block: Tensor, num_rows: int) -> Tensor:

@@ -9,6 +9,7 @@ calling thread, each pipeline on all rows of its source at once.
 from __future__ import annotations
 
 import operator
+import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +36,7 @@ from tqp.runtime.breakers.differentiable import (
     sort_frame,
 )
 from tqp.runtime.breakers.scatter_build import ScatterBuild
-from tqp.runtime.executor import Executor
+from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import NamedKernel
@@ -96,7 +97,7 @@ class DifferentiableProgram(TensorProgram):
                 if tensor is not None:  # it may have stopped to require a gradient
                     values[index] = FrameColumn(tensor, values[index].validity)
             state[slot] = Frame(state[slot].num_rows, tuple(values))
-        state["workers"] = self._executor
+        state["workers"] = Workers(self._executor, threading.Event())
         for pipeline in self._steps:
             self.prepare(pipeline, state, device)
             state.update(self._made(pipeline, state))

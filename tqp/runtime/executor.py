@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +18,14 @@ import numpy as np
 import torch
 
 from tqp.core.errors import ExecutionError, ResourceError
+from tqp.core.forks import renew_after_fork
+from tqp.core.memory import charged_to
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.join_pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
-from tqp.runtime.frame import Frame, FrameParts, object_bytes
+from tqp.runtime.frame import Frame, FrameParts
 from tqp.runtime.graph_function import ARRAY_INPUTS
+from tqp.runtime.memory import MemoryBudget
 from tqp.runtime.pipeline import Pipeline, State
 
 Item = TypeVar("Item")
@@ -52,12 +54,25 @@ _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
 )
+_CLOSED = "the connection is closed; open a new one with tqp.connect()"
 _TOO_MANY_MATCHES = (
     "a single row of a table has more join partners than fit into memory at once; "
     "add a join condition, or aggregate one side before joining"
 )
-#: Held while workers start: a thread that first asks torch for its number of threads meanwhile would be told theirs.
-_starting = threading.Lock()
+
+
+class _Starting:
+    """A lock held while workers start: a thread that first asks torch for its number of threads meanwhile would be told theirs."""
+
+    def __init__(self) -> None:
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        self.lock = threading.Lock()
+
+
+_starting = _Starting()
 
 
 class Cancelled(Exception):
@@ -77,26 +92,67 @@ class Executor:
             keep_freed_memory()
         self.threads = threads or processors()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
-        self.memory_limit = memory_limit or default_memory_limit(device)
+        self.memory = MemoryBudget(memory_limit, device)
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None
-        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="tqp", initializer=_set_up_worker)
-        with _starting:
+        self._name = object()  # by which a worker knows whose it is
+        self._closed = False
+        self._pool: ThreadPoolExecutor | None = self._start_workers()
+        renew_after_fork(self)
+
+    def _start_workers(self) -> ThreadPoolExecutor:
+        pool = ThreadPoolExecutor(
+            self.threads, thread_name_prefix="tqp", initializer=_set_up_worker, initargs=(self._name,)
+        )
+        with _starting.lock:
             caller_threads = torch.get_num_threads()
             # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
             barrier = threading.Barrier(self.threads + 1)
             for _ in range(self.threads):
-                self._pool.submit(barrier.wait)
+                pool.submit(barrier.wait)
             barrier.wait()
             torch.set_num_threads(caller_threads)
+        return pool
 
-    def call(self, function: Callable[[threading.Event], Result]) -> Result:
-        """Run `function(cancelled)` on a worker and wait; an interrupt sets `cancelled` and is passed on."""
+    def after_fork(self) -> None:
+        """A child has none of its parent's threads: it starts its own when it first needs them."""
+        self._pool = None
+
+    def _workers(self) -> ThreadPoolExecutor:
+        if self._closed:
+            raise ExecutionError(_CLOSED)
+        pool = self._pool
+        if pool is None:  # in a forked child
+            if self.device.type == "cuda":
+                raise ExecutionError(
+                    "this connection is of the parent process, and CUDA does not survive a fork: "
+                    'open a connection in the child, started with multiprocessing\'s "spawn" method'
+                )
+            pool = self._pool = self._start_workers()
+        return pool
+
+    def call(self, function: Callable[[Workers], Result]) -> Result:
+        """Run `function(workers)` on a worker and wait; an interrupt stops the workers soon and is passed on.
+
+        A worker's own call, from a model that queries the connection that it is part of, runs where it is: waiting for another
+        worker, all might wait for each other.
+        """
         cancelled = threading.Event()
+        workers = Workers(self, cancelled)
+        with self.memory.query():
+            if _worker.of is self._name:
+                return function(workers)
+            return self._wait_for(lambda: function(workers), cancelled)
+
+    def _wait_for(self, function: Callable[[], Result], cancelled: threading.Event) -> Result:
+        def charged() -> Result:
+            with charged_to(self.memory):
+                return function()
+
         try:
-            future = self._pool.submit(function, cancelled)
-        except RuntimeError as error:
-            raise ExecutionError("the connection is closed; open a new one with tqp.connect()") from error
+            future = self._workers().submit(charged)
+        except RuntimeError as error:  # closed meanwhile
+            raise ExecutionError(_CLOSED) from error
         try:
             return future.result()
         except (MemoryError, torch.OutOfMemoryError) as error:
@@ -109,31 +165,34 @@ class Executor:
             cancelled.set()
             raise
 
-    def run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> State:
+    def run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
         """Run one pipeline on the calling worker, with help from idle ones; what it adds to the program's state."""
         if self.instrument is not None:
             pipeline = self.instrument(pipeline)
         with _operations(pipeline):
-            return self._run(pipeline, state, cancelled)
+            return self._run(pipeline, state, workers)
 
-    def _run(self, pipeline: Pipeline, state: State, cancelled: threading.Event) -> State:
+    def _run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
         source: Frame | FrameParts = state[pipeline.source_slot]
         num_rows, breaker = source.num_rows, pipeline.breaker
-        state["workers"] = self
-        job = _Job(pipeline, state, cancelled, self.memory_limit)
+        state["workers"] = workers
+        job = _Job(pipeline, state, workers)
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
             num_helpers = min(self.threads, job.cut(self._bounds(pipeline, source))) - 1
-            states = work_together(job.help, self._pool, num_helpers, job.batches)
+            states = work_together(job.help, self._workers(), num_helpers, job.batches)
             states.sort(key=operator.itemgetter(0))
             pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
         partials = [partial for _, partial in states]
-        if len(partials) == 1:
-            return breaker.finish(breaker.merge(partials), state)
+        del states
+        workers.check()
         begin = time.thread_time()
         merged = breaker.merge(partials)
-        pipeline.cost.merge_seconds = time.thread_time() - begin
+        if len(partials) > 1:
+            pipeline.cost.merge_seconds = time.thread_time() - begin
+            workers.check()
+        del partials
         return breaker.finish(merged, state)
 
     def _bounds(self, pipeline: Pipeline, source: Frame | FrameParts) -> list[int]:
@@ -175,20 +234,52 @@ class Executor:
         return max(1, -(-num_rows // (rounds * shares)))
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """function(item) of each item, in order, computed by the calling worker and idle ones; for breakers."""
+        """function(item) of each item, in order, computed by the calling thread and idle workers."""
+        return map_in_pool(function, items, self._workers(), self.threads)
+
+    def close(self) -> None:
+        """End the workers, after what they are running."""
+        self._closed = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Workers:
+    """The workers of one run of a program: what its breakers share work among, until it is interrupted."""
+
+    def __init__(self, executor: Executor, cancelled: threading.Event) -> None:
+        self._executor, self._cancelled = executor, cancelled
+        self.threads = executor.threads
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """function(item) of each item, in order, computed by the calling worker and idle ones."""
 
         def call(item: Item) -> Result:
+            self.check()
             with _without_autograd():
                 return function(item)
 
-        return map_in_pool(call, items, self._pool, self.threads)
+        return self._executor.map(call, items)
 
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def check(self) -> None:
+        """Raise Cancelled if the run was interrupted, ResourceError if it has taken too much memory."""
+        if self._cancelled.is_set():
+            raise Cancelled
+        self._executor.memory.reserve(0)
 
 
-def _set_up_worker() -> None:
+class _Worker(threading.local):
+    """The calling thread as a worker: of which executor. Not the executor itself, which would live as long as its threads."""
+
+    of: object = None
+
+
+_worker = _Worker()
+
+
+def _set_up_worker(executor_name: object) -> None:
     """Run torch operations on the calling thread alone, record nothing for derivatives, and take floats as IEEE has them."""
+    _worker.of = executor_name
     torch.set_grad_enabled(False)
     np.seterr(all="ignore")
     one_torch_thread()
@@ -216,23 +307,18 @@ def _operations(pipeline: Pipeline) -> contextlib.AbstractContextManager[Any]:
 class _Job:
     """One run of one pipeline: the batches that are left, and what a worker does with them."""
 
-    def __init__(
-        self, pipeline: Pipeline, state: State, cancelled: threading.Event, memory_limit: int | None
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, state: State, workers: Workers) -> None:
         self._pipeline, self._function, self._breaker = pipeline, pipeline.function, pipeline.breaker
         self._arguments = pipeline.arguments(state, getattr(pipeline.function, ARRAY_INPUTS, ()))
         self._initial = self._breaker.initial(state)
-        self._cancelled, self._memory_limit = cancelled, memory_limit
-        self._left_behind, self._lock = 0, threading.Lock()
+        self._workers = workers
         self.batches: Handout[tuple[int, int]] = Handout(())
         self.seconds: list[float] = []  # of processor time, of each worker
-        self._num_batches = 1
 
     def cut(self, bounds: Sequence[int]) -> int:
         """Batches for `work` between these rows; how many."""
-        self._num_batches = len(bounds) - 1
         self.batches = Handout(itertools.pairwise(bounds))
-        return self._num_batches
+        return len(bounds) - 1
 
     def help(self) -> list[tuple[int, Any]]:
         """`work`, on whatever worker: how operations run is said for each thread by itself."""
@@ -249,8 +335,6 @@ class _Job:
             for row, outputs in self._run(start, stop):
                 if ordered:
                     states.append((row, partial(outputs, initial)))
-                    if self._num_batches > 1:
-                        self._account(states[-1][1])
                 else:
                     folded = partial(outputs, folded)
         if folded is not None:
@@ -272,8 +356,7 @@ class _Job:
 
     def _run(self, start: int, stop: int) -> Iterable[tuple[int, Any]]:
         """The outputs for rows [start, stop) of the source, in more than one piece if a join needs it."""
-        if self._cancelled.is_set():
-            raise Cancelled
+        self._workers.check()
         try:
             return ((start, self._function(*self._arguments(start, stop))),)
         except TooManyPairs as error:
@@ -284,31 +367,3 @@ class _Job:
     def _run_pieces(self, start: int, stop: int, step: int) -> Iterator[tuple[int, Any]]:
         for at in range(start, stop, step):
             yield from self._run(at, min(at + step, stop))
-
-    def _account(self, partial: Any) -> None:
-        """Add up what the batches leave behind and hold it against the limit."""
-        if self._memory_limit is not None:
-            size = object_bytes(partial)
-            with self._lock:
-                self._left_behind += size
-                used = self._left_behind
-            check_memory(used, self._memory_limit)
-
-
-def check_memory(used: int, limit: int | None) -> None:
-    """Raises ResourceError if `used` bytes are over the limit."""
-    if limit is not None and used > limit:
-        raise ResourceError(
-            f"the query needs more than {used / 2**20:.0f} MiB for intermediate results and the limit is "
-            f"{limit / 2**20:.0f} MiB; raise it with tqp.connect(memory_limit=...)"
-        )
-
-
-def default_memory_limit(device: torch.device) -> int | None:
-    """Four fifths of the memory that the device has; None where it does not say."""
-    if device.type == "cuda":
-        return int(torch.cuda.get_device_properties(device).total_memory) * 4 // 5
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5
-    except (AttributeError, ValueError, OSError):  # not on every platform
-        return None

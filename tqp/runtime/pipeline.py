@@ -41,6 +41,11 @@ class Breaker(Protocol):
     #: True: where a batch ends changes the result (sums of floats), so that it must not depend on the number of workers.
     fixed_batches: bool
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """Slots of the program's state that `initial` and `finish` read, apart from the workers."""
+        ...
+
     def initial(self, program_state: State) -> Any:
         """What each worker starts to fold into, once per run; None, or something that the workers share."""
         ...
@@ -106,6 +111,11 @@ class Pipeline:
         self.differentiable: set[Node] = set()
         self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
         self.makes_text = makes_text  # bytes of text for each row, or values of them
+
+    @property
+    def reads(self) -> set[str]:
+        """The slots of the program's state that a run reads."""
+        return {self.source_slot, *(item.slot for item in self.inputs if item.slot), *self.breaker.reads}
 
     @cached_property
     def graph(self) -> fx.GraphModule:

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from tqp.data.column import Table
-from tqp.runtime.executor import Executor
+from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, object_bytes
 from tqp.runtime.pipeline import Cost, Pipeline, State
 from tqp.runtime.program import TensorProgram
@@ -139,7 +139,7 @@ class _ProfiledBreaker:
 def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramProfile]:
     """Run the program once on the executor's workers and measure it."""
 
-    def run(cancelled: threading.Event) -> tuple[Table, ProgramProfile]:
+    def run(workers: Workers) -> tuple[Table, ProgramProfile]:
         recorder = _Recorder()
         begin = time.perf_counter()
         state = program.initial_state(executor.device)
@@ -149,7 +149,7 @@ def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramP
             profiled = _ProfiledPipeline(pipeline, recorder)
             for operator in profiled._whole_batch:
                 recorder.add_rows(operator, source.num_rows)
-            state.update(executor.run(profiled, state, cancelled))  # type: ignore[arg-type]
+            state.update(executor.run(profiled, state, workers))  # type: ignore[arg-type]
         table = program.result(state)
         return table, ProgramProfile(dict(recorder.operators), time.perf_counter() - begin)
 

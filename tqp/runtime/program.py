@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -18,8 +17,8 @@ from tqp.data.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
 from tqp.operators.join_lookup import build_of_index
 from tqp.operators.packed_strings import PackedStrings, pack_column
-from tqp.runtime.executor import Executor, check_memory
-from tqp.runtime.frame import Frame, FrameColumn, object_bytes
+from tqp.runtime.executor import Executor, Workers
+from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import function_name
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
@@ -103,20 +102,36 @@ class TensorProgram(nn.Module):
 
     def forward(self) -> Table:
         """Run on the connection's workers."""
-        return self._executor.call(lambda cancelled: self.run(self._executor, cancelled))
+        return self._executor.call(lambda workers: self.run(self._executor, workers))
 
-    def run(self, executor: Executor, cancelled: threading.Event) -> Table:
+    def run(self, executor: Executor, workers: Workers) -> Table:
         """Run on the calling worker."""
         state = self.initial_state(executor.device)
-        used = 0
-        for pipeline in self._steps:
+        for pipeline, wanted in zip(self._steps, self._wanted_after, strict=True):
             self.prepare(pipeline, state, executor.device)
-            made = executor.run(pipeline, state, cancelled)
-            state.update(made)
-            if executor.memory_limit is not None:
-                used += sum(map(object_bytes, made.values()))
-                check_memory(used, executor.memory_limit)
+            state.update(executor.run(pipeline, state, workers))
+            for slot in [slot for slot in state if slot not in wanted]:
+                del state[slot]
         return self.result(state)
+
+    @cached_property
+    def _wanted_after(self) -> list[frozenset[str]]:
+        """For each pipeline, the slots that must be kept when it has run: what it and others made for later ones goes with
+        its last reader, what the program holds itself stays."""
+        constants = dict(self.constants.objects())
+        wanted = {"device", "workers", self.result_slot, *self._stored, *constants}
+        for column in self.result_columns:
+            wanted.add(column.slot)
+            if column.layout.pool is not None:
+                wanted.add(column.layout.pool.slot)
+        found = []
+        for pipeline in reversed(self._steps):
+            found.append(frozenset(wanted))
+            wanted.update(pipeline.reads)
+            source = constants.get(pipeline.source_slot)
+            if isinstance(source, DomainFrame) and source.domain.pool is not None:
+                wanted.add(source.domain.pool.slot)
+        return found[::-1]
 
     def steps(self) -> list[Pipeline]:
         return self._steps

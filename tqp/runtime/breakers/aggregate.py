@@ -85,6 +85,8 @@ class FoldGroups:
     one column per reduction.
     """
 
+    reads: Sequence[str] = ()
+
     def __init__(
         self,
         slot: str,
@@ -234,7 +236,8 @@ class FoldGroups:
     def _fold_runs(self, frame: Frame) -> Frame:
         """The keys of the runs and their states."""
         codes: Any = frame.columns[0].values
-        on_device = as_array if codes.is_cpu else _same  # few calls there that give the interpreter lock away
+        # on the CPU, arrays: few calls then give the interpreter lock away
+        on_device = as_array if self.device.type == "cpu" else _same
         codes = on_device(codes)
         runs = Runs(codes)
         columns: list[Any] = [rows.take(codes, runs.first_rows)]

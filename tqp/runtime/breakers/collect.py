@@ -38,6 +38,7 @@ class CollectRows:
 
     ordered = True
     fixed_batches = False
+    reads: Sequence[str] = ()
 
     def __init__(self, slot: str) -> None:
         self.slot = slot
@@ -102,6 +103,7 @@ class SortRows(CollectRows):
     ) -> None:
         super().__init__(slot)
         self.offset, self.packed = offset, packed
+        self.reads = () if packed is None else (packed,)
         self.directions = tuple(directions)  # (descending, nulls_first) of each key
         self.wanted = None if limit is None else limit + offset
 

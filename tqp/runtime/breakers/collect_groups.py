@@ -88,6 +88,7 @@ class CollectGroups:
 
     ordered = True
     fixed_batches = False
+    reads: Sequence[str] = ()
 
     def __init__(
         self,

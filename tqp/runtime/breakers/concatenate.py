@@ -17,6 +17,7 @@ class Concatenate:
 
     def __init__(self, slot: str, sources: Sequence[str]) -> None:
         self.slot, self.sources = slot, tuple(sources)
+        self.reads = self.sources
         self.in_parts = False  # may the frames stay as they are?
 
     def initial(self, program_state: State) -> None:

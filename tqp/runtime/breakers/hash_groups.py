@@ -56,6 +56,8 @@ class HashGroups:
     The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
     """
 
+    reads: Sequence[str] = ()
+
     def __init__(
         self, slot: str, reductions: Sequence[Reduction], expected_groups: float, max_rows: int
     ) -> None:

@@ -35,6 +35,7 @@ class ScatterBuild:
 
     ordered = False
     fixed_batches = False
+    reads: Sequence[str] = ()
 
     def __init__(
         self,

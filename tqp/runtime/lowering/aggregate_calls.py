@@ -11,12 +11,13 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import averages, elementwise
+from tqp.operators import averages, elementwise, wide
 from tqp.operators.distinct_sets import ValueRange
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
+from tqp.planner.null_facts import nullable
 from tqp.runtime.breakers.reductions import Reduction
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import range_of, scale_of
 from tqp.runtime.lowering.stream import Space, StoredColumn, Value
@@ -205,7 +206,17 @@ class AggregateCalls:
         is_wide, known = self._sum_range(argument)
         form = Form.WIDE if is_wide else Form.NUMBER
         layout = Layout(call.data_type, form, torch.int64, False, None if is_wide else known)
-        return self._plain(argument, "sum_wide" if is_wide else "sum", layout, call.distinct)
+        bounds = call.data_type.bounds
+        total = self._reduce("sum_wide" if is_wide else "sum", argument, call.distinct)
+
+        def checked(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+            if bounds[0] <= known[0] and known[1] <= bounds[1]:
+                return layout, nodes[0]
+            check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
+            message = f"Overflow in sum: the result does not fit {call.data_type}; cast the operand to DOUBLE"
+            return layout, lowering.stream.builder.call(check, nodes[0], *bounds, message, name="sum")
+
+        return self._optional(argument, total, checked)
 
     def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
         """A sum or an average whose sum is multiplied by group."""
@@ -235,18 +246,34 @@ class AggregateCalls:
     def _quotient(self, call: AggregateCall, argument: Value | None, total: int, count: int) -> Pending:
         """An average of a sum and a count; without an argument, of rows."""
         data_type = call.arguments[0].data_type
+        kernel = averages.average_of_float_sum if self._divides_float_sum(call) else averages.average
 
         def average(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
             build = lowering.stream.builder
             if data_type.is_float:
                 node = build.call(operator.truediv, nodes[0], nodes[1])
             else:
-                node = build.call(averages.average, nodes[0], nodes[1], scale_of(data_type), name="avg")
+                node = build.call(kernel, nodes[0], nodes[1], scale_of(data_type), name="avg")
             if (argument is None or argument.validity is None) and self.node.keys:
                 return Value(canonical_layout(call.data_type, False), node)
             return Value(canonical_layout(call.data_type, True), node, build.call(operator.gt, nodes[1], 0))
 
         return Pending((total, count), average)
+
+    def _divides_float_sum(self, call: AggregateCall) -> bool:
+        """Is the average rounded as sum(x) / count(x)? In DuckDB it becomes that where it saves an accumulator.
+
+        There without GROUP BY, and where the sum or the count is asked for as well. It differs in the last digit only.
+        """
+        if call.distinct or call.filter is not None:
+            return False
+        counts_rows = not nullable(call.arguments[0], self.lowering.stream.fields)
+        return not self.node.keys or any(
+            (other.function in ("sum", "count") and other.arguments == call.arguments)
+            or (other.function in ("count", "count_star") and counts_rows)
+            for other in self.node.aggregates
+            if not other.distinct and other.filter is None
+        )
 
     def _extreme(self, call: AggregateCall, argument: Value) -> Pending:
         layout = argument.layout

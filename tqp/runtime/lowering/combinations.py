@@ -14,6 +14,7 @@ from tqp.operators import keys as key_kernels
 from tqp.operators.domain_tables import look_up
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import ColumnRef, Predict, walk
+from tqp.planner.may_raise import may_raise
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -39,9 +40,14 @@ class _Axis:
 
 
 def lower_over_combinations(lowering: ExpressionLowering, call: Predict) -> Value | None:
-    """The call through a table of what it gives for every combination; None if a column's layout does not tell its values."""
+    """The call through a table of what it gives for every combination.
+
+    None if a column's layout does not tell its values, or one that no row may have raises.
+    """
     stream, build = lowering.stream, lowering.stream.builder
     known = lowering.fields()
+    if may_raise(call, known):
+        return None
     columns = list({node.id: node for node in walk(call) if isinstance(node, ColumnRef)}.values())
     values = [lowering.materialise(lowering.lower(column)) for column in columns]
     axes = []

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import TypeKind
+from tqp.core.schema import ColumnStatistics, Field
 from tqp.operators import scalar_kernels
 from tqp.operators.casts import resolve_cast
 from tqp.operators.domain_tables import look_up
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable as may_be_null
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
@@ -74,8 +76,8 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
             case Call() | Cast():
                 kernel = _kernel(node)
                 if kernel is not None:
-                    if kernel.nulls is not NullRule.PROPAGATE or kernel.checks:
-                        return None  # could raise for a value that no remaining row has
+                    if kernel.nulls is not NullRule.PROPAGATE:
+                        return None
                     costly = True
                 elif (
                     isinstance(node, Call)
@@ -88,20 +90,23 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
                 return None
     if column is None or column is expression:
         return None
+    domain = _domain(column, stream, costly)
+    # a value that no remaining row has must not raise
+    if domain is None or may_raise(expression, _domain_fields(column, domain)):
+        return None
+    return domain
+
+
+def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
+    """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
     layout = stream.columns[column.id].layout
     if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
         return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool, stream) else None
-    if (
-        not costly
-        or layout.form is not Form.NUMBER
-        or layout.value_range is None
-        or column.data_type.kind is TypeKind.BOOLEAN
-    ):
+    if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
         return None
-    low, high = layout.value_range
-    if high - low >= _MAX_INTEGER_DOMAIN or _may_overflow(expression):
+    if layout.value_range is None or layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN:
         return None
-    return Domain(column.id, None, low, high)
+    return Domain(column.id, None, *layout.value_range)
 
 
 def _has_fewer_entries(dictionary: Pool, stream: Stream) -> bool:
@@ -133,14 +138,10 @@ def _kernel(node: Call | Cast) -> Kernel | None:
     )
 
 
-def _may_overflow(expression: Expression) -> bool:
-    """Arithmetic may raise for a domain value that no row has."""
-    return any(
-        isinstance(node, Call)
-        and node.function in ("add", "subtract", "multiply", "negate")
-        and node.data_type.is_integer_like
-        for node in walk(expression)
-    )
+def _domain_fields(column: ColumnRef, domain: Domain) -> dict[int, Field]:
+    """What is known of the column where every value of its domain occurs."""
+    known = ColumnStatistics() if domain.pool is not None else ColumnStatistics(domain.low, domain.high)
+    return {column.id: Field(column.id, column.name, column.data_type, False, known)}
 
 
 def lower_over_domain(lowering: ExpressionLowering, expression: Expression, domain: Domain) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -131,16 +131,15 @@ def _defers(node: physical.Join) -> bool:
 
 def _build_needs_probe(node: physical.Join) -> bool:
     """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
-    wanted = {below.join for below in _nodes(node.build) if isinstance(below, physical.RuntimeFilter)}
+    wanted = {
+        below.join
+        for below in physical.walk_physical(node.build)
+        if isinstance(below, physical.RuntimeFilter)
+    }
     return bool(wanted) and any(
-        isinstance(below, physical.Join) and below.identifier in wanted for below in _nodes(node.probe)
+        isinstance(below, physical.Join) and below.identifier in wanted
+        for below in physical.walk_physical(node.probe)
     )
-
-
-def _nodes(node: physical.PhysicalPlan) -> Iterator[physical.PhysicalPlan]:
-    yield node
-    for below in node.inputs:
-        yield from _nodes(below)
 
 
 class _Probe:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import elementwise, string_codes, string_hash
+from tqp.operators import elementwise, string_codes, string_hash, wide
 from tqp.operators import keys as key_kernels
 from tqp.operators.comparisons import interval_order
 from tqp.operators.domain_tables import look_up
@@ -68,10 +68,17 @@ def packed_key(
 
     int32 or int64, which index tensors, or with `narrow` the narrowest width.
     """
-    columns = [(value.node, value.validity) for value in values]
+    columns = [(_word(lowering, value), value.validity) for value in values]
     parts = [(part.minimum, part.span, part.nullable) for part in packing.parts]
     pack = key_kernels.pack_narrow if narrow else key_kernels.pack
     return lowering.stream.builder.call(pack, columns, parts, name="key")
+
+
+def _word(lowering: ExpressionLowering, value: Value) -> Node | None:
+    """The values in 64 bits at most: the key's range fits them, which is more than the value's form may know."""
+    if value.layout.form is not Form.WIDE:
+        return value.node
+    return lowering.stream.builder.call(wide.low_halves, value.node)
 
 
 def is_exact(
@@ -143,11 +150,14 @@ def range_checks(lowering: ExpressionLowering, values: Sequence[Value], packing:
         known = value.layout.value_range
         if known is not None and low <= known[0] and known[1] <= high:
             continue
-        node = lowering.to_dtype(value, torch.int64)
+        is_wide = value.layout.form is Form.WIDE
+        node = _word(lowering, value) if is_wide else lowering.to_dtype(value, torch.int64)
         inside = build.call(
             operator.and_,
             build.call(elementwise.greater_equal, node, low),
             build.call(elementwise.less_equal, node, high),
         )
+        if is_wide:
+            inside = build.call(operator.and_, inside, build.call(wide.fits_narrow, value.node))
         mask = inside if mask is None else build.call(operator.and_, mask, inside)
     return mask

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 
 _INT64 = (-(2**63), 2**63 - 1)
+#: 64 bits hold powers of ten up to this one.
+_POWERS_OF_INT64 = 18
 
 
 def _multiply_ranges(a: Range, b: Range) -> Range:
@@ -65,19 +67,18 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     proven = bounds[0] <= result[0] and result[1] <= bounds[1]
     layout = integer_layout(call.data_type, result, nullable)
     # a wide operand may have a narrow result: times zero, or less what it is made of
-    if layout.form is Form.WIDE or any(_is_wide(value) for value in (left, right)):
+    if Form.WIDE in (layout.form, left.layout.form, right.layout.form):
         convert = multiplicand if call.function == "multiply" else wide_node
         arguments: list[Any] = [convert(lowering, left), convert(lowering, right)]
-        node = build.call(NamedKernel(on_wide, call.function, call.span), *arguments, name=call.function)
+        active = lowering.active(validity)  # rows that do not count may hold anything, whatever is proven
+        kernel = NamedKernel(on_wide, call.function, call.span)
+        node = build.call(kernel, *arguments, validity=active, message=_overflow(call), name=call.function)
         if not proven:
-            message = _overflow(call)
             check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
-            node = build.call(
-                check, node, *bounds, message, validity=lowering.active(validity), name=call.function
-            )
+            node = build.call(check, node, *bounds, _overflow(call), validity=active, name=call.function)
         if layout.form is not Form.WIDE:
             layout = replace(layout, dtype=torch.int64)
-            node = _narrowed(lowering, node, validity)
+            node = _narrowed(lowering, node, active)
         return Value(layout, node, validity)
     if proven:
         dtype = widest(layout.dtype, left.layout.dtype, right.layout.dtype)
@@ -146,12 +147,8 @@ def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
         return value.constant
     if value.layout.form is Form.WIDE:
         assert value.node is not None
-        return _narrowed(lowering, value.node, value.validity)
+        return _narrowed(lowering, value.node, lowering.active(value.validity))
     return lowering.to_dtype(value, torch.int64)
-
-
-def _is_wide(value: Value) -> bool:
-    return value.layout.form is Form.WIDE and not value.is_constant
 
 
 def _narrowed(lowering: ExpressionLowering, node: Node, validity: Node | None) -> Node:
@@ -190,7 +187,8 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         "cast to a wider type, or use TRY_CAST to get NULL"
     )
     active = lowering.active(value.validity)
-    if layout.form is Form.WIDE or value.layout.form is Form.WIDE or narrowest(result) is None:
+    is_wide = layout.form is Form.WIDE or value.layout.form is Form.WIDE
+    if is_wide or narrowest(result) is None or shift > _LARGEST_SHIFT:
         node = wide_node(lowering, value)
         if shift:
             node = build.call(
@@ -198,6 +196,8 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
                 node,
                 scale_of(source),
                 scale_of(target),
+                message,
+                active,
             )
         if not proven:
             node = build.call(
@@ -212,8 +212,9 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         node = build.call(NamedKernel(wide.to_narrow, "to_narrow", cast.span), node, message, active)
         return Value(replace(layout, dtype=torch.int64), node, value.validity)
     if shift > 0:
-        dtype = widest(*(narrowest(r) or torch.int64 for r in (result, (0, 10**shift))), value.layout.dtype)
-        node = build.call(elementwise.multiply, lowering.to_dtype(value, dtype), 10**shift)
+        factor = 10**shift if shift <= _POWERS_OF_INT64 else 0  # only zeros have such a product of 64 bits
+        dtype = widest(*(narrowest(r) or torch.int64 for r in (result, (0, factor))), value.layout.dtype)
+        node = build.call(elementwise.multiply, lowering.to_dtype(value, dtype), factor)
     elif shift < 0:
         dtype = torch.int64
         node = build.call(arithmetic.rescale, value.node, scale_of(source), scale_of(target))
@@ -222,7 +223,6 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         assert value.node is not None
         node = value.node
     if not proven:
-        dtype = torch.int64
         node = build.call(
             NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span),
             node,
@@ -231,6 +231,10 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
             validity=active,
         )
     return Value(replace(layout, dtype=dtype), node, value.validity)
+
+
+#: The largest power of ten that 64 bits hold.
+_LARGEST_SHIFT = 18
 
 
 def _rescale(storage: int, shift: int) -> int:

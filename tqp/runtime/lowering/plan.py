@@ -11,10 +11,10 @@ import torch
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner import physical_plan as physical
-from tqp.planner.cardinality import selectivity
+from tqp.planner.cardinality import KeptShare
 from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Expression, Literal, conjunction
-from tqp.planner.filter_order import worth_selecting
+from tqp.planner.expressions import ColumnRef, Literal
+from tqp.planner.filter_order import RemainingConjuncts
 from tqp.planner.null_facts import null_rejected_columns
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.concatenate import Concatenate
@@ -41,7 +41,7 @@ class PlanLowering:
     def __init__(self, program: ProgramBuilder, root: physical.PhysicalPlan) -> None:
         self.program = program
         self._scan_columns: dict[int, tuple[physical.TableScan, str]] = {}
-        self._note_columns(root)
+        self._note_columns(root, set())
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
@@ -88,14 +88,16 @@ class PlanLowering:
         self.program.operator = id(node)
         return ExpressionLowering(stream, self.program)
 
-    def _note_columns(self, node: physical.PhysicalPlan) -> None:
+    def _note_columns(self, node: physical.PhysicalPlan, shared: set[int]) -> None:
         """Note which table columns the scans below put out, and what is stored of them for several uses."""
-        for below in node.inputs:
-            self._note_columns(below)
+        if not (isinstance(node, physical.Shared) and node.identifier in shared):
+            for below in node.inputs:
+                self._note_columns(below, shared)
         if isinstance(node, physical.TableScan):
             pairs = zip(node.fields, node.columns, strict=True)
             self._scan_columns.update((f.id, (node, name)) for f, name in pairs)
         elif isinstance(node, physical.Shared):
+            shared.add(node.identifier)
             for output, stored in zip(node.fields, node.input.fields, strict=True):
                 if stored.id in self._scan_columns:
                     self._scan_columns[output.id] = self._scan_columns[stored.id]
@@ -188,30 +190,24 @@ class PlanLowering:
         stream = self.lower(node.input)
         lowering = self.enter(stream, node)
         build = stream.builder
+        selects_early = self.program.device.type == "cpu"  # on a device, each time waits for it
         masks: list[Node] = []
-        done: tuple[Expression, ...] = ()  # the conjuncts of the masks
+        remaining = RemainingConjuncts(node.conjuncts, stream.fields)
+        kept = KeptShare(stream.fields)  # by the conjuncts of the masks
         for position, condition in enumerate(node.conjuncts, 1):
             with build.fragment(f"WHERE {format_expression(condition)}"):
                 # what an earlier conjunct has dropped must not make this one raise
                 lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
                 masks.append(lowering.condition(condition))
                 lowering.present |= null_rejected_columns(condition)
-                done = (*done, condition)
-                rest = node.conjuncts[position:]
-                if not rest and id(node) in self.selecting:
-                    share = selectivity(conjunction(done), stream.fields)
-                    stream.select(all_of(build, masks), share)
-                elif self._selects(done, rest, stream):
-                    share = selectivity(conjunction(done), stream.fields)
-                    stream.filter(all_of(build, masks), share, may_wait=not rest)
-                    masks, done = [], ()
+                kept.add(condition)
+                is_last = position == len(node.conjuncts)
+                if is_last and id(node) in self.selecting:
+                    stream.select(all_of(build, masks), kept.share)
+                elif is_last or (selects_early and remaining.worth_selecting(position, kept.share)):
+                    stream.filter(all_of(build, masks), kept.share, may_wait=is_last)
+                    masks, kept = [], KeptShare(stream.fields)
         return stream
-
-    def _selects(self, done: tuple[Expression, ...], rest: Sequence[Expression], stream: Stream) -> bool:
-        """Are row numbers made here, or later? Elsewhere than on the CPU once: each time waits for the device."""
-        if not rest or self.program.device.type != "cpu":
-            return not rest
-        return worth_selecting(selectivity(conjunction(done), stream.fields), rest, stream.fields)
 
     def _project(self, node: physical.Project) -> Stream:
         stream = self.lower(node.input)

@@ -6,21 +6,20 @@ import re
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.operators import dates
-from tqp.operators.string_parse import WHITE_SPACE, ParseFailure, not_convertible
+from tqp.core import time_limits
+from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
+from tqp.core.text_numbers import WHITE_SPACE, ParseFailure, not_convertible, round_half_away
 
 _DATE = (
     r"(?P<year>-?[0-9]+)(?P<mark>[-/ \\])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})(?P<bc> \(BC\))?"
 )
-_CLOCK = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?)?"
+_SECONDS = r"(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?"
+_CLOCK = rf"(?P<hour>[0-9]+):(?:(?P<minute>[0-9]{{1,2}})(?::(?:{_SECONDS})?)?)?"
 _ZONE = r"(?P<utc>Z)|(?P<gap> ?)(?P<offset>[+-][0-9]{2}(?::[0-9]{2}(?::[0-9]{2})?|[0-9]{2})?)| (?P<zone>[A-Za-z][A-Za-z0-9_/+-]*)"
 _DATE_ONLY = re.compile(_DATE, re.IGNORECASE)
 _TIMESTAMP = re.compile(rf"{_DATE}(?:(?: +|(?-i:T)){_CLOCK}(?:{_ZONE})?)?", re.IGNORECASE)
-_TIME = re.compile(
-    r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]*))?.*)?",
-    re.DOTALL,
-)
+#: What follows the seconds is not read.
+_TIME = re.compile(rf"(?P<hour>[0-9]+):(?:(?P<minute>[0-9]{{1,2}})(?::(?:{_SECONDS}.*)?)?)?", re.DOTALL)
 _SPECIAL = {"infinity": 1, "inf": 1, "-infinity": -1, "-inf": -1}
 
 _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -33,7 +32,7 @@ def parse_date(text: str, target: DataType) -> int:
     """Days since 1970-01-01; a time of day after the date is dropped. Raises ParseFailure."""
     stripped = text.strip(WHITE_SPACE)
     if stripped.lower() in _SPECIAL:
-        return _SPECIAL[stripped.lower()] * dates.INFINITE_DAY
+        return _SPECIAL[stripped.lower()] * time_limits.INFINITE_DAY
     if stripped.lower() == "epoch":
         return 0
     match = _DATE_ONLY.fullmatch(stripped)
@@ -46,7 +45,7 @@ def parse_date(text: str, target: DataType) -> int:
     days = _days(match)
     if days is None and match["bc"] and int(match["year"]) <= 0:
         raise ParseFailure(f'invalid date field format: "{text}", expected format is (YYYY-MM-DD)')
-    if days is None or not dates.FIRST_DAY <= days <= dates.LAST_DAY:
+    if days is None or not time_limits.FIRST_DAY <= days <= time_limits.LAST_DAY:
         raise ParseFailure(f'date field value out of range: "{text}"')
     return days
 
@@ -68,7 +67,7 @@ def _days(match: re.Match[str]) -> int | None:
 
 def _clock_nanoseconds(match: re.Match[str]) -> int | None:
     """Nanoseconds since midnight, None if there is no such time; 24:00:00 is one."""
-    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    hour, minute, second = int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0)
     fraction = int((match["fraction"] or "")[:9].ljust(9, "0"))
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second or fraction)):
         return None
@@ -80,14 +79,14 @@ def parse_timestamp(text: str, target: DataType) -> int:
     a text without one is in UTC. Raises ParseFailure."""
     stripped = text.strip(WHITE_SPACE)
     if stripped.lower() in _SPECIAL:
-        return _SPECIAL[stripped.lower()] * dates.INFINITE_TICK
+        return _SPECIAL[stripped.lower()] * time_limits.INFINITE_TICK
     if stripped.lower() == "epoch":
         return 0
     match = _TIMESTAMP.fullmatch(stripped)
     with_zone = target.kind is TypeKind.TIMESTAMP_TZ
     if match is not None and with_zone and match["gap"]:
         match = None  # a space before an offset is read, and ignored, by types without a time zone only
-    if match is None or (match["hour"] and (int(match["minute"]) > 59 or int(match["second"] or 0) > 59)):
+    if match is None or (match["hour"] and max(int(match["minute"] or 0), int(match["second"] or 0)) > 59):
         raise ParseFailure(
             f'invalid timestamp field format: "{text}", expected format is {_TIMESTAMP_FORMAT}'
         )
@@ -95,21 +94,22 @@ def parse_timestamp(text: str, target: DataType) -> int:
     clock = _clock_nanoseconds(match) if match["hour"] else 0
     if days is None or clock is None:
         raise ParseFailure(f'timestamp field value out of range: "{text}"')
-    nanoseconds = days * dates.SECONDS_PER_DAY * _NANOSECONDS_PER_SECOND + clock
+    nanoseconds = days * time_limits.SECONDS_PER_DAY * _NANOSECONDS_PER_SECOND + clock
     if with_zone:
         nanoseconds -= _utc_offset(match, nanoseconds) * _NANOSECONDS_PER_SECOND
     ticks = TICKS_PER_SECOND[target.kind]
     # Digits beyond microseconds are dropped, then coarser units round half away from zero.
+    unit = 1
     if ticks == _NANOSECONDS_PER_SECOND:
-        value, limits = nanoseconds, (-dates.INFINITE_TICK + 1, dates.INFINITE_TICK - 1)
+        value, limits = nanoseconds, (-time_limits.INFINITE_TICK + 1, time_limits.INFINITE_TICK - 1)
     else:
         microseconds = nanoseconds // 1000
-        limits = (dates.FIRST_MICROSECOND, dates.LAST_MICROSECOND)
+        limits = (time_limits.FIRST_MICROSECOND, time_limits.LAST_MICROSECOND)
         if not limits[0] <= microseconds <= limits[1]:
             raise ParseFailure(f'timestamp field value out of range: "{text}"')
-        unit = dates.MICROSECONDS_PER_SECOND // ticks
-        value = (abs(microseconds) + unit // 2) // unit * (1 if microseconds >= 0 else -1)
-    if not limits[0] <= value <= limits[1]:
+        unit = time_limits.MICROSECONDS_PER_SECOND // ticks
+        value = round_half_away(microseconds, unit)
+    if not limits[0] <= value * unit <= limits[1]:
         raise ParseFailure(f'timestamp field value out of range: "{text}"')
     return value
 
@@ -133,27 +133,34 @@ def _utc_offset(match: re.Match[str], local_nanoseconds: int) -> int:
 
 def parse_time(text: str, target: DataType) -> int:
     """Microseconds since midnight; a date before the time is dropped. Raises ParseFailure."""
-    stripped = text.strip(WHITE_SPACE)
-    match = _TIME.fullmatch(stripped) or _TIMESTAMP.fullmatch(stripped)
-    nanoseconds = None
-    if match is not None:
-        nanoseconds = _clock_nanoseconds(match) if match["hour"] else 0
+    match = _TIME.fullmatch(text.lstrip(WHITE_SPACE))
+    try:
+        nanoseconds = _clock_nanoseconds(match) if match is not None else _clock_of_timestamp(text)
+    except ParseFailure:
+        nanoseconds = None
     if nanoseconds is None:
         expected = "([YYYY-MM-DD ]HH:MM:SS[.MS])"
         raise ParseFailure(f'time field value out of range: "{text}", expected format is {expected}')
     return nanoseconds // 1000
 
 
+def _clock_of_timestamp(text: str) -> int | None:
+    """Nanoseconds since the midnight before; None if it is infinite. Raises ParseFailure."""
+    ticks = parse_timestamp(text, TIMESTAMP)
+    if abs(ticks) == time_limits.INFINITE_TICK:
+        return None
+    return ticks % time_limits.MICROSECONDS_PER_DAY * 1000
+
+
 # Intervals ------------------------------------------------------------------------------------------------------------
 
 _PART = re.compile(
-    r"\s*(?:(?P<clock>(?P<sign>-?)(?P<hours>[0-9]+):(?:(?P<minutes>[0-5]?[0-9])"
-    r"(?::(?P<seconds>[0-5]?[0-9])(?:\.(?P<fraction>[0-9]*))?(?::.*)?)?)?(?:\s.*)?$)"
+    rf"\s*(?:(?P<clock>(?P<sign>-?){_TIME.pattern}$)"
     r"|(?P<number>-?[0-9]+)(?:\.(?P<rest>[0-9]*))?\s*(?P<unit>[A-Za-z]*))",
     re.DOTALL,
 )
 
-_MICROSECONDS_PER_DAY = dates.MICROSECONDS_PER_DAY
+_MICROSECONDS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 _DAYS_PER_MONTH = 30
 
 #: Units by what a fraction of them is made of: months, days or microseconds each.
@@ -196,7 +203,7 @@ UNIT_NAMES = {
 
 def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:
     """(months, days, microseconds) of '1 year 2 days 03:04:05', '90 minutes', '1 day ago'. Raises ParseFailure."""
-    rest = text.strip(WHITE_SPACE).removeprefix("@").strip(WHITE_SPACE)
+    rest = text.lstrip(WHITE_SPACE).removeprefix("@").lstrip(WHITE_SPACE)
     ago = False
     months = days = microseconds = 0
     if not rest:
@@ -210,9 +217,10 @@ def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:
         if match is None:
             raise ParseFailure(not_convertible(text, target))
         if match["clock"]:
-            seconds = (int(match["hours"]) * 60 + int(match["minutes"] or 0)) * 60 + int(
-                match["seconds"] or 0
-            )
+            minutes, seconds = int(match["minute"] or 0), int(match["second"] or 0)
+            if max(minutes, seconds) > 59:
+                raise ParseFailure(not_convertible(text, target))
+            seconds += (int(match["hour"]) * 60 + minutes) * 60
             clock = seconds * 10**6 + int((match["fraction"] or "")[:6].ljust(6, "0"))
             microseconds += -clock if match["sign"] else clock
             break
@@ -234,17 +242,21 @@ def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:
 
 
 def _amount(number: str, rest: str, unit: str) -> tuple[int, int, int]:
-    """`number`.`rest` units; a fraction of a unit is carried into the smaller fields, 30 days to the month."""
+    """`number`.`rest` units; a fraction of a unit is carried into the smaller fields, 30 days to the month; a part of a
+    quarter makes whole days, one of longer units whole months."""
     sign = -1 if number.startswith("-") else 1
     whole, part, parts = abs(int(number)), int(rest or 0), 10 ** len(rest)
     months = days = microseconds = 0
     if unit in MONTHS_OF_UNITS:
         factor = MONTHS_OF_UNITS[unit]
+        if factor >= time_limits.MONTHS_PER_YEAR:
+            return sign * (whole * factor + _round_half_up(part * factor, parts)), 0, 0
         months, part = divmod(part * factor, parts)
         months += whole * factor
-        if factor <= 3:
-            days, part = divmod(part * _DAYS_PER_MONTH, parts)
-            microseconds = _round_half_up(part * _MICROSECONDS_PER_DAY, parts)
+        if factor > 1:
+            return sign * months, sign * _round_half_up(part * _DAYS_PER_MONTH, parts), 0
+        days, part = divmod(part * _DAYS_PER_MONTH, parts)
+        microseconds = _round_half_up(part * _MICROSECONDS_PER_DAY, parts)
     elif unit in DAYS_OF_UNITS:
         days, part = divmod(part * DAYS_OF_UNITS[unit], parts)
         days += whole * DAYS_OF_UNITS[unit]

@@ -5,15 +5,18 @@ Each parser takes the text and returns the storage value, or raises ParseFailure
 
 from __future__ import annotations
 
+import ctypes
 import re
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import DataType, TypeKind
 
 #: DuckDB's white space in numbers and dates.
 WHITE_SPACE = " \t\n\v\f\r"
 
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
-_NUMBER = re.compile(rf"([+-]?)(?:({_DIGITS})(?:(\.)({_DIGITS})?)?|()(\.)({_DIGITS}))(?:[eE]([+-]?[0-9]+))?")
+_NUMBER = re.compile(
+    rf"([+-]?)(?:({_DIGITS})(?:(\.)({_DIGITS})?)?|()(\.)({_DIGITS}))(?:[eE]([+-]?[0-9]+(?:_[0-9]+)*))?"
+)
 _RADIX = re.compile(r"0(?:[xX]([0-9a-fA-F]+(?:_[0-9a-fA-F]+)*)|[bB]([01]+(?:_[01]+)*))")
 _SPECIAL_FLOAT = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 
@@ -60,29 +63,32 @@ def _scaled(text: str, target: DataType) -> int | None:
     shift = max(-_FAR, min(_FAR, int(match[8] or 0))) + target.scale - len(fraction)
     if digits == 0:
         return 0
-    if shift >= 0:
-        magnitude = digits * int(10**shift)
-    else:
-        divisor = int(10**-shift)
-        magnitude = digits // divisor + (2 * (digits % divisor) >= divisor)
-    return -magnitude if match[1] == "-" else magnitude
+    value = digits * int(10**shift) if shift >= 0 else round_half_away(digits, int(10**-shift))
+    return -value if match[1] == "-" else value
+
+
+def round_half_away(value: int, unit: int) -> int:
+    """value / unit as a whole number, halves away from zero."""
+    whole = (abs(value) + unit // 2) // unit
+    return whole if value >= 0 else -whole
 
 
 def parse_float(text: str, target: DataType) -> float:
-    """A float; too large a number is infinite. Raises ParseFailure."""
+    """A float of the target's width; too large a number is infinite. Raises ParseFailure."""
     stripped = text.strip(WHITE_SPACE)
     if _NUMBER.fullmatch(stripped) is None and _SPECIAL_FLOAT.fullmatch(stripped) is None:
         raise ParseFailure(not_convertible(text, target))
-    return float(stripped.replace("_", ""))
+    number = float(stripped.replace("_", ""))
+    return ctypes.c_float(number).value if target.kind is TypeKind.FLOAT else number
 
 
-def parse_boolean(text: str, target: DataType) -> int:
-    """0 or 1. Raises ParseFailure."""
+def parse_boolean(text: str, target: DataType) -> bool:
+    """Raises ParseFailure."""
     word = text.lower()
     if word in _TRUE:
-        return 1
+        return True
     if word in _FALSE:
-        return 0
+        return False
     raise ParseFailure(not_convertible(text, target))
 
 

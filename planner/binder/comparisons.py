@@ -1,0 +1,112 @@
+"""Comparisons, BETWEEN and IN over values and over rows, with the one type that the compared values are cast to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder import subqueries
+from tqp.planner.binder.coercion import compare, folded, unify
+from tqp.planner.expressions import Call, Expression, InList, Literal
+from tqp.planner.parse import Span, span_of
+from tqp.planner.type_rules import equality_type, ordering_type, row_field_type
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions import ExpressionBinder
+
+FUNCTIONS: dict[type, str] = {
+    exp.EQ: "equal",
+    exp.NEQ: "not_equal",
+    exp.LT: "less",
+    exp.LTE: "less_equal",
+    exp.GT: "greater",
+    exp.GTE: "greater_equal",
+    exp.NullSafeEQ: "is_not_distinct_from",
+    exp.NullSafeNEQ: "is_distinct_from",
+}
+#: Whether a comparison of rows gives true where the rows differ.
+_OF_ROWS = {"equal": False, "is_not_distinct_from": False, "not_equal": True, "is_distinct_from": True}
+
+
+def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
+    """left <comparison> right, of values, of rows, or with ANY and ALL."""
+    function = FUNCTIONS[type(node)]
+    quantified = subqueries.bind_quantified(binder, node, function)
+    if quantified is not None:
+        return quantified
+    span = span_of(node)
+    left, right = node.left, node.right
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        if function not in _OF_ROWS:
+            raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
+        equal = _equal_rows(binder, left, right, span)
+        return folded(binder.context, Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
+    return compare(binder.context, function, binder.bind_flexible(left), binder.bind_flexible(right), span)
+
+
+def _equal_rows(binder: ExpressionBinder, left: exp.Tuple, right: exp.Tuple, span: Span | None) -> Expression:
+    """Rows are compared as values: a NULL inside equals a NULL, and the answer is never NULL."""
+    if len(left.expressions) != len(right.expressions):
+        raise BindError("rows of different lengths cannot be compared", span)
+    fields = []
+    for sides in zip(left.expressions, right.expressions):
+        values = [binder.bind(side) for side in sides]
+        pair, _ = unify(binder.context, values, "a comparison of rows", span, row_field_type)
+        fields.append(folded(binder.context, Call("is_not_distinct_from", pair, BOOLEAN, span)))
+    return folded(binder.context, Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0]
+
+
+def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
+    """value BETWEEN low AND high: all three have one type."""
+    span = span_of(node)
+    nodes = (node.this, node.args["low"], node.args["high"])
+    values = [binder.bind_flexible(each) for each in nodes]
+    (value, low, high), _ = unify(binder.context, values, "BETWEEN", span, ordering_type)
+    parts = (
+        folded(binder.context, Call("greater_equal", (value, low), BOOLEAN, span)),
+        folded(binder.context, Call("less_equal", (value, high), BOOLEAN, span)),
+    )
+    return folded(binder.context, Call("and", parts, BOOLEAN, span))
+
+
+def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
+    """IN over a list or a subquery, of values or rows."""
+    query = node.args.get("query")
+    if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        query = node.expressions[0]
+    span = span_of(node)
+    if query is not None:
+        return subqueries.bind_in(binder, node.this, query, span)
+    if node.args.get("unnest") is not None or node.args.get("field") is not None:
+        raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
+    if isinstance(node.this, exp.Tuple):
+        return _any_of(binder, [_in_row(binder, node.this, row, span) for row in node.expressions], span)
+    values = [binder.bind_flexible(each) for each in (node.this, *node.expressions)]
+    (operand, *choices), _ = unify(binder.context, values, "an IN list", span, equality_type)
+    literals = tuple(each for each in choices if isinstance(each, Literal) and each.value is not None)
+    if len(literals) == len(choices) and not isinstance(operand, Literal):
+        literals = tuple(dict.fromkeys(literals))
+        if len(literals) > 1:
+            return InList(operand, literals)
+        choices = [*literals]
+    equalities = [
+        folded(binder.context, Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices
+    ]
+    return _any_of(binder, equalities, span)
+
+
+def _in_row(binder: ExpressionBinder, operand: exp.Tuple, row: exp.Expr, span: Span | None) -> Expression:
+    if isinstance(row, exp.Tuple):
+        return _equal_rows(binder, operand, row, span)
+    if isinstance(row, exp.Null):
+        return Literal(None, BOOLEAN)
+    raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(row))
+
+
+def _any_of(binder: ExpressionBinder, conditions: list[Expression], span: Span | None) -> Expression:
+    if len(conditions) == 1:
+        return conditions[0]
+    return folded(binder.context, Call("or", tuple(conditions), BOOLEAN, span))

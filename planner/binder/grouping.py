@@ -1,0 +1,96 @@
+"""Which columns may stand outside aggregates in a grouped block, and what its expressions are over the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tqp.core.errors import BindError
+from tqp.planner.binder.plan_rewriting import map_expressions
+from tqp.planner.binder.scope import ColumnUse, Scope
+from tqp.planner.expressions import (
+    ColumnRef,
+    Exists,
+    Expression,
+    Literal,
+    QuantifiedComparison,
+    ScalarSubquery,
+    walk,
+)
+
+
+def check_uses(uses: Iterable[ColumnUse], keys: Iterable[Expression]) -> None:
+    """Refuse columns that are no group keys; before folding takes any away, so `k OR true` needs k as a key."""
+    ids = {key.id for key in keys if isinstance(key, ColumnRef)}
+    for use in uses:
+        if use.id not in ids:
+            raise ungrouped(use)
+
+
+def ungrouped(use: ColumnUse) -> BindError:
+    """The error for a column that is neither a group key nor inside an aggregate."""
+    return BindError(
+        f'column "{use.name}" must appear in GROUP BY or inside an aggregate: add it to GROUP BY, or use '
+        f"ANY_VALUE({use.name}) if any of its values will do",
+        use.span,
+    )
+
+
+def keys_of_all(
+    values: Sequence[Expression], uses: Sequence[Sequence[ColumnUse]], aggregate_ids: frozenset[int]
+) -> list[Expression]:
+    """GROUP BY ALL: the values of SELECT that read columns and hold no aggregate; `uses` are those of each value."""
+    keys: list[Expression] = []
+    for value, used in zip(values, uses, strict=True):
+        read = {part.id for part in walk(value) if isinstance(part, ColumnRef)}
+        if read & aggregate_ids:
+            if used:
+                raise BindError(
+                    f'GROUP BY ALL: "{used[0].name}" stands beside an aggregate in one expression; '
+                    "write the keys out in GROUP BY",
+                    used[0].span,
+                )
+        elif read or used:
+            keys.append(value)
+    return keys
+
+
+def keys_of_having(uses: Iterable[ColumnUse]) -> list[Expression]:
+    """GROUP BY ALL: the columns that HAVING names outside aggregates are keys, too."""
+    keys: list[Expression] = []
+    for use in uses:
+        if use.correlated:
+            raise BindError(
+                f'GROUP BY ALL: a subquery in HAVING cannot refer to "{use.name}"; write the keys out in GROUP BY',
+                use.span,
+            )
+        keys.append(use.reference)
+    return keys
+
+
+@dataclass(slots=True)
+class GroupedRewriter:
+    """Makes an expression of the FROM clause one over the groups; whatever is neither key nor aggregate is an error."""
+
+    scope: Scope
+    key_ids: frozenset[int]
+    expression_keys: dict[Expression, ColumnRef]
+
+    def rewrite(self, expression: Expression) -> Expression:
+        if isinstance(expression, ColumnRef):
+            if expression.id in self.scope.used and expression.id not in self.key_ids:
+                raise ungrouped(ColumnUse(expression, *self.scope.used[expression.id]))
+            return expression
+        if isinstance(expression, Literal):
+            return expression
+        if self.expression_keys:
+            key = self.expression_keys.get(expression)
+            if key is not None:
+                return key
+        if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
+            expression = replace(expression, plan=map_expressions(expression.plan, self.rewrite))
+        inputs = expression.inputs
+        changed = tuple(self.rewrite(part) for part in inputs)
+        if any(new is not old for new, old in zip(changed, inputs)):
+            return expression.with_inputs(changed)
+        return expression

@@ -1,0 +1,31 @@
+"""`ORDER BY 2`, `GROUP BY 1`: whole numbers that name a column of SELECT, and constants that name none."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError
+from tqp.planner.parse import head_span, span_of
+
+
+def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
+    """The place, from 0, of the column that the number names; None for what is no number.
+
+    Raises BindError for numbers out of range and, in ORDER BY, for other literals, which would order nothing.
+    """
+    while isinstance(node, exp.Paren):
+        node = node.this
+    negative = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
+    literal = node.this if negative else node
+    if isinstance(literal, exp.Literal) and not literal.is_string and literal.name.isdigit():
+        position = -int(literal.name) if negative else int(literal.name)
+        if not 1 <= position <= columns:
+            raise BindError(
+                f"{clause} {position}: there are {columns} columns, numbered from 1", head_span(node)
+            )
+        return position - 1
+    if clause == "ORDER BY" and isinstance(literal, (exp.Literal, exp.Null, exp.Boolean)):
+        raise BindError(
+            "ORDER BY a constant has no effect; leave it out, or name a column by its number", span_of(node)
+        )
+    return None

@@ -1,0 +1,1 @@
+"""SQL text, cut into tokens and checked against the grammar that DuckDB has for queries."""

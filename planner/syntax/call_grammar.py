@@ -1,0 +1,246 @@
+"""The grammar of what looks like a call: functions, their FILTER and OVER, and those with words among the arguments."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from tqp.planner.syntax.type_grammar import UNITS, TypeGrammar
+from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, NAME, TEXT
+
+_DIRECTIONS = frozenset(("BOTH", "LEADING", "TRAILING"))
+_FRAMES = frozenset(("ROWS", "RANGE", "GROUPS"))
+
+
+class CallGrammar(TypeGrammar):
+    """Calls, as parts of expressions."""
+
+    @abstractmethod
+    def arithmetic(self) -> None:
+        """An expression without comparisons, IN, LIKE, BETWEEN, IS, NOT, AND, OR."""
+
+    @abstractmethod
+    def order_by(self) -> None:
+        """What stands behind ORDER BY."""
+
+    @abstractmethod
+    def starts_expression(self) -> bool:
+        """Whether the token at hand can begin an expression."""
+
+    def call(self, with_clauses: bool = True) -> None:
+        """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it; the function's name is read."""
+        self.expect("(")
+        if self.skip("DISTINCT") and not self.starts_expression():
+            self.refuse("an argument behind DISTINCT")
+        else:
+            self.skip("ALL")
+        if self.starts_expression():
+            self.items(self._argument, self.starts_expression)
+        if self.skip("ORDER", "BY"):
+            self.order_by()
+        if self.kind in ("IGNORE", "RESPECT"):
+            self.advance()
+            self.expect("NULLS")
+        self.close("an argument")
+        if with_clauses:
+            self._clauses()
+
+    def close(self, alternative: str = "") -> None:
+        """The closing parenthesis of a list."""
+        if self.kind != ")":
+            before = self.kinds[self.index - 1]
+            self.refuse(f'{alternative} or ")"' if alternative and before in ("(", ",") else '"," or ")"')
+        self.advance()
+
+    def _argument(self) -> None:
+        if self.next_kind() in (":=", "=>") and self.kind in _PARAMETER_NAMES:
+            self.advance(2)
+        self.expression()
+
+    def _clauses(self) -> None:
+        if self.kind == "WITHIN" and self.next_is("GROUP"):
+            self.advance(2)
+            self.expect("(", "ORDER", "BY")
+            self.order_by()
+            self.expect(")")
+        if self.kind == "FILTER":
+            self.advance()
+            self.expect("(")
+            self.skip("WHERE")
+            self.expression()
+            self.expect(")")
+        self.skip("EXPORT_STATE")
+        if self.kind == "OVER":
+            self.advance()
+            if self.kind == "(":
+                self.window()
+            else:
+                self.expect_any(COLUMN_NAMES, 'the name of a window or "("')
+
+    # windows
+
+    def window(self) -> None:
+        """`(base PARTITION BY a ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)`"""
+        self.expect("(")
+        if self.kind in COLUMN_NAMES and self._names_a_window():
+            self.advance()
+        if self.skip("PARTITION"):
+            self.expect("BY")
+            self.expressions()
+        if self.skip("ORDER"):
+            self.expect("BY")
+            self.order_by()
+        if self.skip_any(_FRAMES):
+            self._frame()
+        self.expect(")")
+
+    def _names_a_window(self) -> bool:
+        following = self.next_kind()
+        return following in (")", "PARTITION", "ORDER") or following in _FRAMES or self.kind == NAME
+
+    def _frame(self) -> None:
+        if self.skip("BETWEEN"):
+            self._bound()
+            self.expect("AND")
+        self._bound()
+        if self.skip("EXCLUDE") and not (self.skip("CURRENT", "ROW") or self.skip("NO", "OTHERS")):
+            self.expect_any(("GROUP", "TIES"), "CURRENT ROW, GROUP, TIES or NO OTHERS")
+
+    def _bound(self) -> None:
+        if self.skip("CURRENT", "ROW"):
+            return
+        if not (self.kind == "UNBOUNDED" and self.next_kind() in ("PRECEDING", "FOLLOWING")):
+            self.expression()
+        else:
+            self.advance()
+        self.expect_any(("PRECEDING", "FOLLOWING"), "PRECEDING or FOLLOWING")
+
+    # calls with a grammar of their own
+
+    def cast(self) -> None:
+        """`CAST(a AS type)`"""
+        self.advance()
+        self.expect("(")
+        self.expression()
+        self.expect("AS")
+        self.type()
+        self.expect(")")
+
+    def try_cast(self) -> None:
+        """`TRY_CAST(a AS type)`; a function of that name without AS."""
+        self.advance()
+        self.expect("(")
+        if self.starts_expression():
+            self._argument()
+            if self.skip("AS"):
+                self.type()
+                self.expect(")")
+                return
+            while self.skip(",") and self.starts_expression():
+                self._argument()
+        self.close()
+        self._clauses()
+
+    def extract(self) -> None:
+        """`extract(year FROM a)`"""
+        self.advance(2)
+        if self.kind not in UNITS:
+            self.expect_any(COLUMN_NAMES | {TEXT}, "a part of a date, such as year")
+        else:
+            self.advance()
+        self.expect("FROM")
+        self.expression()
+        self.expect(")")
+
+    def substring(self) -> None:
+        """`substring(a FROM 1 FOR 2)` or with commas."""
+        self.advance(2)
+        self.expression()
+        if self.kind in ("FROM", "FOR"):
+            if self.skip("FROM"):
+                self.expression()
+            if self.skip("FOR"):
+                self.expression()
+            self.expect(")")
+            return
+        self._rest_of_list()
+
+    def trim(self) -> None:
+        """`trim(BOTH a FROM b)` or with commas."""
+        self.advance(2)
+        self.skip_any(_DIRECTIONS)
+        if self.skip("FROM"):
+            self.expressions()
+        else:
+            self.expression()
+            if self.skip("FROM"):
+                self.expressions()
+            else:
+                self._rest_of_list()
+                return
+        self.expect(")")
+
+    def overlay(self) -> None:
+        """`overlay(a PLACING b FROM 1 FOR 2)` or with commas."""
+        self.advance(2)
+        self.expression()
+        if not self.skip("PLACING"):
+            self._rest_of_list()
+            return
+        self.expression()
+        self.expect("FROM")
+        self.expression()
+        if self.skip("FOR"):
+            self.expression()
+        self.expect(")")
+
+    def position(self) -> None:
+        """`position(a IN b)`"""
+        self.advance(2)
+        self.arithmetic()
+        self.expect("IN")
+        self.expression()
+        self.expect(")")
+
+    def nullif(self) -> None:
+        """`nullif(a, b)`"""
+        self.advance(2)
+        self.expression()
+        self.expect(",")
+        self.expression()
+        self.expect(")")
+
+    def list_of_some(self) -> None:
+        """`coalesce(a, b)`: at least one."""
+        self.advance(2)
+        self.expressions()
+        self.close("an expression")
+
+    def list_of_any(self) -> None:
+        """`row()`, `grouping(a, b)`: any number."""
+        self.advance(2)
+        if self.kind != ")":
+            self.expressions()
+        self.close("an expression")
+
+    def _rest_of_list(self) -> None:
+        while self.skip(",") and self.starts_expression():
+            self.expression()
+        self.close("an expression")
+
+
+_PARAMETER_NAMES = FUNCTION_NAMES | COLUMN_NAMES
+
+#: Words that begin a call with a grammar of its own where a parenthesis follows.
+CALLS_WITH_GRAMMAR = {
+    "TRY_CAST": CallGrammar.try_cast,
+    "EXTRACT": CallGrammar.extract,
+    "SUBSTRING": CallGrammar.substring,
+    "TRIM": CallGrammar.trim,
+    "OVERLAY": CallGrammar.overlay,
+    "POSITION": CallGrammar.position,
+    "NULLIF": CallGrammar.nullif,
+    "COALESCE": CallGrammar.list_of_some,
+    "ROW": CallGrammar.list_of_any,
+    "GROUPING": CallGrammar.list_of_any,
+    "GROUPING_ID": CallGrammar.list_of_any,
+}

@@ -1,0 +1,144 @@
+"""sqlglot's parser with DuckDB's precedence of the operators that bind closer than comparisons.
+
+From loose to close, each level left to right:
+
+    || <-> && @> <@ ^@ ->> ->      every operator that has no level of its own
+    & | << >>
+    ~ x
+    + -
+    * / // %
+    ^ **
+    COLLATE
+    AT TIME ZONE
+    -x +x
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from tqp.planner.syntax.sqlglot_parser import DuckDBParser
+
+_OTHERS: dict[TokenType, Any] = {
+    TokenType.DPIPE: exp.DPipe,
+    TokenType.LR_ARROW: exp.Distance,
+    TokenType.DAMP: exp.ArrayOverlaps,
+    TokenType.AT_GT: exp.ArrayContainsAll,
+    TokenType.LT_AT: exp.ArrayContainedBy,
+    TokenType.CARET_AT: exp.StartsWith,
+}
+_SHIFTS: dict[TokenType, Any] = {
+    TokenType.LT: exp.BitwiseLeftShift,
+    TokenType.GT: exp.BitwiseRightShift,
+}
+_COLLATE = {TokenType.COLLATE}
+
+
+class OperatorParser(DuckDBParser):
+    """The levels of operators, each a loop that asks the next level for its operands."""
+
+    BITWISE: ClassVar[dict[TokenType, Any]] = {
+        TokenType.AMP: exp.BitwiseAnd,
+        TokenType.PIPE: exp.BitwiseOr,
+    }
+    TERM: ClassVar[dict[TokenType, Any]] = {TokenType.PLUS: exp.Add, TokenType.DASH: exp.Sub}
+    FACTOR: ClassVar[dict[TokenType, Any]] = {
+        TokenType.STAR: exp.Mul,
+        TokenType.SLASH: exp.Div,
+        TokenType.DIV: exp.IntDiv,
+        TokenType.MOD: exp.Mod,
+    }
+    RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS
+    }
+    #: Paths stay as they were written: reading them, sqlglot may print warnings.
+    JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+        TokenType.ARROW: lambda self, this, path: exp.JSONExtract(this=this, expression=path),
+        TokenType.DARROW: lambda self, this, path: exp.JSONExtractScalar(this=this, expression=path),
+    }
+    UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        **DuckDBParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: self._parse_plus(),
+        TokenType.TILDE: lambda self: self._parse_complement(tilde_read=True),
+    }
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        """The loosest of these levels, where sqlglot begins."""
+        this = self._parse_bits()
+        while True:
+            kind = self._curr.token_type
+            if kind in _OTHERS:
+                self._advance()
+                other = _OTHERS[kind](this=this, expression=self._parse_bits())
+                if isinstance(other, exp.DPipe):
+                    other.set("safe", True)
+                this = self.expression(other)
+            elif kind in self.JSON_OPERATORS:
+                self._advance()
+                this = self.JSON_OPERATORS[kind](self, this, self._parse_bits())
+            else:
+                return this
+
+    def _parse_bits(self) -> exp.Expr | None:
+        this = self._parse_complement()
+        while True:
+            kind = self._curr.token_type
+            if kind in self.BITWISE:
+                self._advance()
+                this = self.expression(self.BITWISE[kind](this=this, expression=self._parse_complement()))
+            elif kind in _SHIFTS and self._next.token_type == kind and self._next.start == self._curr.start:
+                self._advance(2)
+                this = self.expression(_SHIFTS[kind](this=this, expression=self._parse_complement()))
+            else:
+                return this
+
+    def _parse_complement(self, tilde_read: bool = False) -> exp.Expr | None:
+        """`~a + b` is `~(a + b)`, and so it is behind another operator."""
+        if not tilde_read and self._curr.token_type != TokenType.TILDE:
+            return self._parse_term()
+        if not tilde_read:
+            self._advance()
+        return self.expression(exp.BitwiseNot(this=self._parse_complement()))
+
+    def _parse_plus(self) -> exp.Expr | None:
+        """`+x` as a call of the function "+", as it takes numbers only; sqlglot would drop it."""
+        plus = self._prev
+        call = exp.Anonymous(this="+", expressions=[self._parse_unary()])
+        return self.expression(call.update_positions(plus))
+
+    def _parse_factor(self, parse_mod: bool = True) -> exp.Expr | None:
+        this = self._parse_exponent()
+        while self._match_set(self.FACTOR, advance=False):
+            kind = self._curr.token_type
+            if kind == TokenType.MOD and not parse_mod:
+                return this
+            self._advance()
+            this = self.expression(self.FACTOR[kind](this=this, expression=self._parse_exponent()))
+            if isinstance(this, exp.Div):
+                this.set("typed", self.dialect.TYPED_DIVISION)
+                this.set("safe", self.dialect.SAFE_DIVISION)
+        return this
+
+    def _parse_exponent(self) -> exp.Expr | None:
+        this = self._parse_collation()
+        while self._match_set(self.EXPONENT):
+            operator = self.EXPONENT[self._prev.token_type]
+            this = self.expression(operator(this=this, expression=self._parse_collation()))
+        return this
+
+    def _parse_collation(self) -> exp.Expr | None:
+        this = self._parse_at_time_zone(self._parse_unary())
+        while self._match_set(_COLLATE):
+            this = self.expression(
+                exp.Collate(this=this, expression=self._parse_at_time_zone(self._parse_unary()))
+            )
+        return this
+
+    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
+        """Behind IS stands a constant, not an expression: `a IS TRUE || b` is `(a IS TRUE) || b`."""
+        if distinct:
+            return super()._parse_is_rhs(distinct=True)
+        return self._parse_null() or self._parse_boolean()

@@ -1,0 +1,174 @@
+"""sqlglot's DuckDB parser, taught what it reads otherwise than DuckDB.
+
+sqlglot rewrites function calls into its own vocabulary (argument orders included); the parser here is told to know
+almost no function, so that a call arrives as it was written and `planner/functions.py` is the only table of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tqp.planner.syntax.operators import OperatorParser
+from tqp.planner.syntax.sqlglot_parser import DuckDBParser
+
+#: Functions whose arguments have a grammar of their own.
+_FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION", "TRIM")
+
+
+_UNITS = [
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "millisecond",
+    "microsecond",
+    "week",
+    "quarter",
+    "decade",
+    "century",
+    "millennium",
+]
+_INTERVAL_KEYWORDS = frozenset((*_UNITS, *(unit + "s" for unit in _UNITS), "centuries", "millennia"))
+
+
+def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
+    """`?` with its position: the only thing that tells one from the next."""
+    return exp.Placeholder().update_positions(parser._prev)
+
+
+def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
+    """`$1` and `$name`, with the position."""
+    dollar = parser._prev
+    parse_rest: Callable[[DuckDBParser], exp.Expr | None] = DuckDBParser.PLACEHOLDER_PARSERS[
+        TokenType.PARAMETER
+    ]
+    node = parse_rest(parser)
+    if isinstance(node, exp.Placeholder):
+        node.update_positions(line=dollar.line, col=dollar.col, start=dollar.start, end=parser._prev.end)
+    return node
+
+
+_TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
+
+
+_QUERY_GOES_ON = (
+    TokenType.UNION,
+    TokenType.EXCEPT,
+    TokenType.INTERSECT,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+    TokenType.FETCH,
+)
+
+
+class Parser(OperatorParser):
+    """One parse of one statement."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
+    }
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
+        **DuckDBParser.PLACEHOLDER_PARSERS,
+        TokenType.PLACEHOLDER: _parse_placeholder,
+        TokenType.PARAMETER: _parse_named_placeholder,
+    }
+
+    def _parse_type(
+        self, parse_interval: bool = True, fallback_to_identifier: bool = False
+    ) -> exp.Expr | None:
+        """`DATE '2024-01-01'::VARCHAR` casts the date to text; sqlglot alone would apply `::` to the text before it."""
+        if not fallback_to_identifier:
+            literal = self._typed_literal()
+            if literal is not None:
+                return self._parse_column_ops(literal)
+        return super()._parse_type(parse_interval, fallback_to_identifier)
+
+    def _typed_literal(self) -> exp.Expr | None:
+        """A type name with a text after it; None, and nothing consumed, where something else stands."""
+        if self._curr.token_type not in self.TYPE_TOKENS or self._curr.token_type is TokenType.INTERVAL:
+            return None
+        start = self._index
+        data_type = self._parse_types(check_func=True, allow_identifiers=False)
+        if isinstance(data_type, exp.DataType) and self._curr.token_type in _TEXT_TOKENS:
+            text = self._parse_primary()
+            if (
+                isinstance(text, (exp.Literal, exp.ByteString))
+                and data_type.this not in self.TYPE_LITERAL_PARSERS
+            ):
+                return self.expression(exp.Cast(this=text, to=data_type))
+        self._retreat(start)
+        return None
+
+    def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
+        """INTERVAL amount [unit]; a text with a unit inside is kept whole (sqlglot would drop what it cannot read)."""
+        complete = this.is_string and any(character.isalpha() for character in this.name)
+        unit = None
+        if not complete and self._curr is not None and self._curr.text.lower() in _INTERVAL_KEYWORDS:
+            unit = self._parse_var(any_token=True, upper=True)
+        if self._match_text_seq("TO"):
+            unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
+        return self.expression(exp.Interval(this=this, unit=unit))
+
+    def _parse_as_command(self, start: Token) -> exp.Command:
+        """sqlglot would print a warning and keep the text unread."""
+        self.raise_error("this is no query", start)
+        raise AssertionError("an error was raised")
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> exp.Group | None:
+        """Nothing of GROUP BY stands behind ALL: `GROUP BY ALL UNION (SELECT 1)` calls no function."""
+        if self._match_pair(TokenType.GROUP_BY, TokenType.ALL):
+            return self.expression(exp.Group(all=True))
+        return super()._parse_group(skip_group_by_token)
+
+    def _parse_types(
+        self,
+        check_func: bool = False,
+        schema: bool = False,
+        allow_identifiers: bool = True,
+        with_collation: bool = False,
+    ) -> exp.Expr | None:
+        """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing."""
+        is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
+        if is_cast and self._match(TokenType.INTERVAL):
+            if self._curr.text.lower() in _INTERVAL_KEYWORDS:
+                self._advance()
+            return self.expression(exp.DataType(this=exp.DType.INTERVAL))
+        return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+
+    def _parse_table(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        """`FROM (VALUES (1)) r(v) JOIN t ON true SELECT v`: sqlglot forgets the joins behind VALUES."""
+        table: exp.Expr | None = super()._parse_table(*arguments, **options)
+        if isinstance(table, exp.Values) and options.get("joins"):
+            joins = list(self._parse_joins())
+            if joins:
+                alias = table.args.get("alias")
+                table.set("alias", None)
+                return self.expression(exp.Subquery(this=table, alias=alias, joins=joins))
+        return table
+
+    def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+        """`(VALUES (1) UNION SELECT 2)` only begins with VALUES: it is left to those who read queries."""
+        if self._curr.token_type == TokenType.L_PAREN and self._next.token_type == TokenType.VALUES:
+            depth, index = 0, self._index + 2
+            while depth > 0 or self._tokens[index].token_type in (TokenType.L_PAREN, TokenType.COMMA):
+                kind = self._tokens[index].token_type
+                depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+                index += 1
+            if self._tokens[index].token_type in _QUERY_GOES_ON:
+                return None
+        values: exp.Values | None = super()._parse_derived_table_values(allow_value_synonym)
+        return values
+
+    @property
+    def token_at_hand(self) -> Token:
+        """The token at which the parser stands: after an error, the one that it could not read."""
+        token: Token = self._curr if self._curr else self._prev
+        return token

@@ -1,0 +1,348 @@
+"""The grammar of queries and of texts with several statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from tqp.core.errors import UnsupportedError, nearest
+from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_STARTS
+from tqp.planner.syntax.table_grammar import TableGrammar
+from tqp.planner.syntax.tokens import Tokens
+from tqp.planner.syntax.words import (
+    BARE_LABELS,
+    COLUMN_NAMES,
+    END,
+    FUNCTION_NAMES,
+    LABELS,
+    NAME,
+    NUMBER,
+    TEXT,
+)
+
+Explain = OneOf["plan", "analyze", "options"] | None
+
+_LABELS_OR_TEXT = LABELS | {TEXT}
+_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
+#: Statements that are no queries, by their first words.
+_OTHER_STATEMENTS = _CHANGES | frozenset(
+    """
+    ABORT ALTER ANALYSE ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT CONNECT COPY CREATE DEALLOCATE DESTROY DETACH
+    DISCONNECT DROP END EXECUTE EXPORT FORCE IMPORT INSTALL LOAD PRAGMA PREPARE REGISTER RESET ROLLBACK SET START TRUNCATE
+    USE VACUUM
+    """.split()
+)
+_OPTIONS = COLUMN_NAMES | FUNCTION_NAMES | {"ANALYZE", "ANALYSE"}
+_CLAUSES = (
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "UNION",
+    "EXCEPT",
+    "INTERSECT",
+    "JOIN",
+)
+_DESCRIPTIONS = frozenset(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a text: its first token, the one behind its last, and the word with which it begins."""
+
+    start: int
+    stop: int
+    word: str
+    is_query: bool
+    explain: Explain = None
+
+
+class QueryGrammar(TableGrammar):
+    """Whole texts."""
+
+    def statements(self) -> list[Statement]:
+        """All statements of the text. Raises ParseError where DuckDB's grammar does not allow a query."""
+        found: list[Statement] = []
+        while True:
+            while self.kind == ";":
+                self.advance()
+            if self.kind == END:
+                return found
+            found.append(self._statement())
+            if self.kind not in (";", END):
+                hint = self._misspelt(self.index - 1, _CLAUSES)
+                self.refuse("an operator, a comma, a clause or the end of the statement" + hint)
+
+    def _statement(self) -> Statement:
+        explain: Explain = None
+        if self.kind == "EXPLAIN":
+            explain = self._explain()
+        start, word = self.index, self.kind
+        if word in QUERY_STARTS or word == "(":
+            self.query()
+            is_query = word not in _DESCRIPTIONS and "PIVOT" not in word
+            return Statement(start, self.index, word, is_query, explain)
+        if word not in _OTHER_STATEMENTS:
+            hint = self._misspelt(start, ("SELECT", "FROM", "WITH", "VALUES", "EXPLAIN"))
+            self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES" + hint)
+        while self.kind not in (";", END):
+            self.advance()
+        return Statement(start, self.index, word, False, explain)
+
+    def _misspelt(self, index: int, words: tuple[str, ...]) -> str:
+        """A hint at the word that the token, a name until now, may stand for."""
+        if self.kinds[index] != NAME:
+            return ""
+        return nearest(self.tokens.source(index), words, limit=1)
+
+    def _explain(self) -> Explain:
+        """EXPLAIN, perhaps with ANALYZE or options in parentheses."""
+        self.advance()
+        mode: Explain = "plan"
+        if self.skip_any(("ANALYZE", "ANALYSE")):
+            mode = "analyze"
+        if self.kind == "(" and self.next_kind() not in QUERY_STARTS and self.next_kind() != "(":
+            self.advance()
+            self.items(self._option, lambda: self.kind != ")")
+            self.close()
+            mode = "options"
+        return mode
+
+    def _option(self) -> None:
+        self.expect_any(_OPTIONS, "an option of EXPLAIN")
+        if self.starts_expression():
+            self.expression()
+
+    # queries
+
+    def query(self, first_read: bool = False) -> None:
+        """WITH, selects joined by UNION, EXCEPT and INTERSECT, ORDER BY, LIMIT."""
+        if not first_read:
+            if self.kind == "WITH":
+                self._with()
+            self._select()
+        while self.kind in ("UNION", "EXCEPT", "INTERSECT"):
+            intersect = self.kind == "INTERSECT"
+            self.advance()
+            self.skip_any(("DISTINCT", "ALL"))
+            if not intersect and self.skip("BY"):
+                self.expect("NAME")
+            self._select()
+        if self.skip("ORDER"):
+            self.expect("BY")
+            self.order_by()
+        self._limit()
+
+    def _with(self) -> None:
+        self.advance()
+        self.skip("RECURSIVE")
+        self.items(self._common_table, lambda: self.kind in NAMES_OR_TEXT)
+        if self.kind in _CHANGES:
+            raise UnsupportedError(
+                f"{self.kind} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)",
+                self._span(),
+            )
+
+    def _common_table(self) -> None:
+        self.expect_any(NAMES_OR_TEXT, "the name of a common table expression")
+        if self.kind == "(":
+            self.names_in_parentheses()
+        if self.skip("USING"):
+            self.expect("KEY", "(")
+            self.targets()
+            self.close()
+        self.expect("AS")
+        if self.kind == "NOT":
+            self.advance()
+            self.expect("MATERIALIZED")
+        else:
+            self.skip("MATERIALIZED")
+        self.expect("(")
+        if self.kind in _OTHER_STATEMENTS:
+            raise UnsupportedError(f"{self.kind} inside WITH is not supported", self._span())
+        self.query()
+        self.expect(")")
+
+    def _select(self) -> None:
+        kind = self.kind
+        if kind == "SELECT" or kind == "FROM":
+            self._simple_select()
+        elif kind == "(":
+            self.advance()
+            self.query()
+            self.expect(")")
+        elif kind == "VALUES":
+            self.values()
+        elif kind == "TABLE":
+            self.advance()
+            self.expect_any(NAMES_OR_TEXT, "a table")
+            while self.skip("."):
+                self.expect_any(LABELS, "a name")
+        elif kind == "PIVOT" or kind == "PIVOT_WIDER":
+            self.pivot_statement()
+        elif kind == "UNPIVOT" or kind == "PIVOT_LONGER":
+            self.unpivot_statement()
+        elif kind in _DESCRIPTIONS:
+            self._description()
+        else:
+            self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES")
+
+    def _simple_select(self) -> None:
+        if self.skip("FROM"):
+            self.tables()
+            if self.kind == "SELECT":
+                self._select_list()
+        else:
+            self._select_list()
+            if self.skip("FROM"):
+                self.tables()
+        if self.skip("WHERE"):
+            self.expression()
+        if self.skip("GROUP"):
+            self.expect("BY")
+            if not self.skip("ALL"):
+                self.items(self._group, self.starts_expression)
+        if self.skip("HAVING"):
+            self.expression()
+        if self.skip("WINDOW"):
+            self.items(self._window_definition, lambda: self.kind in COLUMN_NAMES)
+        if self.skip("QUALIFY"):
+            self.expression()
+        if self.kind == "USING" and self.next_kind() == "SAMPLE":
+            self.advance(2)
+            self.sample()
+
+    def _select_list(self) -> None:
+        self.expect("SELECT")
+        if self.skip("DISTINCT"):
+            if self.skip("ON"):
+                self.expect("(")
+                self.expressions()
+                self.close()
+        else:
+            self.skip("ALL")
+        self.targets()
+
+    def targets(self) -> None:
+        """a, b AS c, d e, f: g"""
+        self.items(self._target, self.starts_expression)
+
+    def _target(self) -> None:
+        if self.kinds[self.index + 1] == ":" and self.kind in COLUMN_NAMES:
+            self.advance(2)
+            self.expression()
+            return
+        self.expression()
+        if self.kind == "AS":
+            self.advance()
+            self.expect_any(_LABELS_OR_TEXT, "a label")
+        elif self.kind in BARE_LABELS:
+            self.advance()
+
+    def _group(self) -> None:
+        if self.kind == "(" and self.next_kind() == ")":
+            self.advance(2)
+        elif self.kind in ("CUBE", "ROLLUP") and self.next_kind() == "(":
+            self.advance(2)
+            self.expressions()
+            self.close()
+        elif self.kind == "GROUPING" and self.next_is("SETS"):
+            self.advance(2)
+            self.expect("(")
+            self.items(self._group, self.starts_expression)
+            self.close()
+        else:
+            self.expression()
+
+    def _window_definition(self) -> None:
+        self.expect_any(COLUMN_NAMES, "the name of a window")
+        self.expect("AS")
+        self.window()
+
+    def order_by(self) -> None:
+        """a DESC NULLS LAST, b; or ALL"""
+        if self.skip("ALL"):
+            self._direction()
+        else:
+            self.items(self._ordered, self.starts_expression)
+
+    def _ordered(self) -> None:
+        self.expression()
+        self._direction()
+
+    def _direction(self) -> None:
+        if self.kind in ("ASC", "DESC") or self.word_is("ASCENDING") or self.word_is("DESCENDING"):
+            self.advance()
+        if self.skip("NULLS"):
+            self.expect_any(("FIRST", "LAST"), "FIRST or LAST")
+
+    def _limit(self) -> None:
+        if self.skip("LIMIT"):
+            self._limit_value()
+            if self.skip("OFFSET"):
+                self._offset_value()
+        elif self.skip("OFFSET"):
+            self._offset_value()
+            if self.skip("LIMIT"):
+                self._limit_value()
+            elif self.skip("FETCH"):
+                self._fetch_value()
+        elif self.skip("FETCH"):
+            self._fetch_value()
+            if self.skip("OFFSET"):
+                self._offset_value()
+
+    def _limit_value(self) -> None:
+        if self.skip("ALL"):
+            return
+        if self.kind == NUMBER and self.next_kind() == "PERCENT":
+            self.advance(2)
+            return
+        self.expression()
+        self.skip("%")
+
+    def _offset_value(self) -> None:
+        self.expression()
+        self.skip_any(("ROW", "ROWS"))
+
+    def _fetch_value(self) -> None:
+        self.expect_any(("FIRST", "NEXT"), "FIRST or NEXT")
+        if not (self.kind in ("ROW", "ROWS") and self.next_kind() == "ONLY"):
+            self.expression()
+        self.expect_any(("ROW", "ROWS"), "ROWS")
+        self.expect("ONLY")
+
+    def values(self) -> None:
+        """VALUES (a, b), (c, d)"""
+        self.expect("VALUES")
+        self.items(self._row, lambda: self.kind == "(")
+
+    def _row(self) -> None:
+        self.expect("(")
+        self.expressions()
+        self.close()
+
+    def _description(self) -> None:
+        """DESCRIBE, SHOW, SUMMARIZE: of a query, a table, or nothing."""
+        self.advance()
+        if self.kind in QUERY_STARTS or self.kind == "(":
+            self.query()
+        elif self.kind == "ALL":
+            self.advance()
+            self.skip("TABLES")
+        elif self.kind in NAMES_OR_TEXT:
+            self.advance()
+            while self.skip("."):
+                self.expect_any(LABELS, "a name")
+            if self.skip("FROM"):
+                self.expect_any(COLUMN_NAMES, "a name")
+                while self.skip("."):
+                    self.expect_any(LABELS, "a name")
+
+
+def statements(tokens: Tokens) -> list[Statement]:
+    """The statements of a text, its queries checked against DuckDB's grammar. Raises ParseError, UnsupportedError."""
+    return QueryGrammar(tokens).statements()

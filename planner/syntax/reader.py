@@ -1,0 +1,97 @@
+"""What every part of the grammar stands on: the token at hand, the next ones, and the error where they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import NoReturn
+
+from tqp.core.errors import ParseError
+from tqp.planner.syntax.tokens import Tokens
+from tqp.planner.syntax.words import END
+
+
+class Reader:
+    """Moves over tokens from left to right, once.
+
+    A method of a grammar that is named after a construct (`expression`, `query`) moves behind it, or raises ParseError
+    at the first token that cannot belong to it.
+    """
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+        self.kinds = tokens.kinds
+        self.index = 0
+        self.kind = tokens.kinds[0]
+
+    def advance(self, count: int = 1) -> None:
+        """Move over `count` tokens."""
+        self.index += count
+        self.kind = self.kinds[self.index]
+
+    def next_kind(self, count: int = 1) -> str:
+        """The kind of the token `count` behind the one at hand."""
+        return self.kinds[self.index + count]
+
+    def next_is(self, *kinds: str) -> bool:
+        """Whether the tokens behind the one at hand are these."""
+        return self.kinds[self.index + 1 : self.index + 1 + len(kinds)] == list(kinds)
+
+    def skip(self, *kinds: str) -> bool:
+        """Move over these tokens if they are all there."""
+        if self.kind != kinds[0] or len(kinds) > 1 and not self.next_is(*kinds[1:]):
+            return False
+        self.advance(len(kinds))
+        return True
+
+    def skip_any(self, kinds: Container[str]) -> bool:
+        """Move over one token of these kinds if it is there."""
+        if self.kind not in kinds:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, *kinds: str) -> None:
+        """Move over these tokens, or refuse the first that is not there."""
+        for kind in kinds:
+            if self.kind != kind:
+                self.refuse(kind if kind.isalpha() else f'"{kind}"')
+            self.advance()
+
+    def expect_any(self, kinds: Container[str], what: str) -> None:
+        """Move over one token of these kinds, or refuse it."""
+        if self.kind not in kinds:
+            self.refuse(what)
+        self.advance()
+
+    def word_is(self, word: str) -> bool:
+        """Whether the token at hand is this word, which is none of the keywords."""
+        return self.tokens.source(self.index).upper() == word
+
+    def items(self, item: Callable[[], None], starts: Callable[[], bool]) -> None:
+        """item, item, item; a comma behind the last is allowed, as DuckDB allows it."""
+        item()
+        while self.kind == ",":
+            self.advance()
+            if not starts():
+                return
+            item()
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Raise ParseError at the token at hand."""
+        raise ParseError(f"syntax error {self._place()}: expected {expected}", self._span())
+
+    def complain(self, reason: str) -> NoReturn:
+        """Raise ParseError at the token at hand for a reason of its own."""
+        raise ParseError(f"syntax error {self._place()}: {reason}", self._span())
+
+    def _place(self) -> str:
+        if self.kind == END:
+            return "at the end of the text"
+        return f'at or near "{self.tokens.source(self.index)}"'
+
+    def _span(self) -> tuple[int, int]:
+        index = self.index
+        if self.kind == END and index > 0:
+            stop = self.tokens.stops[index - 1]
+            return stop, stop + 1
+        return self.tokens.starts[index], self.tokens.stops[index]

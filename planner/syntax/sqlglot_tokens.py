@@ -1,0 +1,118 @@
+"""DuckDB's tokens as those of sqlglot's parser.
+
+sqlglot cuts texts in its own way: it knows other blanks, other keywords and other operators. Its parser gets our tokens
+instead, so that what the grammar allowed is what is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tqp.core.errors import UnsupportedError
+from tqp.planner.syntax.tokens import Tokens
+from tqp.planner.syntax.words import KEYWORDS, NAME, NUMBER, TEXT
+
+_KEYWORDS: dict[str, TokenType] = DuckDB.Tokenizer.KEYWORDS
+#: Pairs of words that are one token: the second word by the first.
+_PAIRS: dict[str, dict[str, TokenType]] = {}
+for _pair in (
+    "GROUP BY",
+    "ORDER BY",
+    "PARTITION BY",
+    "GROUPING SETS",
+    "SIMILAR TO",
+    "DOUBLE PRECISION",
+    "CHARACTER VARYING",
+    "CHAR VARYING",
+):
+    _first, _second = _pair.split()
+    _PAIRS.setdefault(_first, {})[_second] = _KEYWORDS[_pair]
+
+#: Marks and operators. Some are several tokens to sqlglot.
+_MARKS: dict[str, tuple[TokenType, ...]] = {
+    **{sign: (kind,) for sign, kind in DuckDB.Tokenizer.SINGLE_TOKENS.items() if sign not in "@!'`\"\\"},
+    **{sign: (kind,) for sign, kind in _KEYWORDS.items() if not re.search(r"[\w{}?]", sign)},
+    "<<": (TokenType.LT, TokenType.LT),
+    ">>": (TokenType.GT, TokenType.GT),
+    "!~~": (TokenType.NOT, TokenType.LIKE),
+    "!~~*": (TokenType.NOT, TokenType.ILIKE),
+    "!~": (TokenType.NOT, TokenType.TILDE),
+    "!~*": (TokenType.NOT, TokenType.IRLIKE),
+}
+_PIECES = re.compile(r"'((?:[^']|'')*)'")
+
+
+def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
+    """The tokens from `start` to before `stop`, positions being offsets in the whole text.
+
+    Raises UnsupportedError for operators that sqlglot does not know.
+    """
+    made: list[Token] = []
+    kinds, starts, stops, text = tokens.kinds, tokens.starts, tokens.stops, tokens.text
+    index = start
+    while index < stop:
+        kind, first, last = kinds[index], starts[index], stops[index] - 1
+        source = text[first : last + 1]
+        index += 1
+        if kind == NAME and source[0] not in '"`' or kind in KEYWORDS:
+            upper = source.upper()
+            pairs = _PAIRS.get(upper)
+            if pairs is not None and kinds[index] in pairs:
+                token_type, source = pairs[kinds[index]], f"{upper} {kinds[index]}"
+                last = stops[index] - 1
+                index += 1
+            elif index - 2 >= start and kinds[index - 2] == "$":
+                token_type = TokenType.VAR
+            else:
+                token_type = _KEYWORDS.get(upper, TokenType.VAR)
+            made.append(Token(token_type, source, 1, 1, first, last))
+        elif kind == NAME:
+            made.append(
+                _token(TokenType.IDENTIFIER, source[1:-1].replace(source[0] * 2, source[0]), first, last)
+            )
+        elif kind == NUMBER:
+            if source[0] == ".":
+                made.append(_token(TokenType.DOT, ".", first, first))
+                first += 1
+            made.append(_token(TokenType.NUMBER, source.lstrip(".").replace("_", ""), first, last))
+        elif kind == TEXT:
+            made.append(_text(source, first, last))
+        elif kind == "," and kinds[index] in ("SELECT", "FROM"):
+            continue  # behind the last item of a list
+        else:
+            types = _MARKS.get(source)
+            if types is None:
+                raise UnsupportedError(f"the operator {source} is not supported", (first, last + 1))
+            made.extend(Token(token_type, source, 1, 1, first, last) for token_type in types)
+    return made
+
+
+def _token(token_type: TokenType, text: str, first: int, last: int) -> Token:
+    return Token(token_type, text, 1, 1, first, last)
+
+
+def _text(source: str, first: int, last: int) -> Token:
+    mark = source[0]
+    if mark == "'":
+        return _token(TokenType.STRING, "".join(_PIECES.findall(source)).replace("''", "'"), first, last)
+    if mark == "$":
+        tag = source.index("$", 1) + 1
+        return _token(TokenType.STRING, source[tag:-tag], first, last)
+    if mark in "nN":
+        return _token(TokenType.STRING, source[2:-1].replace("''", "'"), first, last)
+    if mark in "bB":
+        raise UnsupportedError("texts of bits (b'01') are not supported", (first, last + 1))
+    (token,) = _ESCAPES.tokenize(source)
+    return _token(token.token_type, token.text, first, last)
+
+
+class _EscapesTokenizer(DuckDB.Tokenizer):
+    """For single texts with escapes, e'\\n' and x'00ff'."""
+
+    HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
+
+
+_ESCAPES = _EscapesTokenizer(dialect=DuckDB())

@@ -1,0 +1,147 @@
+"""SQL text to tokens, cut as DuckDB cuts it.
+
+What Python calls a blank (U+2028, U+0085) may be a letter here, and the other way round (U+200B). A run of operator
+characters is one operator, known or not, as in PostgreSQL; `x=-1` is the exception that makes minus a sign.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tqp.core.errors import ParseError
+from tqp.planner.syntax.words import END, KEYWORDS, NAME, NUMBER, OPERATOR, TEXT
+
+#: Operators that the grammar tells apart; all others are alike to it.
+KNOWN_OPERATORS = frozenset(
+    "+ - * / // % ^ ** & | << >> = == <> != < > <= >= -> => ! ~ ~* ~~ ~~* ~~~ !~ !~* !~~ !~~*".split()
+)
+
+#: Blanks beside those of ASCII.
+WIDE_BLANKS = "\u00a0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+_BLANK = rf" \t-\r{WIDE_BLANKS}"
+_OPERATOR = r"\-+*/%^<>=~!@&|"
+_PUNCTUATION = r"(){}\[\],:?$\#;."
+
+#: A token with the blanks before it, which would cost a match of their own otherwise. The group says what it is.
+_TOKEN = re.compile(
+    rf"""
+    [{_BLANK}]* (?:
+      ( [nNxXbB]?'[^']*(?:''[^']*)*' | [eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*' )
+    | ( [^0-9'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}] (?:[^'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}]|\$)* )
+    | ( :[:=](?![{_OPERATOR}]) | \.(?!\d) | [(){{}}\[\],:?\#;] )
+    | ( [\d.]+ (?:_[\d.]+)* (?:[eE][-+]?[\d.]+(?:_[\d.]+)*)* )
+    | ( --[^\n\r]* )
+    | ( /\* )
+    | ( (?: (?!--|/\*) [{_OPERATOR}] )+ )
+    | ( "[^"]*(?:""[^"]*)*" | `[^`]*(?:``[^`]*)*` )
+    | ( \$(?P<tag>(?!\d)[\w\x80-\U0010ffff]*)\$.*?\$(?P=tag)\$ | \$(?![\w\x80-\U0010ffff]*\$|\Z) | \$(?=\d))
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_TEXT, _WORD, _PUNCTUATION_MARK, _NUMBER, _COMMENT, _LONG_COMMENT, _SIGNS, _QUOTED = range(1, 9)
+_BLANKS = re.compile(f"[{_BLANK}]*")
+#: How many END stand at the end, so that a grammar may look ahead without asking whether there is more.
+_LOOK_AHEAD = 6
+_NUMBER_FORM = re.compile(r"[\d_]*\.?[\d_]*(?:[eE][-+]?[\d_]+)?")
+_NEW_LINE = re.compile("[\n\r]")
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """`kinds[i]`: a keyword in capitals, an operator or mark as it is, or what `words.py` calls the rest. The last
+    ones are END.
+
+    `starts[i]` and `stops[i]` are the offsets in `text` at which the token lies.
+    """
+
+    text: str
+    kinds: list[str]
+    starts: list[int]
+    stops: list[int]
+
+    def source(self, index: int) -> str:
+        """The token as the user wrote it."""
+        return self.text[self.starts[index] : self.stops[index]]
+
+
+def tokenize(text: str) -> Tokens:
+    """Cut `text` into tokens. Raises ParseError for a text, name or comment that is never closed, and for `1.2.3`."""
+    kinds: list[str] = []
+    starts: list[int] = []
+    stops: list[int] = []
+    match, position = _TOKEN.match, 0
+    while (found := match(text, position)) is not None:
+        group = found.lastindex
+        assert group is not None
+        start, position = found.span(group)
+        if group == _WORD:
+            word = text[start:position].upper()
+            kinds.append(word if word in KEYWORDS and text[start:position].isascii() else NAME)
+        elif group == _PUNCTUATION_MARK:
+            kinds.append(text[start:position])
+        elif group == _NUMBER:
+            _check_number(text, start, position)
+            kinds.append(NUMBER)
+        elif group == _SIGNS:
+            position = _end_of_operator(text, start, position)
+            sign = text[start:position]
+            kinds.append(sign if sign in KNOWN_OPERATORS else OPERATOR)
+        elif group == _QUOTED:
+            kinds.append(NAME)
+        elif group == _TEXT or text[position - 1] == "$" and position - start > 1:
+            if kinds and kinds[-1] == TEXT and _NEW_LINE.search(text, stops[-1], start):
+                stops[-1] = position  # a text goes on in the next line
+                continue
+            kinds.append(TEXT)
+        elif group == _COMMENT:
+            continue
+        elif group == _LONG_COMMENT:
+            position = _end_of_comment(text, start)
+            continue
+        else:
+            kinds.append("$")
+        starts.append(start)
+        stops.append(position)
+    rest = _BLANKS.match(text, position)
+    assert rest is not None
+    if rest.end() < len(text):
+        raise _never_closed(text, rest.end())
+    kinds.extend([END] * _LOOK_AHEAD)
+    starts.append(len(text))
+    stops.append(len(text))
+    return Tokens(text, kinds, starts, stops)
+
+
+def _check_number(text: str, start: int, stop: int) -> None:
+    number = text[start:stop]
+    if _NUMBER_FORM.fullmatch(number) is None:
+        raise ParseError(f'syntax error at or near "{number}": this is no number', (start, stop))
+
+
+def _end_of_operator(text: str, start: int, stop: int) -> int:
+    """Plus and minus at the end of an operator are signs of what follows, unless the operator looks unusual."""
+    if (
+        stop - start > 1
+        and text[stop - 1] in "+-"
+        and not any(sign in text[start:stop] for sign in "~!@%^&|")
+    ):
+        while stop - start > 1 and text[stop - 1] in "+-":
+            stop -= 1
+    return stop
+
+
+def _end_of_comment(text: str, start: int) -> int:
+    depth = 0
+    for edge in _COMMENT_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    raise ParseError("the comment that starts here is never closed: */ is missing", (start, start + 2))
+
+
+def _never_closed(text: str, start: int) -> ParseError:
+    mark = text[start] if text[start] in "'\"`$" else "'"
+    return ParseError(f"the text that starts here is never closed: {mark} is missing", (start, start + 1))

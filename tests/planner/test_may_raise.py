@@ -1,0 +1,113 @@
+"""What the planner says may raise, against the kernels."""
+
+import pytest
+
+from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, TINYINT, VARCHAR, DataType, TypeKind, decimal
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import ColumnStatistics, Field
+from tqp.operators.casts import resolve_cast
+from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
+from tqp.operators.scalar_kernels import resolve as resolve_kernel
+from tqp.planner.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.function_table import SCALARS
+from tqp.planner.functions import Overload, aggregate_overloads, resolve, scalar_overloads
+from tqp.planner.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.type_rules import ANY_ARRAY, ANY_DECIMAL
+
+_DECIMAL = decimal(38, 3)
+_SIMPLE = [kind for kind in TypeKind if kind not in (TypeKind.NULL, TypeKind.DECIMAL, TypeKind.ARRAY)]
+_TYPES = [*map(DataType, _SIMPLE), decimal(4, 2), _DECIMAL]
+
+
+def _argument(parameter: DataType | str, id: int) -> ColumnRef | None:
+    if parameter == ANY_ARRAY:
+        return ColumnRef(id, DataType(TypeKind.ARRAY, size=3))
+    if parameter == ANY_DECIMAL:
+        return ColumnRef(id, _DECIMAL)
+    return ColumnRef(id, parameter) if isinstance(parameter, DataType) else None
+
+
+def _call(overload: Overload) -> Call | None:
+    """The overload of columns that may hold anything, with a constant where it has one of its own."""
+    arguments = [_argument(parameter, id) for id, parameter in enumerate(overload.parameters)]
+    if None in arguments:
+        return None
+    given: list[Expression] = [argument for argument in arguments if argument is not None]
+    result = resolve([overload], given).result
+    if overload.swapped:
+        given.reverse()
+    if overload.constant is not None:
+        given.insert(0, Literal(overload.constant, VARCHAR))
+    return Call(overload.canonical, tuple(given), result)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_kernels_that_check_are_said_to_raise(name: str) -> None:
+    for overload in scalar_overloads(name) or ():
+        call = _call(overload)
+        if call is None or call.function not in SCALAR_FUNCTIONS:  # the runtime has some of them itself
+            continue
+        types = tuple(argument.data_type for argument in call.arguments)
+        try:
+            kernel = resolve_kernel(call.function, types, call.data_type)
+        except UnsupportedError:
+            continue
+        assert may_raise(call, {}) == kernel.checks or _never_leaves_its_type(call), call
+
+
+def _never_leaves_its_type(call: Call) -> bool:
+    """Checked by a kernel for all types, though some have no value that could fail."""
+    return call.function in ("abs", "round", "trunc", "date_diff", "date_sub")
+
+
+@pytest.mark.parametrize("source", _TYPES, ids=str)
+def test_casts_that_check_are_said_to_raise(source: DataType) -> None:
+    for target in _TYPES:
+        cast = Cast(ColumnRef(0, source), target)
+        assert not may_raise(Cast(cast.input, target, is_try=True), {})
+        try:
+            kernel = resolve_cast(source, target, False)
+        except UnsupportedError:
+            continue
+        if kernel.checks and not may_raise(cast, {}):
+            # the kernel is made for any two of these types; ranges say that none of the source's values fails
+            assert source.is_numeric or source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.DATE, (
+                target
+            )
+
+
+def _field(id: int, data_type: DataType, low: int, high: int, nullable: bool = False) -> Field:
+    return Field(id, f"c{id}", data_type, nullable, ColumnStatistics(low, high))
+
+
+def test_ranges_prove_that_nothing_raises() -> None:
+    a, b = ColumnRef(0, TINYINT), ColumnRef(1, TINYINT)
+    fields = {0: _field(0, TINYINT, -3, 10), 1: _field(1, TINYINT, 1, 12)}
+    for function, proven in (("multiply", True), ("add", True), ("integer_divide", True), ("modulo", True)):
+        call = Call(function, (a, b), TINYINT)
+        assert may_raise(call, fields) is not proven
+        assert may_raise(call, {})
+    assert may_raise(Call("integer_divide", (b, a), TINYINT), fields)
+    assert may_raise(Call("multiply", (Call("multiply", (b, b), TINYINT), b), TINYINT), fields)
+    unsigned = DataType(TypeKind.UTINYINT)
+    assert may_raise(Cast(a, unsigned), fields) and not may_raise(Cast(b, unsigned), fields)
+    assert not may_raise(Cast(a, INTEGER), {})
+    assert not may_raise(Cast(a, DOUBLE), {}) and may_raise(Cast(ColumnRef(2, DOUBLE), INTEGER), {})
+    day = ColumnRef(3, DATE)
+    later = Call("add_days", (day, a), DATE)
+    assert may_raise(later, fields) and not may_raise(later, {**fields, 3: _field(3, DATE, 0, 20_000)})
+
+
+@pytest.mark.parametrize("function", ["sum", "avg"])
+def test_sums_that_overflow(function: str) -> None:
+    for data_type, raises in ((BIGINT, False), (DataType(TypeKind.HUGEINT), True), (decimal(15, 2), False)):
+        result = (
+            DOUBLE
+            if function == "avg"
+            else resolve(aggregate_overloads("sum") or (), [ColumnRef(0, data_type)]).result
+        )
+        call = AggregateCall(function, (ColumnRef(0, data_type),), result)
+        assert aggregate_may_raise(call, {}, 10**9) is raises
+        assert not aggregate_may_raise(call, {0: _field(0, data_type, -5, 10**6)}, 10**9)
+    product_of = Call("multiply", (ColumnRef(0, BIGINT),) * 2, BIGINT)
+    assert aggregate_may_raise(AggregateCall("min", (product_of,), BIGINT), {}, 1)

@@ -1,0 +1,349 @@
+"""One query through both engines, and what to make of the two answers.
+
+Verdicts: "equal"; "both refuse"; "unsupported"; "too large" (not compared); "fails in one" (a run-time error of rows that
+the other engine's optimizer never computes); "needs ICU" (time zones in DuckDB, which come as an extension); "not in DuckDB"
+(as it says itself); "intended" (as docs/semantics.md says); "DuckDB's own fault"; and the differences: "wrong", "crash",
+"raised" (by tqp alone), "accepted" (what DuckDB's parser or binder refuses), "unnoticed" (a run-time error that tqp misses),
+"slow".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import threading
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+import tqp
+from tests.random.queries import RandomQuery
+from tests.random.tables import RandomTable
+from tests.random.tokens import order_of, shape_of, tokens_of
+from tests.settings import switchable_rules
+
+DIFFERENCES = ("wrong", "crash", "raised", "accepted", "unnoticed", "slow")
+
+#: Queries are left out whose answer is larger, or that take DuckDB longer: one would take as long as a hundred others.
+MAX_ROWS = 40_000
+MAX_SECONDS = 0.5
+#: tqp may take this much longer than `MAX_SECONDS`.
+SLOW_SECONDS = 10.0
+MEMORY_LIMIT = "1GiB"
+
+#: DuckDB raises these before any row is read.
+_STATIC = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.SyntaxException)
+_STATIC_MESSAGES = (
+    "Unimplemented type for cast",
+    "Cannot combine types",
+    "Cannot mix values",
+    "Cannot compare values",
+)
+#: Errors of tqp that docs/semantics.md explains: text in set operations, and types that have no cast, rows or not.
+_INTENDED = re.compile(
+    r"^(UNION|EXCEPT|INTERSECT).* (VARCHAR on one side and (?!BLOB)|(?<!BLOB) on one side and VARCHAR)"
+    r"|^there is no cast from |^cannot compare "
+)
+_UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
+
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An answer: types as SQL names, and rows of plain values; intervals as microseconds, times as integers."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`outcome` as above; `signature` is what a reduced query has to keep, and `detail` says it to a reader."""
+
+    outcome: str
+    signature: str = ""
+    detail: str = ""
+    duckdb: Rows | Exception | None = None
+    tqp: Rows | BaseException | None = None
+
+    @property
+    def is_difference(self) -> bool:
+        """Do the engines disagree in a way that counts?"""
+        return self.outcome in DIFFERENCES
+
+
+class SlowError(Exception):
+    """tqp took too long."""
+
+
+@dataclass
+class Engines:
+    """Both engines with the same tables; `settings` are those of `tqp.connect`."""
+
+    tables: Mapping[str, RandomTable]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        self._oracle = duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT})
+        self._connection = tqp.connect(**{"threads": 2, "memory_limit": MEMORY_LIMIT, **self.settings})
+        self._without_rules: tqp.Connection | None = None
+        self._arrow: dict[str, pa.Table] = {}
+        for table in self.tables.values():
+            for statement in table.statements():
+                self._oracle.execute(statement).fetchall()
+            self._arrow[table.name] = self._oracle.sql(f"FROM {table.name}").to_arrow_table()
+            self._connection.register(table.name, self._arrow[table.name])
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._oracle.close()
+        self._connection.close()
+        if self._without_rules is not None:
+            self._without_rules.close()
+
+    def text_rows(self, table: RandomTable) -> tuple[tuple[str | None, ...], ...]:
+        """What DuckDB holds in a table, as texts."""
+        items = ", ".join(f"CAST({column.name} AS VARCHAR)" for column in table.columns)
+        return tuple(self._oracle.execute(f"SELECT {items} FROM {table.name}").fetchall())
+
+    def compare(self, query: RandomQuery, is_mutated: bool = False) -> Verdict:
+        """Runs the query in both."""
+        sql, parameters = query.rendered()
+        expected = self._in_duckdb(sql, parameters)
+        if isinstance(expected, duckdb.InternalException | duckdb.FatalException):
+            return Verdict("DuckDB's own fault", duckdb=expected)
+        if isinstance(expected, duckdb.InterruptException | duckdb.OutOfMemoryException) or (
+            isinstance(expected, Rows) and len(expected.rows) > MAX_ROWS
+        ):
+            return Verdict("too large")
+        actual = _in_tqp(self._connection, sql, parameters)
+        outcome, signature, detail = self._judge(sql, parameters, expected, actual, is_mutated)
+        return Verdict(outcome, signature, detail, expected, actual)
+
+    def _judge(
+        self,
+        sql: str,
+        parameters: Any,
+        expected: Rows | Exception,
+        actual: Rows | BaseException,
+        is_mutated: bool,
+    ) -> tuple[str, str, str]:
+        if isinstance(actual, SlowError):
+            is_answered = isinstance(expected, Rows)
+            return ("slow", "slow", "tqp takes more than 10 s") if is_answered else ("too large", "", "")
+        if isinstance(actual, tqp.ResourceError):
+            return "too large", "", ""
+        if isinstance(actual, BaseException) and not isinstance(actual, tqp.Error):
+            name, place = type(actual).__name__, _place(actual)
+            return "crash", f"{name} {place}", f"{name} at {place}: {str(actual)[:300]}"
+        if isinstance(actual, BaseException) and isinstance(expected, Exception):
+            return "both refuse", "", ""
+        if isinstance(actual, tqp.UnsupportedError):
+            return "unsupported", actual.message.splitlines()[0], ""
+        if isinstance(actual, tqp.Error):
+            if isinstance(actual, tqp.ExecutionError) and not isinstance(
+                self._in_duckdb(sql, parameters, optimize=False), Rows
+            ):
+                return "fails in one", "", ""
+            message = actual.message.splitlines()[0]
+            return (
+                "raised",
+                f"{type(actual).__name__} {shape_of(message)}",
+                f"{type(actual).__name__}: {message}",
+            )
+        assert isinstance(actual, Rows)
+        if isinstance(expected, Exception):
+            return self._judge_accepted(sql, parameters, expected)
+        problem = _difference(sql, expected, actual, is_mutated)
+        return ("wrong", *problem) if problem else ("equal", "", "")
+
+    def _judge_accepted(self, sql: str, parameters: Any, expected: Exception) -> tuple[str, str, str]:
+        message = str(expected)
+        if "No function matches" in message and "TIMESTAMP WITH TIME ZONE" in message:
+            return "needs ICU", "", ""
+        if "not supported" in message.splitlines()[0]:
+            return "not in DuckDB", "", ""
+        signature = f"{type(expected).__name__} {shape_of(message)}"
+        detail = message.splitlines()[0]
+        if isinstance(expected, _STATIC) or any(text in message for text in _STATIC_MESSAGES):
+            return "accepted", signature, detail
+        if "FILTER" in tokens_of(sql):
+            return "fails in one", "", ""  # an argument is computed only where FILTER holds
+        # A row that fails may be one that tqp drops before it computes. Where neither engine optimizes, both compute all.
+        if isinstance(self._in_duckdb(sql, parameters, optimize=False), Rows):
+            return "fails in one", "", ""
+        if not self._depends_on_rows(sql, parameters):
+            return "fails in one", "", ""  # DuckDB computes constants that nobody reads
+        if self._without_rules is None:
+            rules = switchable_rules()
+            self._without_rules = tqp.connect(threads=2, memory_limit=MEMORY_LIMIT, disabled_rules=rules)
+            for name, table in self._arrow.items():
+                self._without_rules.register(name, table)
+        if isinstance(_in_tqp(self._without_rules, sql, parameters), Rows):
+            return "unnoticed", signature, detail
+        return "fails in one", "", ""
+
+    def _depends_on_rows(self, sql: str, parameters: Any) -> bool:
+        """Whether DuckDB answers over empty tables; of a query over no table, whether it is a plain one."""
+        words = set(tokens_of(sql))
+        if words.isdisjoint(self.tables):
+            return "VALUES" not in words
+        with duckdb.connect(config={"threads": 1}) as empty:
+            for table in self.tables.values():
+                empty.execute(table.statements()[0])
+            return isinstance(self._in_duckdb(sql, parameters, optimize=False, oracle=empty), Rows)
+
+    def _in_duckdb(
+        self,
+        sql: str,
+        parameters: Any,
+        optimize: bool = True,
+        oracle: duckdb.DuckDBPyConnection | None = None,
+    ) -> Rows | Exception:
+        cursor = (oracle or self._oracle).cursor()
+        timer = threading.Timer(MAX_SECONDS if optimize else 4 * MAX_SECONDS, cursor.interrupt)
+        timer.start()
+        try:
+            if not optimize:
+                cursor.execute("PRAGMA disable_optimizer")
+            cursor.execute(sql, parameters) if parameters else cursor.execute(sql)
+            types = tuple(str(column[1]).strip('"') for column in cursor.description or ())
+            return _rows(types, cursor.to_arrow_table())
+        except (duckdb.Error, RuntimeError, UnicodeError, ValueError) as error:
+            return error
+        finally:
+            timer.cancel()
+            cursor.close()
+
+
+def _in_tqp(connection: tqp.Connection, sql: str, parameters: Any) -> Rows | BaseException:
+    has_alarm = threading.current_thread() is threading.main_thread()
+    try:
+        if has_alarm:
+            signal.signal(signal.SIGALRM, _raise_slow)
+            signal.setitimer(signal.ITIMER_REAL, SLOW_SECONDS)
+        result = connection.sql(sql, params=parameters) if parameters else connection.sql(sql)
+        return _rows(tuple(str(each) for each in result.types), result.to_arrow())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what tqp answers
+        return error
+    finally:
+        if has_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _raise_slow(*_: object) -> None:
+    raise SlowError
+
+
+def _rows(types: tuple[str, ...], table: pa.Table) -> Rows:
+    columns = [_plain(column) for column in table.columns]
+    names = tuple(table.schema.names)
+    return Rows(names, types, list(zip(*columns, strict=True)) if columns else [()] * table.num_rows)
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
+        return list(column.cast(pa.int32()).to_pylist())
+    if pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
+        return list(column.cast(pa.int64()).to_pylist())
+    if pa.types.is_nested(column.type) and not pa.types.is_fixed_size_list(column.type):
+        return ["nested"] * len(column)  # of a type that tqp does not have, with any values
+    values = column.to_pylist()
+    if pa.types.is_interval(column.type):
+        # Equal intervals may be spelled in several ways, and either engine keeps any of a group.
+        days = [None if each is None else each.months * 30 + each.days for each in values]
+        return [
+            None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
+            for day, value in zip(days, values, strict=True)
+        ]
+    return list(values)
+
+
+def _difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tuple[str, str] | None:
+    """Signature and description of what is wrong with `actual`."""
+    if actual.types != expected.types:
+        if len(actual.types) != len(expected.types):
+            return "number of columns", f"{len(actual.types)} columns, not {len(expected.types)}"
+        pairs = zip(actual.types, expected.types, strict=True)
+        first = next((mine, theirs) for mine, theirs in pairs if mine != theirs)
+        return f"type {first[0]} for {first[1]}", f"type {first[0]}, not {first[1]}"
+    if len(actual.rows) != len(expected.rows):
+        return "number of rows", f"{len(actual.rows)} rows, not {len(expected.rows)}"
+    if is_mutated and not _UNDETERMINED.isdisjoint(token.upper() for token in tokens_of(sql)):
+        return None
+    if actual.rows == expected.rows:
+        return None
+    missing = _missing(actual, expected)
+    if missing is not None:
+        return "values", f"{missing} is not among the expected rows"
+    for position in _order_positions(sql, expected):
+        for mine, theirs in zip(actual.rows, expected.rows, strict=True):
+            if not _equal(mine[position], theirs[position], expected.types[position]):
+                return "order", f"{mine} stands where {theirs} belongs"
+    return None
+
+
+def _missing(actual: Rows, expected: Rows) -> tuple[Any, ...] | None:
+    """A row that is not among the expected ones, each of which serves once."""
+    is_float = [each in ("FLOAT", "DOUBLE") or each.startswith("FLOAT[") for each in expected.types]
+    exact = [index for index, each in enumerate(is_float) if not each]
+    remaining: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in expected.rows:
+        remaining.setdefault(tuple(row[index] for index in exact), []).append(row)
+    if all(is_float[index] is False for index in range(len(is_float))):
+        surplus = Counter(actual.rows) - Counter(expected.rows)
+        return next(iter(surplus), None)
+    for row in actual.rows:
+        candidates = remaining.get(tuple(row[index] for index in exact), [])
+        for index, other in enumerate(candidates):
+            if all(map(_equal, row, other, expected.types)):
+                candidates[index] = candidates[-1]
+                candidates.pop()
+                break
+        else:
+            return row
+    return None
+
+
+def _equal(left: Any, right: Any, sql_type: str) -> bool:
+    if isinstance(left, list) and isinstance(right, list):
+        return all(_equal(one, other, "FLOAT") for one, other in zip(left, right, strict=True))
+    if isinstance(left, float) and isinstance(right, float):
+        if math.isnan(left) or math.isnan(right):
+            return math.isnan(left) and math.isnan(right)
+        return math.isclose(left, right, rel_tol=1e-5 if sql_type.startswith("FLOAT") else 1e-9, abs_tol=1e-9)
+    return bool(left == right)
+
+
+def _order_positions(sql: str, rows: Rows) -> list[int]:
+    keys = order_of(sql)
+    if keys is None:
+        return []
+    if keys[:1] and keys[0].upper() == "ALL":
+        return list(range(len(rows.names)))
+    positions = []
+    for key in keys:
+        if key in rows.names and rows.names.count(key) == 1:
+            positions.append(rows.names.index(key))
+        else:
+            break
+    return positions
+
+
+def _place(error: BaseException) -> str:
+    """File and function of tqp's innermost frame."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/tests/" not in frame.filename]
+    own = [
+        frame for frame in frames if "site-packages" not in frame.filename and "/lib/" not in frame.filename
+    ]
+    frame = (own or frames)[-1]
+    return f"{frame.filename.rsplit('/', 1)[-1]}:{frame.name}"

@@ -1,0 +1,249 @@
+"""Random queries: SELECT with all its clauses, set operations, CTEs, and parameters in place of literals.
+
+The rows of every query are determined: LIMIT only ever follows an ORDER BY over all columns.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from random import Random
+
+from tests.random.expressions import Column, Expressions, Scope
+from tests.random.relations import Relations
+from tests.random.tables import RandomTable
+from tests.random.tokens import text_of, tokens_of
+
+_DIRECTIONS = ("", "", " DESC", " NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST", " DESC NULLS FIRST")
+
+
+@dataclass(frozen=True)
+class RandomQuery:
+    """A text with parameters $p0, $p1, ... (values by name), and how they are to be written: "?", "$1" or "$name"."""
+
+    sql: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    style: str = "$name"
+
+    def rendered(self) -> tuple[str, list[object] | dict[str, object] | None]:
+        """The text and the parameters as both engines take them."""
+        if not self.parameters:
+            return self.sql, None
+        tokens = tokens_of(self.sql)
+        used = [token[1:] for token in tokens if token[1:] in self.parameters and token[0] == "$"]
+        if self.style == "$name" or not used:
+            return self.sql, {name: self.parameters[name] for name in used} or None
+        if self.style == "?":
+            text = text_of(["?" if token[0] == "$" and token[1:] in used else token for token in tokens])
+            return text, [self.parameters[name] for name in used]
+        order = list(dict.fromkeys(used))
+        numbers = {f"${name}": f"${index + 1}" for index, name in enumerate(order)}
+        return text_of([numbers.get(token, token) for token in tokens]), [
+            self.parameters[name] for name in order
+        ]
+
+
+def random_query(random: Random, tables: Mapping[str, RandomTable]) -> RandomQuery:
+    """One query over these tables; the same for the same state of `random`."""
+    sql = Queries(random, tables).query()
+    return _with_parameters(random, sql) if random.random() < 0.12 else RandomQuery(sql)
+
+
+class Queries:
+    """Draws one query; its parts refer to each other through this object."""
+
+    def __init__(self, random: Random, tables: Mapping[str, RandomTable]) -> None:
+        self.random = random
+        self.expressions = Expressions(random, self.subquery)
+        self.relations = Relations(random, tables, self.expressions, self.select)
+
+    def query(self) -> str:
+        """A whole query."""
+        random = self.random
+        prefixes = []
+        for index in range(random.choice((0, 0, 0, 0, 1, 1, 2))):
+            body, families = self.select(random.choice((0, 1)), (), None)
+            self.relations.ctes.append((f"w{index}", families))
+            names = f"({', '.join(f'o{i}' for i in range(len(families)))})" if random.random() < 0.2 else ""
+            materialized = random.choice(("", "", "", "MATERIALIZED ", "NOT MATERIALIZED "))
+            prefixes.append(f"w{index}{names} AS {materialized}({body})")
+        prefix = f"WITH {', '.join(prefixes)} " if prefixes else ""
+        sql, families = self.select(2, (), None)
+        if random.random() < 0.4:
+            sql = (
+                f"SELECT * FROM ({sql})"
+                if " UNION" in sql or " EXCEPT" in sql or " INTERSECT" in sql
+                else sql
+            )
+            sql += self.ordered(len(families))
+        return prefix + sql
+
+    def ordered(self, num_columns: int) -> str:
+        """ORDER BY over all columns, with LIMIT now and then."""
+        random = self.random
+        positions = random.sample(range(num_columns), num_columns)
+        keys = ", ".join(f"o{position}{random.choice(_DIRECTIONS)}" for position in positions)
+        if random.random() < 0.15:
+            keys = f"ALL{random.choice(('', ' DESC'))}"
+        limit = random.choice(("", "", f" LIMIT {random.randint(0, 12)}"))
+        offset = f" OFFSET {random.randint(0, 5)}" if random.random() < 0.1 else ""
+        return f" ORDER BY {keys}{limit}{offset}"
+
+    def select(
+        self, depth: int, outer: Sequence[Column], families: Sequence[str] | None
+    ) -> tuple[str, tuple[str, ...]]:
+        """SELECT ... AS o0, ... AS o1; `depth` bounds what is nested in it, `families` what columns it has."""
+        random = self.random
+        if depth > 0 and random.random() < 0.12:
+            return self._set_operation(depth, outer, families)
+        relations, scope = self.relations.from_clause(depth, outer)
+        if random.random() < 0.03:
+            relations, scope = "", Scope((), outer, depth)
+        if random.random() < 0.55:
+            relations += f" WHERE {self.expressions.predicate(scope, random.choice((0, 1, 1, 2)))}"
+        if families is None:
+            wanted = [self.expressions.family(scope) for _ in range(random.randint(1, 4))]
+        else:
+            wanted = list(families)
+        if random.random() < 0.35:
+            return self._grouped(relations, scope, wanted), tuple(wanted)
+        items = [self.expressions.draw(family, scope, random.choice((0, 1, 2, 2, 3))) for family in wanted]
+        distinct = "DISTINCT " if random.random() < 0.15 else ""
+        sql = f"SELECT {distinct}{_named(items)}{relations}"
+        if depth < 2 and random.random() < 0.06:
+            sql += self.ordered(len(wanted))
+        return sql, tuple(wanted)
+
+    def _set_operation(
+        self, depth: int, outer: Sequence[Column], families: Sequence[str] | None
+    ) -> tuple[str, tuple[str, ...]]:
+        left, wanted = self.select(0, outer, families)
+        right, _ = self.select(0, outer, wanted)
+        operator = self.random.choice(("UNION ALL", "UNION", "UNION", "EXCEPT", "EXCEPT", "INTERSECT"))
+        if self.random.random() < 0.2:
+            return (
+                f"({left}) {operator} ({right}) {self.random.choice(('UNION', 'UNION ALL'))} ({left})",
+                wanted,
+            )
+        return f"({left}) {operator} ({right})", wanted
+
+    def _grouped(self, relations: str, scope: Scope, families: list[str]) -> str:
+        """Grouped, or one row of aggregates; `families` may change where a key takes the place of an item."""
+        random = self.random
+        expressions = self.expressions
+        inner = Scope(scope.columns, scope.outer, 0)
+        keys: list[str] = []
+        items: list[str] = []
+        for family in families:
+            if random.random() < 0.5:
+                key = expressions.column(family, Scope(scope.columns))
+                keys.append(
+                    key.sql
+                    if key and random.random() < 0.7
+                    else expressions.draw(family, Scope(scope.columns), 1)
+                )
+                items.append(keys[-1])
+            else:
+                call = expressions.aggregate(family, inner, keys)
+                nested = "{} {} {}" if family in ("int", "dec", "float") and random.random() < 0.2 else ""
+                items.append(
+                    nested.format(call, random.choice("+-*"), random.choice((1, 2))) if nested else call
+                )
+        if not keys and random.random() < 0.5:
+            return f"SELECT {_named(items)}{relations}{self._having(inner, [], 0.2)}"
+        form = random.random()
+        hidden = expressions.draw(expressions.family(scope), Scope(scope.columns), 1)
+        if form < 0.2:
+            group = "ALL"
+        elif form < 0.35:
+            group = ", ".join(str(index + 1) for index, item in enumerate(items) if item in keys) or hidden
+        elif form < 0.45:
+            group = ", ".join(f"o{index}" for index, item in enumerate(items) if item in keys) or hidden
+        else:
+            group = ", ".join((*keys, hidden) if random.random() < 0.15 else keys) or hidden
+        return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, 0.3)}"
+
+    def _having(self, scope: Scope, keys: Sequence[str], share: float) -> str:
+        """HAVING over aggregates, keys, or nothing of the rows at all."""
+        random = self.random
+        if random.random() >= share:
+            return ""
+        family = random.choice(("int", "int", "float", "str", "date"))
+        call = self.expressions.aggregate(family, scope, keys)
+        if keys and random.random() < 0.4:
+            return f" HAVING {random.choice(keys)} IS {random.choice(('', 'NOT '))}NULL"
+        form = random.choice(
+            ("{} IS NOT NULL", "{} > {}", "{} <> {}", "NOT ({} = {})", "coalesce({} < {}, TRUE)")
+        )
+        return " HAVING " + form.format(call, self.expressions.literal(family))
+
+    def subquery(self, scope: Scope, family: str | None, is_scalar: bool) -> str:
+        """A query inside an expression of `scope`, correlated with it more often than not."""
+        random = self.random
+        outer = scope.visible() if random.random() < 0.6 else ()
+        relations, inner = self.relations.from_clause(0, outer)
+        inner = Scope(inner.columns, inner.outer, scope.num_subqueries - 1)
+        conditions = []
+        pairs = [
+            (one.sql, other.sql) for one in inner.columns for other in outer if one.family == other.family
+        ]
+        if pairs and random.random() < 0.85:
+            one, other = random.choice(pairs)
+            conditions.append(f"{one} {random.choice(('=', '=', '=', '<', '<>'))} {other}")
+        if random.random() < 0.35:
+            conditions.append(self.expressions.predicate(inner, 1))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        if family is None:
+            return f"SELECT {random.choice(('1', '*', 'NULL'))}{relations}{where}"
+        local = Scope(inner.columns)
+        if is_scalar:
+            if random.random() < 0.15:
+                item = self.expressions.draw(family, local, 1)
+                return f"SELECT {item} AS o0{relations}{where} ORDER BY o0 LIMIT 1"
+            return f"SELECT {self.expressions.aggregate(family, local, ())}{relations}{where}"
+        return f"SELECT {self.expressions.draw(family, local, 1)}{relations}{where}"
+
+
+def _named(items: Sequence[str]) -> str:
+    return ", ".join(f"{item} AS o{index}" for index, item in enumerate(items))
+
+
+#: Before these a literal is part of a type, of a typed literal or of a clause that takes no parameter.
+_NOT_BEFORE = {"DATE", "TIME", "TIMESTAMP", "INTERVAL", "BY", "LIMIT", "OFFSET", "ESCAPE"}
+_NOT_AFTER = {"::"}
+
+
+def _with_parameters(random: Random, sql: str) -> RandomQuery:
+    """The query with some of its literals given as parameters."""
+    tokens = tokens_of(sql)
+    parameters: dict[str, object] = {}
+    in_type = in_group = False
+    share = random.choice((0.1, 0.3, 1.0))
+    for index, token in enumerate(tokens[:-1]):
+        before = tokens[index - 1].upper() if index else ""
+        in_type = before.startswith("DECIMAL") or before == "FLOAT" or (in_type and token != ")")
+        in_group = token == "BY" or (in_group and token not in (")", "HAVING", "LIMIT"))
+        is_literal = token[0] == "'" or token[0].isdigit()
+        if not is_literal or in_type or in_group or before in _NOT_BEFORE or tokens[index + 1] in _NOT_AFTER:
+            continue
+        if random.random() < share:
+            name = f"p{len(parameters)}"
+            parameters[name] = _parameter(random, token)
+            tokens[index] = f"${name}"
+    return RandomQuery(text_of(tokens), parameters, random.choice(("?", "$1", "$name")))
+
+
+def _parameter(random: Random, token: str) -> object:
+    if token[0] == "'":
+        text = token[1:-1].replace("''", "'")
+        try:
+            return datetime.date.fromisoformat(text) if random.random() < 0.7 else text
+        except ValueError:
+            return None if random.random() < 0.05 else text
+    if token.isdigit():
+        return int(token)
+    if "e" in token.lower():
+        return float(token)
+    return Decimal(token) if random.random() < 0.8 else float(token)

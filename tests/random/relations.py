@@ -1,0 +1,168 @@
+"""Random FROM clauses: tables, derived tables, VALUES, LATERAL, CTEs, and every way to join them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from tests.random.expressions import Column, Expressions, Scope
+from tests.random.tables import RandomTable
+from tests.random.values import FAMILIES
+
+#: Makes a SELECT with depth, outer columns and wanted families: its SQL and the families of its columns o0, o1, ...
+SelectMaker = Callable[[int, Sequence[Column], Sequence[str] | None], tuple[str, tuple[str, ...]]]
+
+#: Tables with more rows stand once in a FROM clause and are joined on equal values only.
+_MANY_ROWS = 1000
+
+_JOINS = (
+    "JOIN",
+    "JOIN",
+    "JOIN",
+    "INNER JOIN",
+    "LEFT JOIN",
+    "LEFT JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+)
+
+
+class Relations:
+    """Draws FROM clauses from one random source."""
+
+    def __init__(
+        self, random: Random, tables: Mapping[str, RandomTable], expressions: Expressions, select: SelectMaker
+    ) -> None:
+        self.random = random
+        self.tables = tables
+        self.expressions = expressions
+        self.select = select
+        self.next_alias = 0
+        #: CTEs in scope: name and the families of its columns o0, o1, ...
+        self.ctes: list[tuple[str, tuple[str, ...]]] = []
+
+    def from_clause(self, depth: int, outer: Sequence[Column]) -> tuple[str, Scope]:
+        """FROM with one to four relations, and what can be referred to above it."""
+        random = self.random
+        num_relations = random.choice((1, 1, 1, 2, 2, 3, 4)) if depth > 0 else random.choice((1, 1, 1, 2))
+        sql, columns = self._relation(depth, outer)
+        has_many = any(
+            table.num_rows > _MANY_ROWS and table.name in sql.split() for table in self.tables.values()
+        )
+        for _ in range(num_relations - 1):
+            lateral = depth > 0 and random.random() < 0.07
+            if lateral:
+                other, others = self._lateral(depth, (*columns, *outer))
+            else:
+                other, others = self._relation(depth, outer, has_many)
+            left_keys = [column for column in columns if column.sql.endswith(".k") or column.sql == "k"]
+            has_key = _has_key(others)
+            form = random.random()
+            if form < 0.12 and not has_many:
+                sql += f", {other}"
+            elif form < 0.2 and not has_many:
+                sql += f" CROSS JOIN {other}"
+            elif form < 0.34 and len(left_keys) == 1 and has_key and not lateral:
+                sql += f" {random.choice(_JOINS)} {other} USING (k)"
+                # From here on the key is one column, which both tables' names may no longer tell apart.
+                columns = [column for column in columns if column is not left_keys[0]]
+                columns.append(Column("k", left_keys[0].family, left_keys[0].is_small))
+                others = [column for column in others if not column.sql.endswith(".k")]
+            elif form < 0.4 and not lateral:
+                condition = self._condition(columns, others, outer, has_many)
+                sql += f" {random.choice(('SEMI', 'ANTI'))} JOIN {other} ON {condition}"
+                continue
+            else:
+                join = random.choice(("JOIN", "LEFT JOIN")) if lateral else random.choice(_JOINS)
+                sql += f" {join} {other} ON {self._condition(columns, others, outer, has_many)}"
+            if _has_key(others):
+                columns = [column for column in columns if column.sql != "k"]  # no longer one column alone
+            columns = [*columns, *others]
+        return f" FROM {sql}", Scope(columns, outer, depth)
+
+    def _relation(
+        self, depth: int, outer: Sequence[Column], has_many: bool = False
+    ) -> tuple[str, list[Column]]:
+        random = self.random
+        alias = f"r{self.next_alias}"
+        self.next_alias += 1
+        form = random.random()
+        if self.ctes and form < 0.3:
+            name, families = random.choice(self.ctes)
+            return f"{name} {alias}", _columns(alias, families)
+        if depth > 0 and form < 0.42:
+            sql, families = self.select(depth - 1, (), None)
+            if random.random() < 0.25:
+                names = [f"x{index}" for index in range(len(families))]
+                columns = [
+                    Column(f"{alias}.{name}", family) for name, family in zip(names, families, strict=True)
+                ]
+                return f"({sql}) {alias}({', '.join(names)})", columns
+            return f"({sql}) {alias}", _columns(alias, families)
+        if form < 0.5:
+            return self._values(alias)
+        names = [name for name, table in self.tables.items() if not has_many or table.num_rows <= _MANY_ROWS]
+        table = self.tables[random.choice(names)]
+        columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
+        return f"{table.name} {random.choice(('', 'AS '))}{alias}", columns
+
+    def _values(self, alias: str) -> tuple[str, list[Column]]:
+        families = [self.random.choice(("int", "int", "dec", "float", "str", "date", "bool", *FAMILIES))]
+        families += self.random.choices(tuple(FAMILIES), k=self.random.randint(0, 2))
+        rows = [
+            f"({', '.join(self.expressions.literal(family, is_typed=True) for family in families)})"
+            for _ in range(self.random.randint(1, 4))
+        ]
+        names = [f"v{index}" for index in range(len(families))]
+        columns = [Column(f"{alias}.{name}", family) for name, family in zip(names, families, strict=True)]
+        return f"(VALUES {', '.join(rows)}) {alias}({', '.join(names)})", columns
+
+    def _lateral(self, depth: int, outer: Sequence[Column]) -> tuple[str, list[Column]]:
+        alias = f"r{self.next_alias}"
+        self.next_alias += 1
+        column = self.expressions.column(self.expressions.family(Scope(outer)), Scope(outer))
+        first = column.sql if column is not None else "1"
+        relations, scope = self.from_clause(depth - 1, outer)
+        families = (column.family if column is not None else "int", self.expressions.family(scope))
+        where = f" WHERE {self.expressions.predicate(scope, 1)}" if self.random.random() < 0.5 else ""
+        sql = f"SELECT {first} AS o0, {self.expressions.draw(families[1], scope, 1)} AS o1{relations}{where}"
+        return f"LATERAL ({sql}) {alias}", _columns(alias, families)
+
+    def _condition(
+        self, left: Sequence[Column], right: Sequence[Column], outer: Sequence[Column], equal_only: bool
+    ) -> str:
+        """A join condition: equal values of one family mostly, also ranges, constants and anything else."""
+        random = self.random
+        numbers = ("int", "dec", "float")
+        pairs = [
+            (one.sql, other.sql)
+            for one in left
+            for other in right
+            if one.family == other.family or (one.family in numbers and other.family in numbers)
+        ]
+        form = random.random()
+        if pairs and (form < 0.6 or equal_only):
+            one, other = random.choice(pairs)
+            condition = f"{one} = {other}" if form < 0.55 else f"{one} IS NOT DISTINCT FROM {other}"
+        elif pairs and form < 0.75:
+            (one, other), (_, high) = random.choice(pairs), random.choice(pairs)
+            operator = random.choice(("<", "<=", ">", ">="))
+            bounds = [pair for pair in pairs if pair[0] == one]
+            high = random.choice(bounds)[1]
+            condition = f"{one} {operator} {other}" if form < 0.68 else f"{one} BETWEEN {other} AND {high}"
+        elif form < 0.82:
+            condition = random.choice(("TRUE", "TRUE", "NULL", "FALSE", "1 = 1"))
+        else:
+            condition = self.expressions.predicate(Scope((*left, *right), outer), 1)
+        if random.random() < 0.25:
+            condition += f" AND {self.expressions.predicate(Scope((*left, *right), outer), 1)}"
+        return condition
+
+
+def _has_key(columns: Sequence[Column]) -> bool:
+    return any(column.sql.endswith(".k") for column in columns)
+
+
+def _columns(alias: str, families: Sequence[str]) -> list[Column]:
+    return [Column(f"{alias}.o{index}", family) for index, family in enumerate(families)]

@@ -1,0 +1,213 @@
+"""What an expression of each family can look like: templates with holes, and one for every function tqp has.
+
+`{int}` is an expression of that family, `{pattern}` a constant of a kind that `expressions` knows. Numbers of functions
+whose last digits differ between engines are rounded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from tests.random.values import FAMILY_OF
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS
+from tqp.planner.functions import Overload, aggregate_overloads, scalar_overloads
+
+#: Arguments that must be constants, or small: by function, position and kind of constant.
+_CONSTANTS: dict[str, dict[int, str]] = {
+    "like": {1: "pattern", 2: "escape"},
+    "ilike": {1: "pattern", 2: "escape"},
+    "regexp_matches": {1: "regex", 2: "options"},
+    "regexp_full_match": {1: "regex", 2: "options"},
+    "regexp_replace": {1: "regex", 2: "constant_text", 3: "replace_options"},
+    "regexp_extract": {1: "regex", 2: "group"},
+    **{name: {0: "part"} for name in ("date_part", "date_trunc", "date_diff", "date_sub")},
+    "strptime": {1: "format"},
+    "replace": {1: "constant_text", 2: "constant_text"},
+    **{name: {1: "constant_text"} for name in ("trim", "ltrim", "rtrim", "split_part")},
+    **{name: {1: "count", 2: "constant_text"} for name in ("lpad", "rpad")},
+    "translate": {1: "constant_text", 2: "constant_text"},
+    "repeat": {1: "count"},
+    "chr": {0: "code_point"},
+    **{name: {1: "count"} for name in ("round", "trunc", "<<", ">>", "left", "right")},
+    "substring": {1: "count", 2: "count"},
+    "make_date": {0: "year", 1: "small", 2: "small"},
+    "make_timestamp": {0: "year", 1: "small", 2: "small", 3: "small", 4: "small"},
+    "power": {1: "small"},
+    **{name: {1: "divisor"} for name in ("//", "%")},
+}
+_INEXACT = frozenset(
+    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh degrees radians power atan2".split()
+)
+#: Names that are not functions in DuckDB, which spells them as operators or otherwise.
+_NOT_IN_DUCKDB = frozenset(("negate", "like", "ilike", "is_nan", "is_inf", "is_finite"))
+_FAMILY_OF_PARAMETER = {"INTEGERS": "int", "ANY": "any"}
+
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "int": (
+        *("({int} + {int})", "({int} - {int})", "({int} * {small})", "({int} * {int})", "(- {int})", "(+ {int})"),
+        *("({int} % {int})", "({int} // {divisor})", "CAST({any} AS {integer_type})", "TRY_CAST({any} AS {integer_type})"),
+        *("TRY_CAST({str} AS {integer_type})", "TRY_CAST({num} AS {integer_type})", "CAST({int} AS HUGEINT)"),
+        *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}"),
+    ),
+    "dec": (
+        *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
+        *("TRY_CAST({any} AS {decimal_type})", "TRY_CAST({num} AS {decimal_type})", "TRY_CAST({str} AS {decimal_type})"),
+        *("CAST({num} AS {decimal_type})", "round({dec}, {count})", "({int} * {dec})"),
+    ),
+    "float": (
+        *("({float} + {num})", "({float} - {float})", "({float} * {small})", "({num} / {num})", "({float} // {num})"),
+        *("CAST({num} AS {float_type})", "TRY_CAST({str} AS {float_type})", "TRY_CAST({any} AS {float_type})", "pi()"),
+        *("array_distance([{exact}, 1]::FLOAT[2], [0.5, 2]::FLOAT[2])", "({float} % {float})"),
+    ),
+    "str": (
+        *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
+        *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
+    ),
+    "blob": ("CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
+    "date": (
+        *("({date} + {small})", "({date} - {small})", "TRY_CAST({str} AS DATE)", "CAST({ts} AS DATE)"),
+        *("TRY_CAST({any} AS DATE)", "CAST({tz} AS DATE)"),
+    ),
+    "time": ("TRY_CAST({str} AS TIME)", "CAST({ts} AS TIME)", "({time} + {interval})", "TRY_CAST({any} AS TIME)"),
+    "ts": (
+        *("({ts} + {interval})", "({date} - {interval})", "CAST({date} AS {timestamp_type})", "({date} + {time})"),
+        *("TRY_CAST({str} AS {timestamp_type})", "TRY_CAST({ts} AS {timestamp_type})", "TRY_CAST({any} AS {timestamp_type})"),
+        "date_add({date}, {interval})",
+    ),
+    "tz": ("CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
+    "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
+    "bool": ("CAST({int} AS BOOLEAN)", "TRY_CAST({any} AS BOOLEAN)", "xor({int}, {int}) = {small}"),
+}  # fmt: skip
+
+#: Any family can look like this; {same} is an expression of the same family.
+GENERAL = (
+    *("CASE WHEN {bool} THEN {same} END", "CASE WHEN {bool} THEN {same} ELSE {same} END"),
+    "CASE WHEN {bool} THEN {literal} WHEN {bool} THEN {same} END",
+    "CASE WHEN {bool} THEN {same} WHEN {bool} THEN {literal} WHEN {bool} THEN {same} ELSE {literal} END",
+    *(
+        "CASE {int} WHEN {small} THEN {same} WHEN {int} THEN {same} ELSE {same} END",
+        "coalesce({same}, {same})",
+    ),
+    *("coalesce({same}, {same}, {literal})", "ifnull({same}, {same})", "nullif({same}, {same})"),
+    *(
+        "if({bool}, {same}, {same})",
+        "greatest({same}, {same})",
+        "least({same}, {same}, {literal})",
+        "({subquery})",
+    ),
+    *("CASE WHEN {bool} THEN {guarded} END", "({same})", "CASE WHEN NULL THEN {same} ELSE {same} END"),
+)
+
+PREDICATES = (
+    *(
+        "({bool} AND {bool})",
+        "({bool} OR {bool})",
+        "({bool} OR {bool})",
+        "(NOT {bool})",
+        "({bool} AND NOT {bool})",
+    ),
+    *("({x} {compare} {x})",) * 4,
+    *("({num} {compare} {num})", "({num} {compare} {num})", "({x} {not}BETWEEN {x} AND {x})"),
+    *(
+        "({x} {not}IN ({x_literal}, {x_literal}, {x_literal}))",
+        "({x} {not}IN ({x}, {x}))",
+        "({x} IS {not}NULL)",
+    ),
+    *(
+        "({any} IS {not}NULL)",
+        "({bool} IS {not}TRUE)",
+        "({bool} IS {not}FALSE)",
+        "({x} IS {not}DISTINCT FROM {x})",
+    ),
+    *(
+        "coalesce({bool}, {truth})",
+        "ifnull({bool}, {truth})",
+        "coalesce(({x} {compare} {x} OR {bool}), {truth})",
+    ),
+    "coalesce(({x} BETWEEN {x} AND {x} AND {bool}), {truth})",
+    *(
+        "coalesce(({x} {not}IN ({x}, {x})), {truth})",
+        "nullif({bool}, {truth})",
+        "({str} {not}LIKE {pattern})",
+    ),
+    *("({str} {not}ILIKE {pattern})", "({str} SIMILAR TO {regex})", "({str} LIKE {pattern} ESCAPE {escape})"),
+    *("(({x}, {int}) = ({x}, {small}))", "(({x}, {int}) {not}IN (({x}, {small}), ({x_literal}, {int})))"),
+    *("({not}EXISTS ({exists}))", "({x} {not}IN ({x_rows}))", "({x} {compare} ({x_subquery}))"),
+    *("({x} {order} {quantifier} ({x_rows}))", "({str} {compare} {any})", "({any} {compare} {any})"),
+)
+
+
+def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Calls of every function of the function table by family of result: scalar ones and aggregates."""
+    scalars: defaultdict[str, list[str]] = defaultdict(list)
+    aggregates: defaultdict[str, list[str]] = defaultdict(list)
+    for name in (*SCALARS, *ALIASES):
+        if name in _NOT_IN_DUCKDB:
+            continue
+        for overload in scalar_overloads(name) or ():
+            if any(
+                isinstance(each, DataType) and each.kind is TypeKind.TIMESTAMP_TZ
+                for each in overload.parameters
+            ):
+                continue  # in DuckDB they come with an extension
+            parameters = _parameters(overload, ALIASES.get(name, name))
+            call = f"{name}({', '.join(parameters)})"
+            if not name.isidentifier():
+                call = (
+                    f"({name} {parameters[0]})"
+                    if len(parameters) == 1
+                    else f"({parameters[0]} {name} {parameters[1]})"
+                )
+            family = _result_family(overload)
+            rounded = f"round({call}, 3)" if ALIASES.get(name, name) in _INEXACT else call
+            scalars[family].append(rounded)
+    for name in (*AGGREGATES, *ALIASES):
+        main = ALIASES.get(name, name)
+        for overload in aggregate_overloads(name) or ():
+            family = _result_family(overload)
+            parameter = _parameters(overload, main)[0]
+            if main == "any_value":
+                parameter = "{key}"
+            elif parameter == "{float}" and main not in ("min", "max", "count", "median"):
+                parameter = "{exact}"
+            aggregates[family].append(
+                f"{name}({{distinct}}{parameter})" if main != "any_value" else f"{name}({parameter})"
+            )
+    aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]
+    return {key: tuple(value) for key, value in scalars.items()}, {
+        key: tuple(value) for key, value in aggregates.items()
+    }
+
+
+def _parameters(overload: Overload, name: str) -> list[str]:
+    constants = _CONSTANTS.get(name, {})
+    parameters = list(overload.parameters)
+    if "days" in overload.canonical or overload.canonical == "to_interval":
+        constants = {index: "small" for index, each in enumerate(parameters) if _family(each) == "int"}
+    if name == "strftime":
+        format_position = 1 if parameters[0] != parameters[-1] and not overload.swapped else 0
+        constants = {format_position: "format"}
+    return [f"{{{constants.get(index) or _family(each)}}}" for index, each in enumerate(parameters)]
+
+
+def _family(parameter: DataType | str) -> str:
+    if isinstance(parameter, str):
+        return _FAMILY_OF_PARAMETER[parameter]
+    if parameter.kind is TypeKind.DECIMAL:
+        return "dec"
+    if parameter.kind is TypeKind.ARRAY:
+        return "array"
+    return FAMILY_OF.get(parameter.kind.value, "int")
+
+
+def _result_family(overload: Overload) -> str:
+    if isinstance(overload.result, DataType):
+        return _family(overload.result)
+    if overload.result == "similarity":
+        return "float"
+    family = _family(overload.parameters[0])
+    return "same" if family == "any" else family
+
+
+CALLS, AGGREGATE_CALLS = _function_templates()

@@ -1,0 +1,146 @@
+"""What users pass to `connect`, `register` and `sql`, checked: errors name the argument and what it may be."""
+
+from __future__ import annotations
+
+import math
+import operator
+import string
+from collections.abc import Iterable, Mapping, Sequence
+
+from tqp.core.errors import BindError, nearest
+
+#: More threads than any computer runs at once are a mistake, and would not all start.
+MAX_THREADS = 4_096
+
+_UNITS = {
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+def check_count(argument: str, value: object, least: str, most: int | None = None) -> None:
+    """Raises BindError unless `value` is None or a positive integer, no greater than `most`; `least` says why."""
+    if value is None:
+        return
+    count = _integer(value)
+    if count is None:
+        raise BindError(f"{argument}={value!r}: give an integer, not a {type(value).__name__}")
+    if count < 1:
+        raise BindError(f"{argument}={value}: {least}")
+    if most is not None and count > most:
+        raise BindError(f"{argument}={value}: at most {most} are possible")
+
+
+def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
+    """Raises BindError unless `value` is one of the choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise BindError(f"{argument}={value!r}: choose one of {', '.join(choices)}")
+
+
+def check_rules(rules: object, known: Sequence[str]) -> frozenset[str]:
+    """The rules as a set. Raises BindError unless all are known."""
+    if isinstance(rules, str) or not isinstance(rules, Iterable):
+        raise BindError(f"disabled_rules={rules!r}: give a list of rules' names")
+    names = list(rules)
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise BindError(f'there is no optimizer rule "{name}"' + nearest(str(name), known))
+    return frozenset(names)
+
+
+def check_name(what: str, name: object) -> None:
+    """Raises BindError unless `name`, of a table or the like, is text that SQL can say."""
+    if not isinstance(name, str):
+        raise BindError(f"the name of {what} is text, not a {type(name).__name__}: {name!r}")
+    if not name:
+        raise BindError(f"the name of {what} cannot be empty")
+    check_text(f"the name of {what}", name)
+
+
+def check_query(query: object) -> None:
+    """Raises BindError unless `query` is text."""
+    if not isinstance(query, str):
+        raise BindError(f"the query is text, not a {type(query).__name__}")
+    check_text("the query", query)
+
+
+def check_parameters(params: object) -> None:
+    """Raises BindError unless `params` is None, a sequence of values or a mapping from names to values."""
+    if params is None:
+        return
+    if isinstance(params, (str, bytes)) or not isinstance(params, (Sequence, Mapping)):
+        raise BindError(
+            f"params is a {type(params).__name__}; give a list of values for ? and $1, or a dict for $name"
+        )
+    if isinstance(params, Mapping):
+        for name in params:
+            if not isinstance(name, str):
+                raise BindError(
+                    f"params: the name of a parameter is text, not a {type(name).__name__}: {name!r}"
+                )
+    for value in params.values() if isinstance(params, Mapping) else params:
+        if isinstance(value, str):
+            check_text("a parameter", value)
+
+
+def check_tables(argument: str, tables: object) -> None:
+    """Raises BindError unless `tables`, or `models`, is None or a mapping from names."""
+    if tables is not None and not isinstance(tables, Mapping):
+        raise BindError(f"{argument} is a {type(tables).__name__}; give a dict, by name")
+
+
+def check_text(what: str, text: str) -> None:
+    """Raises BindError where text holds half of a surrogate pair, which UTF-8 does not have."""
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BindError(
+            f"{what} has {text[error.start]!r} at position {error.start}, which is half of a character and not valid"
+            " Unicode"
+        ) from None
+
+
+def parse_size(size: object) -> int | None:
+    """Bytes of a limit such as 2_000_000_000 or "2GiB"; None stays None. Raises BindError if it is no size.
+
+    >>> parse_size("1.5 kB"), parse_size(1e9)
+    (1500, 1000000000)
+    """
+    if size is None:
+        return None
+    number = _bytes_of_text(size) if isinstance(size, str) else _integer(size)
+    if number is None and isinstance(size, float) and math.isfinite(size):
+        number = int(size)
+    if number is None:
+        raise BindError(f"memory_limit={size!r}: give a number of bytes, or a size such as '4GiB'")
+    if number <= 0:
+        raise BindError(f"memory_limit={size!r}: give a positive number of bytes, or a size such as '4GiB'")
+    return number
+
+
+def _bytes_of_text(size: str) -> int | None:
+    text = size.strip().lower()
+    number = text.rstrip(string.ascii_lowercase + " ")
+    try:
+        return int(float(number) * _UNITS[text[len(number) :].strip() or "b"])
+    except (ValueError, KeyError, OverflowError):
+        return None
+
+
+def _integer(value: object) -> int | None:
+    """An integer of any library; no bool."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None

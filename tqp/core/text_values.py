@@ -1,0 +1,31 @@
+"""Which parser reads the values of a type out of text, for casts of constants and of columns alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.text_numbers import parse_boolean, parse_float, parse_number
+from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
+
+#: One text to a storage value of the type; raises ParseFailure.
+Parser = Callable[[str, DataType], Any]
+
+_BY_KIND: dict[TypeKind, Parser] = {
+    TypeKind.BOOLEAN: parse_boolean,
+    TypeKind.DATE: parse_date,
+    TypeKind.TIME: parse_time,
+    TypeKind.INTERVAL: parse_interval,
+}
+
+
+def parser_of(target: DataType) -> Parser | None:
+    """The parser of a type; None where there is no cast from VARCHAR or it makes no single value."""
+    if target.is_integer or target.is_decimal:
+        return parse_number
+    if target.is_float:
+        return parse_float
+    if target.is_timestamp:
+        return parse_timestamp
+    return _BY_KIND.get(target.kind)

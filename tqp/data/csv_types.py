@@ -1,0 +1,159 @@
+"""The types of columns of text: the narrowest from which the text could be written again, so that no value is lost.
+
+All values count, not a sample. A number with a leading zero or a plus sign is text: it is a code or a telephone number.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tqp.data.arrow_types import HUGEINT_ARRAY
+from tqp.data.sharing import share
+
+#: Rows of either end of a column that rule out most types.
+_SAMPLE_ROWS = 1_000
+_TRUE, _FALSE = ("true", "t", "yes"), ("false", "f", "no")
+#: Up to this a double holds every integer.
+_EXACT_DOUBLES = 2.0**53
+#: What a double would not give back: a leading zero, a plus sign.
+_NOT_A_NUMBER = r"^\s*(\+|-?0[0-9])"
+#: Dates and times written with fewer digits or slashes, to those with two digits and hyphens.
+_CANONICAL = (
+    (r"^([0-9]{4})[/-]([0-9]{1,2})[/-]", r"\1-\2-"),
+    (r"^([0-9]{4})-([0-9])-", r"\1-0\2-"),
+    (r"^([0-9]{4}-[0-9]{2})-([0-9])($|[ T])", r"\1-0\2\3"),
+    (r"^([0-9]):", r"0\1:"),
+    (r"^([0-9]{2}:[0-9]{2}):([0-9])$", r"\1:0\2"),
+)
+#: The shortest date with a time, and the shortest time: Arrow reads less as well.
+_SHORTEST_TIMESTAMP, _SHORTEST_TIME = len("2024-01-02 03:04"), len("03:04")
+
+Convert = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
+
+
+def typed(table: pa.Table) -> pa.Table:
+    """The table with each column of text in the type that `typed_column` finds."""
+    columns = share(typed_column, table.columns)
+    return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def typed_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIME, TIMESTAMP or the like if all values are; else the text itself."""
+    if column.null_count == len(column):
+        return column
+    found = column.drop_null()
+    sample = pa.chunked_array([*found[:_SAMPLE_ROWS].chunks, *found[-_SAMPLE_ROWS:].chunks], pa.string())
+    for convert in _CONVERSIONS:
+        if _converted(convert, sample) is None:
+            continue
+        values = _converted(convert, column)
+        if values is not None:
+            return values
+    return column
+
+
+def text_column_type(values: Sequence[str]) -> pa.DataType:
+    """The Arrow type of a column with these values, an empty one being NULL.
+
+    >>> text_column_type(["1", "", "2.5"]), text_column_type(["01"])
+    (DataType(double), DataType(string))
+    """
+    column = pa.chunked_array([[value or None for value in values]], pa.string())
+    return typed_column(column).type
+
+
+def _converted(convert: Convert, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """The column converted, if need be without blanks around values; None if a value is not of the type."""
+    for prepare in (None, _canonical):
+        try:
+            values = convert(column if prepare is None else prepare(column))
+        except pa.ArrowInvalid:
+            continue
+        if values is not None:
+            return values
+    return None
+
+
+def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    column = pc.utf8_trim_whitespace(column)
+    for pattern, replacement in _CANONICAL:
+        column = pc.replace_substring_regex(column, pattern, replacement)
+    return column
+
+
+def _holds(condition: pa.ChunkedArray) -> bool:
+    return pc.all(condition).as_py() is not False
+
+
+def _booleans(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    lower = pc.utf8_lower(column)
+    is_true = pc.is_in(lower, pa.array(_TRUE))
+    known = pc.or_(is_true, pc.is_in(lower, pa.array(_FALSE)))
+    return (
+        pc.if_else(pc.is_valid(column), is_true, None) if _holds(pc.or_(known, pc.is_null(column))) else None
+    )
+
+
+def _integers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    values = column.cast(pa.int64())
+    return values if _holds(pc.equal(values.cast(pa.string()), column)) else None
+
+
+def _huge_integers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    values = column.cast(pa.decimal128(38, 0))
+    if not _holds(pc.equal(values.cast(pa.string()), column)):
+        return None
+    chunks = [pa.ExtensionArray.from_storage(HUGEINT_ARRAY, chunk) for chunk in values.chunks]
+    return pa.chunked_array(chunks, HUGEINT_ARRAY)
+
+
+def _doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    values = column.cast(pa.float64())
+    too_large = pc.and_(pc.invert(pc.is_finite(values)), pc.match_substring_regex(column, "[0-9]"))
+    if pc.any(too_large).as_py() or pc.any(pc.match_substring_regex(column, _NOT_A_NUMBER)).as_py():
+        return None
+    large = pc.and_(pc.is_finite(values), pc.greater_equal(pc.abs(values), _EXACT_DOUBLES))
+    rounded = (
+        decimal.Decimal(text.as_py()) != decimal.Decimal(value.as_py())
+        for text, value in zip(column.filter(large), values.filter(large), strict=True)
+        if "e" not in text.as_py().lower()
+    )
+    return None if any(rounded) else values
+
+
+def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(pa.date32())
+
+
+def _times(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    if not _holds(pc.greater_equal(pc.binary_length(column), _SHORTEST_TIME)):
+        return None
+    moments = pc.binary_join_element_wise("1970-01-01", column, " ")
+    return moments.cast(pa.timestamp("us")).cast(pa.time64("us"))
+
+
+def _timestamps(unit: str, zone: str | None) -> Convert:
+    def convert(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        if not _holds(pc.greater_equal(pc.binary_length(column), _SHORTEST_TIMESTAMP)):
+            return None
+        return column.cast(pa.timestamp(unit, zone))
+
+    return convert
+
+
+#: In the order in which they are tried.
+_CONVERSIONS: tuple[Convert, ...] = (
+    _booleans,
+    _integers,
+    _huge_integers,
+    _doubles,
+    _dates,
+    _times,
+    _timestamps("us", None),
+    _timestamps("us", "UTC"),
+    _timestamps("ns", None),
+)

@@ -1,0 +1,99 @@
+"""What tells one state of a file from another, so that no query mixes two of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tqp.core.errors import Error, ExecutionError
+
+Outcome = TypeVar("Outcome")
+
+#: How often a file that is replaced while it is read is read again.
+_ATTEMPTS = 10
+
+#: Device, inode, size, and the times of the last change of the content and of the inode.
+Identity = tuple[int, int, int, int, int]
+
+
+class FileChangedError(ExecutionError):
+    """A file was replaced or written to while a query read it; reading all of it again may succeed."""
+
+
+def identity_of(path: str) -> Identity:
+    """Raises OSError if there is no such file."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@contextlib.contextmanager
+def reading(file: str, identity: Identity | None = None, part: str = "") -> Iterator[None]:
+    """Turns what the block raises into an ExecutionError that names the file, and the part of it, such as 'column "x" of '.
+
+    With `identity`, raises FileChangedError if the file has another one before or after the block.
+    """
+    try:
+        if identity is not None:
+            _check_identity(file, identity)
+        try:
+            yield
+        except Error:
+            raise
+        except Exception:
+            if identity is not None:
+                _check_identity(file, identity)
+            raise
+        if identity is not None:
+            _check_identity(file, identity)
+    except Error:
+        raise
+    except Exception as error:
+        raise ExecutionError(f"cannot read {part}{file}: {error}") from error
+
+
+def _check_identity(file: str, identity: Identity) -> None:
+    if identity_of(file) != identity:
+        raise FileChangedError(f"cannot read {file}: it changed while it was read; run the query again")
+
+
+def read_again_if_changed(read: Callable[[], Outcome]) -> Outcome:
+    """`read()`, again if a file changed meanwhile; a file that never stays the same raises its FileChangedError."""
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(FileChangedError):
+            return read()
+    return read()
+
+
+@dataclass(frozen=True, slots=True)
+class FileSet:
+    """The files of one table as they were when it was read, and the directories that were searched for them."""
+
+    #: A path, a pattern, a directory or a list of these, as registered.
+    registered: Any
+    identities: Mapping[str, Identity]
+    directories: Mapping[str, int]
+
+    @staticmethod
+    def of(registered: Any, files: Iterable[str], directories: Iterable[str]) -> FileSet:
+        """With the identities that the files have now. Raises ExecutionError naming a file that cannot be read."""
+        identities = {}
+        for file in files:
+            with reading(file):
+                identities[file] = identity_of(file)
+        return FileSet(registered, identities, {path: os.stat(path).st_mtime_ns for path in directories})
+
+    @property
+    def files(self) -> list[str]:
+        return list(self.identities)
+
+    def are_unchanged(self) -> bool:
+        """Whether all files are still the same, and no file came to or went from a directory that was searched."""
+        try:
+            return all(identity_of(file) == identity for file, identity in self.identities.items()) and all(
+                os.stat(path).st_mtime_ns == time for path, time in self.directories.items()
+            )
+        except OSError:
+            return False

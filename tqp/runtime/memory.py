@@ -1,0 +1,133 @@
+"""The limit on memory: what the process may grow by while queries of a connection run, and where its default comes from.
+
+Memory is measured, not estimated: on the CPU the pages that the process holds, on CUDA what torch has allocated there. So
+everything counts, temporaries of kernels and newly encoded columns too. It is measured before every batch, between the
+stages of a query, and before large allocations (`tqp.core.memory.reserve`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import torch
+
+from tqp.core.errors import ResourceError
+from tqp.core.forks import renew_after_fork
+from tqp.core.memory import charged_to
+
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+class MemoryBudget:
+    """What the queries of one connection may take together: `limit` bytes above what was held before the first of them.
+
+    `limit` None: as much as `default_limit` says.
+    """
+
+    def __init__(self, limit: int | None, device: torch.device) -> None:
+        self.limit = limit or default_limit(device)
+        self._device = device
+        self._before = 0  # bytes held when the first of the running queries began
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A child runs none of its parent's queries."""
+        self._lock = threading.Lock()
+        self._running = 0
+
+    @contextlib.contextmanager
+    def query(self) -> Iterator[None]:
+        """In the block a query runs: what the calling thread allocates counts. Blocks of several threads may overlap."""
+        with self._lock:
+            if self._running == 0:
+                self._before = held_bytes(self._device) or 0
+            self._running += 1
+        try:
+            with charged_to(self):
+                yield
+        finally:
+            with self._lock:
+                self._running -= 1
+
+    def reserve(self, size: int) -> None:
+        """Raise ResourceError if `size` more bytes would be over the limit."""
+        if self.limit is None:
+            return
+        held = held_bytes(self._device)
+        if held is not None and held - self._before + size > self.limit:
+            self.refuse(held - self._before + size)
+
+    def refuse(self, size: int) -> None:
+        """Raise the ResourceError that says so."""
+        assert self.limit is not None
+        raise ResourceError(
+            f"the query needs more than {size / 2**20:.0f} MiB and the limit is {self.limit / 2**20:.0f} MiB; "
+            "select fewer columns or rows, or raise the limit with tqp.connect(memory_limit=...)"
+        )
+
+
+def held_bytes(device: torch.device) -> int | None:
+    """Memory that the process holds on the device; None where that is not known."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device)
+    try:
+        return int(os.pread(_open_statistics(os.getpid()), 128, 0).split()[1]) * _PAGE
+    except (OSError, AttributeError):  # not on every platform
+        return None
+
+
+@functools.cache
+def _open_statistics(process: int) -> int:
+    """The kernel's page counts of a process as an open file: reading them anew takes 2 us, opening it 8 more.
+
+    A forked child must not read those of its parent.
+    """
+    return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def default_limit(device: torch.device) -> int | None:
+    """Four fifths of the memory that the device, or the control group of the process, has; None where neither says."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory) * 4 // 5
+    known = [size for size in (_physical_memory(), control_group_limit()) if size is not None]
+    return min(known) * 4 // 5 if known else None
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * _PAGE
+    except (AttributeError, ValueError, OSError):  # not on every platform
+        return None
+
+
+def control_group_limit(
+    root: Path = _CONTROL_GROUPS, membership: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """The least memory limit of the process's control group (version 1 or 2) and of those above it; None without one."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return None
+    limits = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            folder, file = root, "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, file = root / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        group = PurePosixPath(path.lstrip("/"))
+        for each in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # "max", or a group that is not visible from here
+                limits.append(int((folder / each / file).read_text()))
+    return min(limits, default=None)
+
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
