@@ -12,7 +12,7 @@ import os
 import sys
 
 # names and numbers as in glibc's malloc.h
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 #: The largest threshold that glibc takes; larger blocks go back when they are freed.
 _LARGEST_BLOCK = 32 << 20
 _PAD = 64 << 20
@@ -20,9 +20,10 @@ _PAD = 64 << 20
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Once a process: keep up to a sixteenth of the machine's memory when it is freed, in one heap for all threads.
+    """Once a process: keep up to a sixteenth of the machine's memory when it is freed.
 
-    Does nothing where the C library is not glibc. The setting is the process's: it also holds for the caller's own code.
+    Does nothing where the C library is not glibc. The thresholds are the process's: they also hold for the caller's own code.
+    How many heaps its threads have is left to the C library.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -30,7 +31,6 @@ def keep_freed_memory() -> None:
     if mallopt is None:
         return
     kept = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
-    mallopt(_ARENA_MAX, 1)
     mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
     mallopt(_TRIM_THRESHOLD, min(kept, 1 << 30))
     mallopt(_TOP_PAD, _PAD)
