@@ -145,7 +145,7 @@ def _may_be_unclear(sizes: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     for places in range(1, 5):
         shifted = scaled * 2**places
         unclear &= (np.trunc(shifted) != shifted) | (scaled * 10**places >= _DISTINCT)
-    return unclear | (sizes >= _FIRST_WITH_GAPS)
+    return np.asarray(unclear | (sizes >= _FIRST_WITH_GAPS))
 
 
 def _float_text(value: np.floating[Any]) -> str:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 import torch
