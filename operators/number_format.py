@@ -141,11 +141,12 @@ def _may_be_unclear(sizes: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     These have gaps between them, or at most twelve bits behind the point, but more digits than all floats can tell apart.
     """
     scaled = sizes.astype(np.float64)
-    unclear = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
+    unclear: npt.NDArray[np.bool_] = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
     for places in range(1, 5):
         shifted = scaled * 2**places
         unclear &= (np.trunc(shifted) != shifted) | (scaled * 10**places >= _DISTINCT)
-    return np.asarray(unclear | (sizes >= _FIRST_WITH_GAPS))
+    unclear |= sizes >= _FIRST_WITH_GAPS
+    return unclear
 
 
 def _float_text(value: np.floating[Any]) -> str:

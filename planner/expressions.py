@@ -39,10 +39,21 @@ class Expression:
         def data_type(self) -> DataType: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal(Expression):
+    """A constant. 0.0 and -0.0 are two, though SQL calls them equal: what is computed from them differs."""
+
     value: Value
     data_type: DataType
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = (self.value, self.data_type), (other.value, other.data_type)
+        return mine == theirs and (not isinstance(self.value, (float, tuple)) or repr(mine) == repr(theirs))
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.data_type))
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "rpad": ("VARCHAR INTEGER VARCHAR -> VARCHAR",),
     "replace": ("VARCHAR VARCHAR VARCHAR -> VARCHAR",),
     "reverse": ("VARCHAR -> VARCHAR",),
-    "repeat": ("VARCHAR BIGINT -> VARCHAR",),
+    "repeat": ("VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB"),
     "position": ("VARCHAR VARCHAR -> BIGINT",),
     "split_part": ("VARCHAR VARCHAR BIGINT -> VARCHAR",),
     "ascii": ("VARCHAR -> INTEGER",),

@@ -18,15 +18,15 @@ from tqp.planner.binder import calls, comparisons, subqueries
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.arrays import array_of
 from tqp.planner.binder.coercion import (
-    as_text,
     cast_to,
     compare,
     condition_of,
     folded,
 )
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.literals import bind_number, bind_placeholder, bind_type, signed_number
+from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.type_names import bind_type
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.literal_casts import unit_name
@@ -112,6 +112,10 @@ class ExpressionBinder:
             found = self.scope.parent.resolve(name, qualifier, span)
         if found is not None:
             return found
+        if qualifier is None and self.scope.has_relation(name):
+            raise UnsupportedError(
+                f'a table as a value ("{name}", a struct of its columns) is not supported', span
+            )
         raise self.scope.unknown_column(name, qualifier, span)
 
     def _alias_wins(self, column: Expression | None) -> bool:
@@ -209,8 +213,9 @@ class ExpressionBinder:
         bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
         if any(side.data_type == NULL for side in bound):
             return Literal(None, NULL)
-        sides = tuple(as_text(self.context, side, span) for side in bound)
-        return folded(self.context, Call("concat_operator", sides, VARCHAR, span))
+        target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
+        sides = tuple(cast_to(self.context, side, target, span) for side in bound)
+        return folded(self.context, Call("concat_operator", sides, target, span))
 
     def _connective(self, node: exp.Connector) -> Expression:
         """AND, OR; a chain of one kind becomes one n-ary call."""

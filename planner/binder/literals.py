@@ -27,16 +27,13 @@ from tqp.core.datatypes import (
     TIMESTAMP_TZ,
     UBIGINT,
     VARCHAR,
-    DataType,
-    TypeKind,
-    array,
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.arrays import array_literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.expressions import Expression, Literal
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.parse import Span, head_span
 from tqp.planner.type_rules import SourceLiteral, integer_literal_type
 
 _NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?P<exponent>[eE][+-]?\d+)?")
@@ -77,71 +74,6 @@ def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         return node, negative
     return None, negative
-
-
-_TYPE_KINDS: dict[exp.DType, TypeKind] = {
-    exp.DType.BOOLEAN: TypeKind.BOOLEAN,
-    exp.DType.TINYINT: TypeKind.TINYINT,
-    exp.DType.SMALLINT: TypeKind.SMALLINT,
-    exp.DType.INT: TypeKind.INTEGER,
-    exp.DType.BIGINT: TypeKind.BIGINT,
-    exp.DType.INT128: TypeKind.HUGEINT,
-    exp.DType.UTINYINT: TypeKind.UTINYINT,
-    exp.DType.USMALLINT: TypeKind.USMALLINT,
-    exp.DType.UINT: TypeKind.UINTEGER,
-    exp.DType.UBIGINT: TypeKind.UBIGINT,
-    exp.DType.FLOAT: TypeKind.FLOAT,
-    exp.DType.DOUBLE: TypeKind.DOUBLE,
-    exp.DType.TEXT: TypeKind.VARCHAR,
-    exp.DType.VARCHAR: TypeKind.VARCHAR,
-    exp.DType.CHAR: TypeKind.VARCHAR,
-    exp.DType.BPCHAR: TypeKind.VARCHAR,
-    exp.DType.VARBINARY: TypeKind.BLOB,
-    exp.DType.BLOB: TypeKind.BLOB,
-    exp.DType.BINARY: TypeKind.BLOB,
-    exp.DType.DATE: TypeKind.DATE,
-    exp.DType.TIME: TypeKind.TIME,
-    exp.DType.TIMESTAMP: TypeKind.TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: TypeKind.TIMESTAMP,
-    exp.DType.DATETIME: TypeKind.TIMESTAMP,
-    exp.DType.TIMESTAMP_S: TypeKind.TIMESTAMP_S,
-    exp.DType.TIMESTAMP_MS: TypeKind.TIMESTAMP_MS,
-    exp.DType.TIMESTAMP_NS: TypeKind.TIMESTAMP_NS,
-    exp.DType.TIMESTAMPTZ: TypeKind.TIMESTAMP_TZ,
-    exp.DType.INTERVAL: TypeKind.INTERVAL,
-}
-
-#: Elements of an array at most, as in DuckDB.
-_MOST_ELEMENTS = 100_000
-
-
-def bind_type(node: exp.Expr, span: Span | None) -> DataType:
-    """A type name in CAST; raises BindError for nonsense and UnsupportedError for types that tqp does not have."""
-    if isinstance(node, exp.Interval):
-        return INTERVAL
-    kind = node.this
-    if kind is exp.DType.DECIMAL:
-        sizes = [int(parameter.name) for parameter in node.expressions]
-        precision = sizes[0] if sizes else 18
-        scale = sizes[1] if len(sizes) > 1 else (0 if sizes else 3)
-        if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            raise BindError(
-                f"DECIMAL({precision},{scale}) is out of range: 1 to 38 digits, of which 0 to all after the point",
-                span_of(node) or span,
-            )
-        return decimal_type(precision, scale)
-    found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
-    if kind is exp.DType.ARRAY and node.args.get("values") and node.expressions[0].this is exp.DType.FLOAT:
-        size = node.args["values"][0].name
-        if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
-            raise BindError(
-                f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span_of(node) or span
-            )
-        return array(int(size))
-    if found is None:
-        name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
-        raise UnsupportedError(f"the type {name} is not supported", span_of(node) or span)
-    return DataType(found)
 
 
 def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:

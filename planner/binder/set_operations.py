@@ -15,7 +15,7 @@ from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, distinct
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
-from tqp.planner.binder.subqueries import cast_columns
+from tqp.planner.binder.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
@@ -91,6 +91,10 @@ def _same_types(context: BindContext, plans: list[LogicalPlan], node: exp.SetOpe
     for plan in plans[1:]:
         for index, made in enumerate(plan.schema):
             common = common_settled_type(types[index], made.data_type)
+            if common is None and is_null_output(plan, index):
+                common = types[index]
+            elif common is None and all(is_null_output(each, index) for each in plans[: plans.index(plan)]):
+                common = made.data_type
             if common is None:
                 raise BindError(
                     f"{node.key.upper()}: column {index + 1} is {types[index]} on one side and {made.data_type} on "

@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.datatypes import BOOLEAN, NULL, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.binder.coercion import cast_to, folded
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import Call, ColumnRef, Exists, Expression, QuantifiedComparison, ScalarSubquery
+from tqp.planner.expressions import (
+    Call,
+    ColumnRef,
+    Exists,
+    Expression,
+    Literal,
+    QuantifiedComparison,
+    ScalarSubquery,
+)
 from tqp.planner.logical_plan import LogicalPlan, Project
 from tqp.planner.parse import Span, span_of
 from tqp.planner.type_rules import common_type, settle
@@ -106,8 +114,10 @@ def cast_columns(
         return plan
     fields: list[Field] = []
     outputs: list[Expression] = []
-    for column, wanted in zip(plan.schema, types):
-        reference = ColumnRef(column.id, column.data_type, column.name)
+    for index, (column, wanted) in enumerate(zip(plan.schema, types)):
+        reference: Expression = ColumnRef(column.id, column.data_type, column.name)
+        if is_null_output(plan, index):
+            reference = Literal(None, NULL)  # may be of any type, whatever it was called before
         if column.data_type == wanted:
             fields.append(column)
             outputs.append(reference)
@@ -115,3 +125,9 @@ def cast_columns(
             fields.append(context.new_field(column.name, wanted, column.nullable))
             outputs.append(cast_to(context, reference, wanted, span))
     return Project(plan, tuple(fields), tuple(outputs))
+
+
+def is_null_output(plan: LogicalPlan, index: int) -> bool:
+    """Whether an output column of the plan is a constant NULL that is a number in name only, such as -NULL."""
+    output = plan.outputs[index] if isinstance(plan, Project) else None
+    return isinstance(output, Literal) and output.value is None and output.data_type.is_numeric

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts
+from tqp.core.datatypes import TypeKind
+from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts, walk
 from tqp.planner.logical_plan import (
     Aggregate,
     Filter,
@@ -22,6 +23,19 @@ from tqp.planner.rules.columns import output_ids, read_ids
 from tqp.planner.rules.join_region import column_equality
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+
+
+_EQUAL_BUT_DIFFERENT = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.INTERVAL)
+
+
+def same_for_equal_inputs(expression: Expression) -> bool:
+    """Whether equal columns always give equal values: 0.0 and -0.0, 1 day and 24 hours are equal and not the same."""
+    if isinstance(expression, ColumnRef):
+        return True
+    return not any(
+        isinstance(part, ColumnRef) and part.data_type.kind in _EQUAL_BUT_DIFFERENT
+        for part in walk(expression)
+    )
 
 
 @dataclass(slots=True)
@@ -75,7 +89,7 @@ class Dependencies:
                     if isinstance(output, ColumnRef):
                         if output.id != output_field.id:
                             self._equate(output.id, output_field.id)
-                    else:
+                    elif same_for_equal_inputs(output):
                         self._add(read_ids(output), (output_field.id,))
                 self._collect(plan.input, facts)
             case Aggregate():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tqp.planner.expressions import AggregateCall
 from tqp.planner.logical_plan import Aggregate, LogicalPlan
 from tqp.planner.rules.columns import read_ids
-from tqp.planner.rules.functional_dependencies import Dependencies
+from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -34,6 +34,8 @@ def _reduced(plan: Aggregate, context: OptimizerContext) -> Aggregate:
     kept = list(range(len(plan.keys)))
     # Strings and expressions go first: the cheapest key to group by is an integer column.
     for index in sorted(kept, key=lambda i: (not plan.keys[i].data_type.is_string, -i)):
+        if not same_for_equal_inputs(plan.keys[index]):
+            continue
         others = [plan.keys[i] for i in kept if i != index]
         known = {identifier for key in others for identifier in dependencies.ids_of(key)}
         if others and read_ids(plan.keys[index]) <= dependencies.closure(known):

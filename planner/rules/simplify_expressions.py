@@ -119,7 +119,8 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
-        if is_null_for_null(call.function) and any(map(_is_null_literal, call.arguments)):
+        is_null = is_null_for_null(call.function) and any(map(_is_null_literal, call.arguments))
+        if is_null and may_raise(call, {}):  # the other arguments are not asked for, so they must not raise
             return Literal(None, call.data_type)
         match call.function:
             case "not":

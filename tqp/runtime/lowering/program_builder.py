@@ -227,7 +227,8 @@ class ProgramBuilder:
 
     def constant(self, value: StorageValue, layout: Layout) -> str:
         """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
-        key = (type(value), value, layout.form, layout.dtype)
+        exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
+        key = (type(value), exact, layout.form, layout.dtype)
         slot = self._constant_slots.get(key)
         if slot is None:
             slot = self._constant_slots[key] = self.slot("constant")

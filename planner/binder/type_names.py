@@ -1,0 +1,110 @@
+"""Type names in CAST: which type a name and its parameters stand for."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tqp.core.datatypes import INTERVAL, MAX_DECIMAL_PRECISION, DataType, TypeKind, array
+from tqp.core.datatypes import decimal as decimal_type
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import Span, span_of
+
+_TYPE_KINDS: dict[exp.DType, TypeKind] = {
+    exp.DType.BOOLEAN: TypeKind.BOOLEAN,
+    exp.DType.TINYINT: TypeKind.TINYINT,
+    exp.DType.SMALLINT: TypeKind.SMALLINT,
+    exp.DType.INT: TypeKind.INTEGER,
+    exp.DType.BIGINT: TypeKind.BIGINT,
+    exp.DType.INT128: TypeKind.HUGEINT,
+    exp.DType.UTINYINT: TypeKind.UTINYINT,
+    exp.DType.USMALLINT: TypeKind.USMALLINT,
+    exp.DType.UINT: TypeKind.UINTEGER,
+    exp.DType.UBIGINT: TypeKind.UBIGINT,
+    exp.DType.FLOAT: TypeKind.FLOAT,
+    exp.DType.DOUBLE: TypeKind.DOUBLE,
+    exp.DType.TEXT: TypeKind.VARCHAR,
+    exp.DType.VARCHAR: TypeKind.VARCHAR,
+    exp.DType.NVARCHAR: TypeKind.VARCHAR,
+    exp.DType.CHAR: TypeKind.VARCHAR,
+    exp.DType.BPCHAR: TypeKind.VARCHAR,
+    exp.DType.VARBINARY: TypeKind.BLOB,
+    exp.DType.BLOB: TypeKind.BLOB,
+    exp.DType.BINARY: TypeKind.BLOB,
+    exp.DType.DATE: TypeKind.DATE,
+    exp.DType.TIME: TypeKind.TIME,
+    exp.DType.TIMESTAMP: TypeKind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TypeKind.TIMESTAMP,
+    exp.DType.DATETIME: TypeKind.TIMESTAMP,
+    exp.DType.TIMESTAMP_S: TypeKind.TIMESTAMP_S,
+    exp.DType.TIMESTAMP_MS: TypeKind.TIMESTAMP_MS,
+    exp.DType.TIMESTAMP_NS: TypeKind.TIMESTAMP_NS,
+    exp.DType.TIMESTAMPTZ: TypeKind.TIMESTAMP_TZ,
+    exp.DType.INTERVAL: TypeKind.INTERVAL,
+}
+
+#: Elements of an array at most, as in DuckDB.
+_MOST_ELEMENTS = 100_000
+
+
+#: Digits after the second -> the type: seconds, up to milliseconds, microseconds, nanoseconds.
+_TIMESTAMPS = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS)
+_BITS_OF_FLOAT, _BITS_OF_DOUBLE = 24, 53
+_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
+
+
+def bind_type(node: exp.Expr, span: Span | None) -> DataType:
+    """The type; raises BindError for nonsense and UnsupportedError for types that tqp does not have."""
+    if isinstance(node, exp.Interval):
+        return INTERVAL
+    kind, span = node.this, span_of(node) or span
+    found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
+    if kind is exp.DType.ARRAY and node.args.get("values") and node.expressions[0].this is exp.DType.FLOAT:
+        size = node.args["values"][0].name
+        if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
+            raise BindError(f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span)
+        return array(int(size))
+    if kind is exp.DType.DECIMAL:
+        return _decimal(_parameters(node, 2, span), span)
+    if found is None:
+        name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
+        raise UnsupportedError(f"the type {name} is not supported", span)
+    if kind in _TEXTS:  # their length says nothing
+        _parameters(node, 1, span)
+    elif found is TypeKind.TIMESTAMP:
+        digits = _parameters(node, 1, span)
+        return DataType(_TIMESTAMPS[min((digits[0] + 2) // 3, 3)] if digits else found)
+    elif kind is exp.DType.FLOAT:
+        return DataType(_float(_parameters(node, 1, span), span))
+    else:
+        _parameters(node, 0, span)
+    return DataType(found)
+
+
+def _parameters(node: exp.Expr, at_most: int, span: Span | None) -> list[int]:
+    """The whole numbers in the parentheses of a type name."""
+    written = [getattr(each, "this", each) for each in node.expressions]
+    numbers = [each.name for each in written if isinstance(each, exp.Literal) and not each.is_string]
+    name = node.this.value
+    if len(written) > at_most:
+        takes = "no parameters" if at_most == 0 else f"at most {at_most}"
+        raise BindError(f"the type {name} takes {takes}", span)
+    if len(numbers) < len(written) or not all(number.isdecimal() for number in numbers):
+        raise BindError(f"the parameters of the type {name} are whole numbers", span)
+    return [int(number) for number in numbers]
+
+
+def _decimal(sizes: list[int], span: Span | None) -> DataType:
+    precision = sizes[0] if sizes else 18
+    scale = sizes[1] if len(sizes) > 1 else (0 if sizes else 3)
+    if not (1 <= precision <= MAX_DECIMAL_PRECISION and scale <= precision):
+        raise BindError(
+            f"DECIMAL({precision},{scale}) is out of range: 1 to 38 digits, of which 0 to all after the point",
+            span,
+        )
+    return decimal_type(precision, scale)
+
+
+def _float(bits: list[int], span: Span | None) -> TypeKind:
+    if bits and not 1 <= bits[0] <= _BITS_OF_DOUBLE:
+        raise BindError(f"FLOAT({bits[0]}): a float has 1 to {_BITS_OF_DOUBLE} bits", span)
+    return TypeKind.DOUBLE if bits and bits[0] > _BITS_OF_FLOAT else TypeKind.FLOAT
