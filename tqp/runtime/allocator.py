@@ -1,4 +1,4 @@
-"""Tells the C library to keep freed memory for the next batch instead of giving it back to the operating system.
+"""Tells the C library to keep freed memory for the next batch instead of giving it back, or to give it back now.
 
 The first touch of a fresh page costs as much as computing thousands of values in it (see docs/performance.md), and every
 batch of every query would pay it again.
@@ -10,6 +10,9 @@ import ctypes
 import functools
 import os
 import sys
+from typing import Any
+
+from tqp.operators import allocation
 
 # names and numbers as in glibc's malloc.h
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
@@ -25,12 +28,23 @@ def keep_freed_memory() -> None:
     Does nothing where the C library is not glibc. The thresholds are the process's: they also hold for the caller's own code.
     How many heaps its threads have is left to the C library.
     """
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = _c_function("mallopt")
     if mallopt is None:
         return
     kept = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
     mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
     mallopt(_TRIM_THRESHOLD, min(kept, 1 << 30))
     mallopt(_TOP_PAD, _PAD)
+
+
+def give_freed_memory_back() -> None:
+    """What nobody uses goes back to the operating system: kept blocks, and where the C library is glibc its free pages."""
+    allocation.forget_kept_blocks()
+    trim = _c_function("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+def _c_function(name: str) -> Any:
+    """A function of the C library, None where it has none of that name."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform.startswith("linux") else None
