@@ -48,7 +48,7 @@ _STATIC_MESSAGES = (
 )
 #: Errors of tqp that docs/semantics.md explains: text in set operations, and types that have no cast, rows or not.
 _INTENDED = re.compile(
-    r"^(UNION|EXCEPT|INTERSECT).* (VARCHAR on one side and (?!BLOB)|(?<!BLOB) on one side and VARCHAR)"
+    r"^(UNION|EXCEPT|INTERSECT): (?!.*BLOB).*VARCHAR"
     r"|^there is no cast from |^cannot compare |^cannot mix .* in an IN list"
 )
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
