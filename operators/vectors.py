@@ -262,8 +262,7 @@ def make_arrays(
     for _, present in elements:
         if present is not None:
             wide.raise_where(~present, message, validity)
-    num_rows = max(values.shape[0] for values, _ in elements)
-    return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None
+    return torch.stack(torch.broadcast_tensors(*[values for values, _ in elements]), 1), None
 
 
 def _similarity(function: Callable[..., Tensor]) -> Overload:
