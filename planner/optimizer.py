@@ -121,9 +121,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
 #: Rules without which a plan cannot be executed; these cannot be switched off.
 REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "prune_columns"})
 
-#: What makes plans that may still hold subqueries.
-_BEFORE_UNNESTING = ("binder", "inline_ctes")
-
 #: Rules for plans with calls of models, which others need not wait for.
 _OF_MODELS = frozenset(
     "ignore_unread_inputs restrict_models compare_scores predict_after_limit evaluate_predictions_once predict_before_join".split()
@@ -171,6 +168,6 @@ def _verify(stages: Sequence[tuple[str, LogicalPlan]], schema: Schema) -> None:
     """Raise AssertionError for the first plan that is not well formed or has other columns."""
     verifier = PlanVerifier()
     for name, plan in stages:
-        verifier.allow_subqueries = name in _BEFORE_UNNESTING
+        verifier.allow_subqueries = name in ("binder", "inline_ctes")  # until they are unnested
         verifier.verify(plan, name)
         verifier.verify_schema(plan, schema, name)
