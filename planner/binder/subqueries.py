@@ -116,7 +116,7 @@ def cast_columns(
     outputs: list[Expression] = []
     for index, (column, wanted) in enumerate(zip(plan.schema, types)):
         reference: Expression = ColumnRef(column.id, column.data_type, column.name)
-        if is_null_output(plan, index):
+        if column.data_type != wanted and is_null_output(plan, index):
             reference = Literal(None, NULL)  # may be of any type, whatever it was called before
         if column.data_type == wanted:
             fields.append(column)
