@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.core.memory import reserve
 from tqp.data.strings import Strings
 from tqp.operators.string_characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.string_layout import (
@@ -162,6 +163,7 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     lengths = strings.lengths.to(torch.int64) * count
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
+    reserve(int(lengths.sum()))
     if lengths.is_cpu and times.numel() == 1 and validity is None:
         return from_arrow(
             pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from tqp.core.memory import reserve
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import allocation
@@ -153,6 +154,7 @@ def compact(strings: Strings) -> Strings:
     starts = ends - strings.lengths
     on_host = strings.starts.device.type == "cpu"
     total = int(ends[-1])
+    reserve(total)
     if on_host:
         data = _buffer_tensor(gathered(strings).buffers()[2], total, pa.uint8())
     else:

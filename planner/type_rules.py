@@ -207,11 +207,6 @@ def common_type(left: Expression, right: Expression) -> DataType | None:
     return common_settled_type(left_type, right_type)
 
 
-def row_type(above: Expression, value: Expression) -> DataType | None:
-    """The type of a column of VALUES with one more row: its literals bend to those above them, not the other way round."""
-    return common_type(settle(above), value)
-
-
 def _bend(literal: Expression, other: DataType) -> DataType | None:
     if other.kind is TypeKind.NULL:
         return literal.data_type

@@ -8,7 +8,7 @@ from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.parse import Span
 from tqp.planner.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 
@@ -29,8 +29,16 @@ def cast_to(
     if expression.data_type == target:
         return expression
     if is_try and not can_cast(expression.data_type, target):
-        return Literal(None, target)
+        return _null_after(expression, target)
     return folded(context, Cast(expression, target, is_try, span))
+
+
+def _null_after(expression: Expression, target: DataType) -> Expression:
+    """NULL, but for the errors that computing `expression` raises."""
+    null = Literal(None, target)
+    if isinstance(expression, Literal):
+        return null
+    return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
 
 
 def condition_of(context: BindContext, expression: Expression, clause: str, span: Span | None) -> Expression:
@@ -69,7 +77,7 @@ def common_type_of(
                 f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
                 span,
             )
-        result = _of_type(found)  # two literals, too, have settled once they are paired
+        result = of_type(found)  # two literals, too, have settled once they are paired
     return result.data_type
 
 
@@ -90,6 +98,6 @@ def as_text(context: BindContext, expression: Expression, span: Span | None) -> 
     return cast_to(context, expression, VARCHAR, span)
 
 
-def _of_type(data_type: DataType) -> Expression:
-    """A stand-in with a settled type, to go on comparing with."""
+def of_type(data_type: DataType) -> Expression:
+    """A stand-in with a settled type: the literal that it stands for does not bend to its surroundings."""
     return ColumnRef(-1, data_type)

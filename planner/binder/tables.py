@@ -8,9 +8,10 @@ from functools import partial
 
 from sqlglot import exp
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.binder.coercion import compare, unify
+from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
 from tqp.planner.binder.expressions import ExpressionBinder
@@ -23,7 +24,6 @@ from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.rules.columns import output_ids
-from tqp.planner.type_rules import row_type
 
 
 @dataclass(slots=True)
@@ -346,15 +346,20 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
     for row, source in zip(rows, node.expressions):
         if len(row) != width:
             raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [
-        unify(context, [row[index] for row in rows], "VALUES", span_of(node), row_type)
-        for index in range(width)
-    ]
+    columns = [_values_column(context, [row[index] for row in rows], span_of(node)) for index in range(width)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
     )
     return Values(tuple(zip(*(values for values, _ in columns))), fields)
+
+
+def _values_column(
+    context: BindContext, values: Sequence[Expression], span: Span | None
+) -> tuple[tuple[Expression, ...], DataType]:
+    """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
+    common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
+    return tuple(cast_to(context, value, common, span) for value in values), common
 
 
 def _may_be_null(values: Sequence[Expression]) -> bool:

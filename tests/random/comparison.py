@@ -46,9 +46,7 @@ _STATIC_MESSAGES = (
     "Cannot compare values",
 )
 #: Errors of tqp that docs/semantics.md explains: text in set operations.
-_INTENDED = re.compile(
-    r"^(UNION|EXCEPT|INTERSECT).* (VARCHAR on one side and (?!BLOB)|(?<!BLOB) on one side and VARCHAR)"
-)
+_INTENDED = re.compile(r"^(UNION|EXCEPT|INTERSECT): (?!.*BLOB).*VARCHAR")
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
 
 warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
@@ -172,6 +170,8 @@ class Engines:
             return "needs ICU", "", ""
         if "not supported" in message.splitlines()[0]:
             return "not in DuckDB", "", ""
+        if parameters and "must appear in the GROUP BY" in message:
+            return "intended", "", ""  # parameters of equal value are one expression
         signature = f"{type(expected).__name__} {shape_of(message)}"
         detail = message.splitlines()[0]
         if isinstance(expected, _STATIC) or any(text in message for text in _STATIC_MESSAGES):

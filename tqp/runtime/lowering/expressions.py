@@ -17,6 +17,7 @@ from tqp.operators.casts import refuse_rows, resolve_cast
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.may_raise import may_raise
 from tqp.planner.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
@@ -196,6 +197,13 @@ class ExpressionLowering:
         kernel = batches.all_null if is_null else batches.all_valid
         return self.stream.builder.call(kernel, self.stream.num_rows(), self.stream.object("device"))
 
+    def checked_validity(self, expression: Expression, value: Value) -> Node:
+        """The validity of `expression`, lowered to `value`: where that may raise it does, though nobody reads the values."""
+        validity = self.validity_node(value)
+        if value.is_constant or not may_raise(expression, self.stream.fields):
+            return validity
+        return self.stream.builder.call(batches.when_computed, validity, value.node)
+
     def active(self, validity: Node | None) -> Node | None:
         """The rows for which a checking kernel may raise."""
         if self.guard is None:
@@ -234,7 +242,7 @@ class ExpressionLowering:
                 node = build.call(operator.invert, self.tensor(arguments[0]))
                 return Value(arguments[0].layout, node, self.combine_validity(arguments[0]))
             case "is_null":
-                node = build.call(operator.invert, self.validity_node(arguments[0]))
+                node = build.call(operator.invert, self.checked_validity(call.arguments[0], arguments[0]))
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
             case "is_distinct_from" | "is_not_distinct_from":
                 return lower_distinct_from(self, call, arguments[0], arguments[1])
