@@ -12,7 +12,7 @@ from math import prod
 from tqp.core.datatypes import TypeKind
 from tqp.planner.expressions import Call, ColumnRef, Expression, InList, Literal, conjuncts
 from tqp.planner.field_facts import expression_distinct
-from tqp.planner.join_keys import JoinKeys
+from tqp.planner.join_keys import JoinKeys, is_two_sided
 from tqp.planner.logical_plan import (
     Aggregate,
     Filter,
@@ -120,6 +120,8 @@ class Estimator:
         rows = left * right / self._key_domain(plan, keys)
         for part in keys.residual:
             rows *= self.selectivity(part, fields)
+        if not keys.left and is_two_sided(keys.residual, *map(self.facts.fields, plan.inputs)):
+            rows = min(rows, max(left, right))  # as of points in intervals
         match plan.join_type:
             case JoinType.LEFT:
                 return max(rows, left)

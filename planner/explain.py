@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner import logical_plan as logical
 from tqp.planner import physical_plan as physical
 from tqp.planner.expression_text import Names, format_expression, format_operand
-from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, conjuncts, walk
+from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, conjuncts, walk
 
 __all__ = ["explain_logical", "explain_physical", "format_expression"]
 
@@ -92,7 +93,8 @@ def _expressions(node: Node) -> Iterable[Expression]:
         case physical.RuntimeFilter():
             return node.keys
         case physical.Join():
-            return (*node.probe_keys, *node.build_keys, *node.residual)
+            sides = [side for bound in node.bounds for side in (bound.probe, bound.build)]
+            return (*node.probe_keys, *node.build_keys, *sides, *node.residual)
         case physical.Aggregate():
             return (*node.keys, *node.aggregates)
         case physical.Sort():
@@ -165,6 +167,10 @@ def _join_line(node: physical.Join, names: Names) -> str:
         f"{format_expression(probe, names)} {'IS NOT DISTINCT FROM' if null_equal else '='} "
         f"{format_expression(build, names)}"
         for probe, build, null_equal in zip(node.probe_keys, node.build_keys, node.null_equal, strict=True)
+    ]
+    keys += [
+        format_expression(Call(bound.comparison, (bound.build, bound.probe), BOOLEAN), names)
+        for bound in node.bounds
     ]
     how = f"{node.algorithm.value}{_packed(node.packing)}"
     how += (

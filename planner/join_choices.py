@@ -19,8 +19,11 @@ from tqp.planner.join_planning import (
     side_cost,
     single_key,
 )
-from tqp.planner.logical_plan import Join, JoinType, LogicalPlan
+from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, walk_plan
+from tqp.planner.physical_plan import Bound
+from tqp.planner.range_joins import should_swap_bounds, split_bounds
 from tqp.planner.runtime_filters import reads_runs, request_filter, saved_work
+from tqp.planner.value_ranges import FieldsById
 
 _THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 
@@ -44,11 +47,28 @@ class JoinChoices:
 
     def should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
         """Is an inner join cheaper with its sides exchanged?"""
-        if plan.join_type is not JoinType.INNER or not keys.left or not self.is_on("swap_join_sides"):
+        if plan.join_type is not JoinType.INNER or not self.is_on("swap_join_sides"):
             return False
+        if not keys.left:
+            return self._should_swap_bounds(plan, keys)
         as_written, _ = self._cheapest(plan.join_type, keys, plan.left, plan.right, right_is_unique)
         swapped, _ = self._cheapest(plan.join_type, flip(keys), plan.right, plan.left, left_is_unique)
         return should_swap(as_written, swapped)
+
+    def _should_swap_bounds(self, plan: Join, keys: JoinKeys) -> bool:
+        if not self.is_on("range_join"):
+            return False
+        facts, rows = self.estimator.facts, self.estimator.rows
+        sides = facts.fields(plan.left), facts.fields(plan.right)
+        return should_swap_bounds(keys, *sides, rows(plan.left), rows(plan.right))
+
+    def bounds(
+        self, kind: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById, build_rows: int
+    ) -> tuple[tuple[Bound, ...], JoinKeys]:
+        """The bounds of a range join, if it pays, and the keys without them; of one build row at most there is no range."""
+        if build_rows <= 1 or not self.is_on("range_join"):
+            return (), keys
+        return split_bounds(keys, kind, probe, build)
 
     def index(
         self, kind: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, build_is_unique: bool
@@ -106,3 +126,14 @@ class JoinChoices:
             return plan
         needed = required.union(*map(column_ids, (*keys.left, *keys.residual)))
         return reduce_build_side(plan, keys, needed, fresh())
+
+
+def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
+    """Entries of the dictionaries of table columns below, by column id."""
+    return {
+        field.id: field.statistics.dictionary_size
+        for node in walk_plan(root)
+        if isinstance(node, Scan)
+        for field in node.fields
+        if field.statistics.dictionary_size is not None
+    }

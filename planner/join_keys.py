@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
+
+_LESS = ("less", "less_equal")
+_INEQUALITIES = (*_LESS, "greater", "greater_equal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,22 @@ def split_condition(condition: Expression, left_ids: Collection[int], right_ids:
                     continue
         residual.append(part)
     return JoinKeys(tuple(left), tuple(right), tuple(null_equal), tuple(residual))
+
+
+def is_two_sided(parts: Iterable[Expression], left_ids: Collection[int], right_ids: Collection[int]) -> bool:
+    """Do some parts bound an expression of one side from below by the other side, and some from above?"""
+    left_is_less = {
+        (part.function in _LESS) == _within(first_ids, left_ids)
+        for part in parts
+        if isinstance(part, Call) and part.function in _INEQUALITIES
+        for first_ids, second_ids in [[column_ids(side) for side in part.arguments]]
+        if first_ids and second_ids
+        if _within(first_ids, left_ids)
+        and _within(second_ids, right_ids)
+        or _within(first_ids, right_ids)
+        and _within(second_ids, left_ids)
+    }
+    return len(left_is_less) == 2
 
 
 def key_column(key: Expression) -> int | None:

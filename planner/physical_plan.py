@@ -16,14 +16,17 @@ from tqp.planner.logical_plan import JoinType, SortKey
 
 
 class JoinAlgorithm(Enum):
-    """How build rows are found. All but STRINGS and NESTED_LOOP work on one integer key; see `KeyPacking`."""
+    """How build rows are found. The first five find equal keys: all but STRINGS by one integer; see `KeyPacking`."""
 
     LOOKUP = "look-up join"  # one unique key over a dense range: a position table
     DIRECTORY = "directory join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
     BUCKET = "bucket join"  # sparse, wide or composite keys: rows sorted by hash bucket, candidates compared
     STRINGS = "string join"  # one string key: strings as numbers by the bytes of the build rows; if not, hashed and compared
     SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
-    NESTED_LOOP = "nested-loop join"  # no equality: every pair, a block at a time
+    RANGE = (
+        "range join"  # inequalities only: build rows sorted by a key, of which a probe row matches a range
+    )
+    NESTED_LOOP = "nested-loop join"  # no bounds either: every pair, a block at a time
 
 
 class GroupAlgorithm(Enum):
@@ -62,6 +65,15 @@ class KeyPacking:
 
     parts: tuple[KeyPart, ...]
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An inequality of a range join: `build comparison probe`; both are integers of at most 64 bits, or floats of one type."""
+
+    comparison: str  # 'less', 'less_equal', 'greater' or 'greater_equal'
+    probe: Expression
+    build: Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,7 @@ class Join(PhysicalPlan):
     """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe; no FULL.
 
     `fields`: the probe's then the build's (or the probe's alone; or the probe's then the mark), pruned to those that
-    are used above. A pair matches where the keys are equal and `residual` is true.
+    are used above. A pair matches where the keys are equal and the `bounds` and `residual` are true.
     """
 
     identifier: int
@@ -174,6 +186,7 @@ class Join(PhysicalPlan):
     indexed: bool = (
         False  # the build side is a whole table, whose index on the key takes the place of a build
     )
+    bounds: tuple[Bound, ...] = ()  # of a range join: all but the last on one build key, see `range_joins`
 
     @property
     def inputs(self) -> tuple[PhysicalPlan, ...]:

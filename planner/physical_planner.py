@@ -32,7 +32,7 @@ from tqp.planner.field_facts import (
 )
 from tqp.planner.filter_order import order_conjuncts
 from tqp.planner.index_joins import IndexedTable, index_join
-from tqp.planner.join_choices import JoinChoices
+from tqp.planner.join_choices import JoinChoices, dictionary_sizes
 from tqp.planner.join_keys import JoinKeys
 from tqp.planner.join_planning import (
     FreshIds,
@@ -82,7 +82,7 @@ from tqp.planner.shared_scans import filter_as_build_side, share_filtered_scans
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = tuple(
     """topk runtime_filters filter_by_runs share_filtered_scans filter_order swap_join_sides reduce_keys
-    reduce_build_side index_join lookup_join directory_join dictionary_join string_join direct_aggregate hash_aggregate
+    reduce_build_side index_join lookup_join directory_join dictionary_join string_join range_join direct_aggregate hash_aggregate
     clustered_aggregate numbered_keys factored_sums predict_distinct""".split()
 )
 
@@ -116,7 +116,7 @@ class _Planner:
         self.estimator = Estimator(self.facts)
         self._root = root
         #: Entries of the dictionaries of table columns, by column id.
-        self._dictionaries = _dictionary_sizes(root) if self.is_on("dictionary_join") else {}
+        self._dictionaries = dictionary_sizes(root) if self.is_on("dictionary_join") else {}
         self._choices = JoinChoices(
             self.estimator, self._dictionaries, options.device_type, options.disabled_rules
         )
@@ -380,18 +380,23 @@ class _Planner:
         keys = match_plain_nulls(keys, plan.join_type, left, right)
         join_type = plain_join_type(plan.join_type, keys, left, right)
         keys = keys_for_three_values(join_type, keys, plan.condition, left, right)
+        bounds, keys_of_pairs = self._choices.bounds(join_type, keys, left, right, built.max_rows)
         packing = pack_join_keys(
             keys, left, right, self._dictionaries, own.ranges if own is not None else None
         )
-        algorithm = choose_algorithm(
-            join_type,
-            keys,
-            packing,
-            self.facts.matches_at_most_once(build, keys.right, keys.null_equal),
-            max(probed.estimated_rows, own.rows if own is not None else 0.0),
-            built.estimated_rows,
-            self.options.device_type,
-            self.options.disabled_rules,
+        algorithm = (
+            JoinAlgorithm.RANGE
+            if bounds
+            else choose_algorithm(
+                join_type,
+                keys,
+                packing,
+                self.facts.matches_at_most_once(build, keys.right, keys.null_equal),
+                max(probed.estimated_rows, own.rows if own is not None else 0.0),
+                built.estimated_rows,
+                self.options.device_type,
+                self.options.disabled_rules,
+            )
         )
         in_order = join_type in _KEEPS_PROBE_ORDER or (
             algorithm is JoinAlgorithm.LOOKUP and (join_type is JoinType.INNER or not keys.residual)
@@ -426,13 +431,14 @@ class _Planner:
             keys.left,
             keys.right,
             keys.null_equal,
-            keys.residual,
+            keys_of_pairs.residual,
             packing,
             plan.mark,
             all_match and join_type in (JoinType.INNER, JoinType.SEMI),
             algorithm is JoinAlgorithm.LOOKUP
             and len(payload) > 0
             and stands_by_key(len(payload), built.estimated_rows, rows),
+            bounds=bounds,
         )
         return place(joined, here)
 
@@ -486,13 +492,3 @@ def _columns(expressions: Iterable[Expression]) -> frozenset[int]:
 
 def _kept(fields: Iterable[Field], required: frozenset[int]) -> Schema:
     return tuple(field for field in fields if field.id in required)
-
-
-def _dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
-    return {
-        field.id: field.statistics.dictionary_size
-        for node in walk_plan(root)
-        if isinstance(node, Scan)
-        for field in node.fields
-        if field.statistics.dictionary_size is not None
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
@@ -14,13 +14,11 @@ from tqp.planner.type_rules import can_cast, common_type, equality_type, orderin
 
 
 def folded(context: BindContext, expression: Expression) -> Expression:
-    """`fold`, except that a failing constant inside CASE is left for the rows that reach it, if any do."""
+    """`fold`, except that a constant that fails is left for the rows that reach it, if any do."""
     try:
         return fold(expression)
     except ExecutionError:
-        if context.conditional_depth:
-            return expression
-        raise
+        return expression
 
 
 def cast_to(
@@ -30,10 +28,8 @@ def cast_to(
     expression = settle(expression)
     if expression.data_type == target:
         return expression
-    if not can_cast(expression.data_type, target):
-        if is_try:
-            return _null_after(expression, target)
-        raise BindError(f"there is no cast from {expression.data_type} to {target}", span)
+    if is_try and not can_cast(expression.data_type, target):
+        return _null_after(expression, target)
     return folded(context, Cast(expression, target, is_try, span))
 
 
@@ -47,12 +43,7 @@ def _null_after(expression: Expression, target: DataType) -> Expression:
 
 def condition_of(context: BindContext, expression: Expression, clause: str, span: Span | None) -> Expression:
     """The expression as a BOOLEAN, for WHERE, HAVING, ON, AND, CASE WHEN, ..."""
-    kind = expression.data_type.kind
-    if kind is TypeKind.BOOLEAN:
-        return expression
-    if kind in (TypeKind.NULL, TypeKind.VARCHAR) or expression.data_type.is_numeric:
-        return cast_to(context, expression, BOOLEAN, span)
-    raise BindError(f"{clause} needs a condition (BOOLEAN), and this is {expression.data_type}", span)
+    return expression if expression.data_type == BOOLEAN else cast_to(context, expression, BOOLEAN, span)
 
 
 def compare(
@@ -60,7 +51,7 @@ def compare(
 ) -> Expression:
     """`left <function> right` with both sides cast to one type."""
     common = (ordering_type if function in _ORDERINGS else equality_type)(left, right)
-    if common is None or not (can_cast(left.data_type, common) and can_cast(right.data_type, common)):
+    if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )

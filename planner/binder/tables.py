@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlglot import exp
 
@@ -195,13 +196,18 @@ def _merge(
         conditions.append(compare(context, "equal", left_value, right_value, span))
         parts = left_column.parts + right_column.parts
         if join_type is JoinType.FULL:
-            values, common = unify(context, (left_value, right_value), "USING", span)
-            both = Call("coalesce", values, common, span)
-            merged[name] = (MergedColumn(left_column.name, lambda both=both: both, parts),)  # type: ignore[misc]
+            both = partial(_either, context, (left_value, right_value), span)
+            merged[name] = (MergedColumn(left_column.name, both, parts),)
         else:
             kept = right_column if side == "RIGHT" else left_column
             merged[name] = (MergedColumn(left_column.name, kept.expression, parts),)
     return conjunction(tuple(conditions)), merged
+
+
+def _either(context: BindContext, values: Sequence[Expression], span: Span | None) -> Expression:
+    """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
+    values, common = unify(context, values, "USING", span)
+    return Call("coalesce", tuple(values), common, span)
 
 
 def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:

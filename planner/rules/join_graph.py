@@ -14,6 +14,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.planner.cardinality import Estimator
 from tqp.planner.expressions import Call, Expression, conjunction
 from tqp.planner.index_joins import IndexedTable, indexed_table
+from tqp.planner.join_keys import is_two_sided
 from tqp.planner.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.rules.columns import output_ids, read_ids
 from tqp.planner.rules.join_region import column_equality, equivalence_classes
@@ -66,14 +67,37 @@ class JoinGraph:
                 share = estimator.selectivity(part, self._fields)
                 self._rest.append((self._mask(part), part, share))
         self.neighbours = [0] * len(relations)
+        self._range_shares: dict[int, float] = {}  # what the bounds by a mask leave, beyond the share of each
         for equality in self._equalities:
             for relation in equality.members:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
 
+        self._add_ranges()
         #: Tables with an index on a member of an equality, by relation.
         self._indexes: dict[int, list[tuple[_Equality, IndexedTable]]] = {}
         if uses_indexes:
             self._find_indexes()
+
+    def _add_ranges(self) -> None:
+        """Tie relations with bounds on each other from both sides that no equalities tie; about one row each matches."""
+        for mask in dict.fromkeys(mask for mask, _, _ in self._rest if mask.bit_count() == 2):
+            first, second = mask.bit_length() - 1, (mask & -mask).bit_length() - 1
+            parts = [part for of, part, _ in self._rest if of == mask]
+            sides = (self._estimator.facts.fields(self.relations[side]) for side in (first, second))
+            if not is_two_sided(parts, *sides) or mask & self._reachable(first) == mask:
+                continue
+            self.neighbours[first] |= 1 << second
+            self.neighbours[second] |= 1 << first
+            matched = 1.0 / min(self.rows[first], self.rows[second])
+            known = prod(share for of, _, share in self._rest if of == mask)
+            self._range_shares[mask] = min(1.0, matched / known) if known else 1.0
+
+    def _reachable(self, relation: int) -> int:
+        """The relations that are tied to one, directly or through others."""
+        mask, reached = 0, 1 << relation
+        while mask != reached:
+            mask, reached = reached, reached | self.adjacent(reached)
+        return mask
 
     def _find_indexes(self) -> None:
         for equality in self._equalities:
@@ -149,7 +173,8 @@ class JoinGraph:
                 domain = max(domain, min(combined))
             rows /= domain
         both = left.mask | right.mask
-        for mask, _, share in self._rest:
+        shares = [(mask, share) for mask, _, share in self._rest]
+        for mask, share in (*shares, *self._range_shares.items()):
             if mask & ~both == 0 and mask & left.mask and mask & right.mask:
                 rows *= share
         return max(1.0, rows)

@@ -10,9 +10,11 @@ from typing import Any
 
 from tests.reference_plan import MemoryTable, Row, evaluate
 from tests.reference_plan import run as run_logical
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import Field
 from tqp.planner import physical_plan as physical
+from tqp.planner.expressions import Call
 from tqp.planner.logical_plan import Aggregate, JoinType, LogicalPlan, Scan, Sort
 from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, KeyPacking, PhysicalPlan
 
@@ -106,6 +108,8 @@ class PhysicalReference:
         if plan.all_match and self.use_runtime_filters:  # which may have dropped the other rows
             assert set(probe_keys) <= set(build_keys), "every probe row has a partner"
 
+        assert (plan.algorithm is JoinAlgorithm.RANGE) == bool(plan.bounds)
+        bounds = [Call(bound.comparison, (bound.build, bound.probe), BOOLEAN) for bound in plan.bounds]
         result: list[Row] = []
         padding = {field.id: None for field in plan.build.fields}
         for row, key in zip(probe_rows, probe_keys, strict=True):
@@ -113,7 +117,7 @@ class PhysicalReference:
                 _all(
                     [
                         *(_equal(a, b, n) for a, b, n in zip(key, other_key, plan.null_equal, strict=True)),
-                        *(evaluate(part, row | other) for part in plan.residual),
+                        *(evaluate(part, row | other) for part in (*bounds, *plan.residual)),
                     ]
                 )
                 for other, other_key in zip(build_rows, build_keys, strict=True)

@@ -61,7 +61,7 @@ class MemoryBudget:
         taken = self._taken(size)
         if self.limit is not None and taken is not None and taken + size > self.limit:
             raise ResourceError(
-                f"the query needs more than {(taken + size) / 2**20:.0f} MiB and the limit is {self.limit / 2**20:.0f} MiB; "
+                f"the query needs more memory than its limit of {self.limit / 2**20:.0f} MiB; "
                 "select fewer columns or rows, or raise the limit with tqp.connect(memory_limit=...)"
             )
 

@@ -169,6 +169,7 @@ def order_values(column: FrameColumn) -> Tensor:
 class BuildJoin(CollectRows):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload.
 
+    With `num_keys` > 1, the first ones are keys, which the build gets as a list, with the validity of the first.
     `in_key_order`: the payload in the order in which the build has its rows, which it need not number then.
     """
 
@@ -179,16 +180,19 @@ class BuildJoin(CollectRows):
         build: Callable[[Any, Tensor | None, Workers], Any] | None,
         name: str,
         in_key_order: bool = False,
+        num_keys: int = 1,
     ) -> None:
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
-        self.in_key_order = in_key_order
+        self.in_key_order, self.num_keys = in_key_order, num_keys
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
             return {self.slot: state}
-        keys, payload = state.columns[0], Frame(state.num_rows, state.columns[1:])
-        build = self.build(keys.values, keys.validity, program_state["workers"])
+        payload = Frame(state.num_rows, state.columns[self.num_keys :])
+        keys = [column.values for column in state.columns[: self.num_keys]]
+        validity = state.columns[0].validity
+        build = self.build(keys[0] if self.num_keys == 1 else keys, validity, program_state["workers"])
         if self.in_key_order and build.rows is not None:
             payload = take_frame(payload, build.rows)
             build = replace(build, rows=None)

@@ -20,6 +20,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
 from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable as may_be_null
+from tqp.planner.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -123,7 +124,7 @@ def _kernel(node: Call | Cast) -> Kernel | None:
         exact = source.is_integer or source.is_decimal
         if exact and (target.is_integer or target.is_decimal or target.is_float) or source == target:
             return None
-        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL) or not can_cast(source, target):
             return None
         return resolve_cast(source, target, node.is_try)
     if node.function in NULL_PROPAGATING or node.function in (

@@ -15,6 +15,7 @@ from tqp.core.schema import Field
 from tqp.operators.join_bucket import Workers, build_buckets
 from tqp.operators.join_directory import build_directory
 from tqp.operators.join_lookup import build_lookup, build_membership
+from tqp.operators.join_ranges import build_ranges
 from tqp.operators.join_sort import build_sorted
 from tqp.operators.join_strings import build_strings
 from tqp.planner import physical_plan as physical
@@ -23,7 +24,15 @@ from tqp.planner.logical_plan import JoinType
 from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
-from tqp.runtime.lowering.keys import hashed_key, is_exact, key_validity, lower_join_keys, packed_key
+from tqp.runtime.lowering.keys import (
+    hashed_key,
+    is_exact,
+    key_validity,
+    lower_join_keys,
+    lower_values,
+    ordered_word,
+    packed_key,
+)
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
@@ -71,12 +80,13 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     hidden: list[tuple[int, Expression]] = []
     algorithm = node.algorithm
     values: list[Value] = []
-    if algorithm is not JoinAlgorithm.NESTED_LOOP:
+    by_equality = algorithm not in (JoinAlgorithm.NESTED_LOOP, JoinAlgorithm.RANGE)
+    if by_equality:
         values = lower_join_keys(plan, lowering, node.build_keys, node.packing)
     exact = algorithm is JoinAlgorithm.STRINGS or (
         node.packing is None and is_exact(node.probe_keys, node.build_keys, node.null_equal)
     )
-    if algorithm is not JoinAlgorithm.NESTED_LOOP and node.packing is None and not exact:
+    if by_equality and node.packing is None and not exact:
         for position, (probe_key, build_key) in enumerate(zip(node.probe_keys, node.build_keys, strict=True)):
             probe_id, build_id = program.hidden_id(), program.hidden_id()
             hidden.append((probe_id, probe_key))
@@ -89,8 +99,8 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             pair = (ColumnRef(probe_id, probe_key.data_type), ColumnRef(build_id, build_key.data_type))
             residual.append(Call(compare, pair, BOOLEAN))
     build_slot, payload = program.slot("join"), program.slot("join_rows")
-    outputs: list[Value] = []
-    if algorithm is not JoinAlgorithm.NESTED_LOOP:
+    outputs: list[Value] = _sorted_keys(lowering, node)
+    if by_equality:
         key = (
             packed_key(lowering, values, node.packing)
             if node.packing is not None
@@ -127,15 +137,24 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             outputs.append(value)
         slot.columns[field.id] = (field, source)
     build = _build_function(node, existence_only)
-    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order)
+    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order, max(1, shift))
     program.close(stream, outputs, breaker, title)
     return slot, hidden
+
+
+def _sorted_keys(lowering: ExpressionLowering, node: physical.Join) -> list[Value]:
+    """The one or two build keys of a range join's bounds; valid, both, where neither is NULL."""
+    keys = dict.fromkeys(bound.build for bound in node.bounds)
+    values = lower_values(lowering, list(keys))
+    validity = lowering.combine_validity(*values)
+    layout = Layout(BIGINT, Form.NUMBER, torch.int64, validity is not None)
+    return [Value(layout, ordered_word(lowering, value), validity) for value in values]
 
 
 def _in_key_order(node: physical.Join, stream: Stream, fields: list[Field]) -> bool:
     """Are the build's columns put in the order of their keys? A gather of each then, instead of row numbers for every pair."""
     return (
-        node.algorithm in (JoinAlgorithm.DIRECTORY, JoinAlgorithm.BUCKET)
+        node.algorithm in (JoinAlgorithm.DIRECTORY, JoinAlgorithm.BUCKET, JoinAlgorithm.RANGE)
         and node.estimated_rows > _PAIRS_IN_KEY_ORDER * node.build.estimated_rows * max(1, len(fields))
         and all(stream.columns[field.id].layout.form in (Form.NUMBER, Form.CODES) for field in fields)
     )
@@ -208,6 +227,8 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             return functools.partial(_sized, build_membership if existence_only else build, node.packing.size)
         case JoinAlgorithm.BUCKET:
             return build_buckets
+        case JoinAlgorithm.RANGE:
+            return functools.partial(_ranges, [bound.comparison for bound in node.bounds])
         case JoinAlgorithm.STRINGS:
             return functools.partial(build_strings, existence_only=existence_only)
         case _:
@@ -218,6 +239,15 @@ def _sized(
     build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers
 ) -> Any:
     return build(keys, size, validity, workers.map)
+
+
+def _ranges(
+    comparisons: list[str],
+    keys: torch.Tensor | list[torch.Tensor],
+    validity: torch.Tensor | None,
+    workers: Workers,
+) -> Any:
+    return build_ranges(comparisons, keys if isinstance(keys, list) else [keys], validity)
 
 
 def _sorted(keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers) -> Any:

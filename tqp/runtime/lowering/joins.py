@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,6 +28,7 @@ from tqp.runtime.lowering.keys import (
     key_validity,
     lower_join_keys,
     lower_values,
+    ordered_word,
     packed_key,
     range_checks,
 )
@@ -113,10 +114,9 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     ):  # nothing to drop by, and the key has to be gathered
         defers = False
     lowering = plan.enter(stream, node, settle=not defers)
-    text = " AND ".join(
-        f"{format_expression(p)} = {format_expression(b)}"
-        for p, b in zip(node.probe_keys, node.build_keys, strict=True)
-    )
+    conditions = [Call("equal", pair, BOOLEAN) for pair in zip(node.probe_keys, node.build_keys, strict=True)]
+    conditions += [Call(bound.comparison, (bound.build, bound.probe), BOOLEAN) for bound in node.bounds]
+    text = " AND ".join(map(format_expression, conditions))
     with stream.builder.fragment(f"{node.join_type.value} join on {text or 'every pair'}"):
         _Probe(plan, lowering, node, slot, hidden).lower()
     stream.builder.operator = id(original)
@@ -188,7 +188,12 @@ class _Probe:
 
     # matches
 
-    def _keys(self) -> tuple[Node, Node | None]:
+    def _keys(self) -> tuple[Any, Node | None]:
+        """The probe rows' key, or their keys for each bound of a range join; and which rows can match."""
+        if self.node.bounds:
+            values = lower_values(self.lowering, [bound.probe for bound in self.node.bounds])
+            words = [ordered_word(self.lowering, value) for value in values]
+            return words, self.lowering.combine_validity(*values)
         values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
         validity = key_validity(self.lowering, values, self.node.null_equal)
         if self.node.packing is None:
@@ -395,7 +400,7 @@ class _Probe:
         if self.node.algorithm is not JoinAlgorithm.NESTED_LOOP:
             found = self._found(num_probe)
             if (
-                self.node.residual or len(self.node.probe_keys) > 1
+                self.node.bounds or self.node.residual or len(self.node.probe_keys) > 1
             ):  # then nothing can be NULL: see _comparable
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
             validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
@@ -434,11 +439,13 @@ class _Probe:
 def _comparable(node: physical.Join) -> physical.Join:
     """A mark join by keys can tell false from NULL if there is one key and nothing else, or if nothing can be NULL.
 
+    A range join is only chosen where nothing can.
+
     Any other one becomes a nested loop, which evaluates the whole condition for every pair.
     """
-    if (
-        node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
-        or node.algorithm is JoinAlgorithm.NESTED_LOOP
+    if node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI) or node.algorithm in (
+        JoinAlgorithm.NESTED_LOOP,
+        JoinAlgorithm.RANGE,
     ):
         return node
     if len(node.probe_keys) == 1 and not node.residual and not node.null_equal[0]:

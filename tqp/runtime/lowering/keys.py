@@ -132,6 +132,13 @@ def hash_word(lowering: ExpressionLowering, value: Value) -> Node:
     return lowering.to_dtype(value, torch.int64)
 
 
+def ordered_word(lowering: ExpressionLowering, value: Value) -> Node:
+    """int64 [n] that compares as the values do: integers that 64 bits are known to hold, or floats."""
+    if value.layout.form is Form.WIDE:
+        return lowering.stream.builder.call(wide.low_halves, value.node)
+    return hash_word(lowering, value)
+
+
 def key_validity(
     lowering: ExpressionLowering, values: Sequence[Value], null_equal: Sequence[bool]
 ) -> Node | None:
