@@ -3,7 +3,7 @@
 The first touch of fresh memory in 4 KiB pages costs some 8 ns for each 8 bytes, several times what is computed there:
 a position table of 6 million int32 takes 80 ms from `torch.full` and 0.7 ms from here. Blocks too large for the C
 library's heap would go back to the operating system with every query; they are kept here instead: filling 240 MB takes
-10 ms then, not 25 (see docs/performance.md).
+10 ms then, not 25 (see docs/performance.md). What is large is asked of the query's memory budget first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from tqp.core.memory import reserve
 
 #: From this size on, in bytes, numpy asks for huge pages.
 _LARGE = 4 << 20
@@ -59,6 +61,7 @@ class BlockPool:
         try:
             block, fresh = self._blocks[capacity].pop(), False
         except IndexError:
+            reserve(capacity)
             block, fresh = np.zeros(capacity, np.uint8), True
         array: np.ndarray = block[:wanted].view(dtype)
         weakref.finalize(array, self._give_back, block).atexit = False
@@ -67,6 +70,11 @@ class BlockPool:
     def kept(self) -> int:
         """Bytes waiting for their next use."""
         return sum(capacity * len(blocks) for capacity, blocks in list(self._blocks.items()))
+
+    def clear(self) -> None:
+        """Keep none of the blocks that are waiting."""
+        for blocks in list(self._blocks.values()):
+            blocks.clear()
 
     def _give_back(self, block: np.ndarray) -> None:
         if self.kept() + len(block) <= self.limit:
@@ -83,6 +91,11 @@ def _default_limit() -> int:
 _pool = BlockPool(_default_limit())
 
 
+def forget_kept_blocks() -> None:
+    """Free the memory of blocks that nobody uses."""
+    _pool.clear()
+
+
 def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
     """An uninitialised tensor."""
     elements = math.prod(shape)
@@ -90,6 +103,7 @@ def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Ten
     if device.type != "cpu" or size < _LARGE:
         return torch.empty(tuple(shape), dtype=dtype, device=device)
     if size < _KEPT:
+        reserve(size)
         return torch.from_numpy(np.empty(tuple(shape), _NUMPY_DTYPES[dtype]))
     return torch.from_numpy(_pool.take(elements, _NUMPY_DTYPES[dtype])[0]).view(tuple(shape))
 
@@ -104,6 +118,7 @@ def zeros(size: int, dtype: torch.dtype, device: torch.device, workers: Map | No
     if device.type != "cpu" or size * dtype.itemsize < _LARGE:
         return torch.zeros(size, dtype=dtype, device=device)
     if size * dtype.itemsize < _KEPT:
+        reserve(size * dtype.itemsize)
         return torch.from_numpy(np.zeros(size, _NUMPY_DTYPES[dtype]))
     array, fresh = _pool.take(size, _NUMPY_DTYPES[dtype])
     tensor = torch.from_numpy(array)

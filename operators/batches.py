@@ -35,6 +35,11 @@ def all_null(num_rows: int, device: torch.device) -> Tensor:
     return torch.zeros(num_rows, dtype=torch.bool, device=device)
 
 
+def when_computed(validity: Tensor, values: object) -> Tensor:
+    """`validity`, once `values` have been computed too: they may raise, and nobody else may ask for them."""
+    return validity
+
+
 def validity_or_true(validity: Tensor | None, num_rows: int, device: torch.device) -> Tensor:
     """A kernel's validity as a tensor, None meaning that all rows are valid."""
     return all_valid(num_rows, device) if validity is None else validity

@@ -7,6 +7,7 @@ TRY_CAST makes them NULL.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.data.strings import Strings
 from tqp.operators import arithmetic, dates, elementwise, wide, wide_divide
 from tqp.operators.kernel import Kernel
 from tqp.operators.logic import any_true
@@ -22,6 +24,8 @@ from tqp.operators.wide_forms import fix_form, narrow_if_possible
 #: Values [n] (or [n, 2]) and bool [n], the rows that failed; None if none did.
 Attempt = tuple[Tensor, Tensor | None]
 AttemptFunction = Callable[[Tensor], Attempt]
+
+Rows = TypeVar("Rows", Tensor, Strings)
 
 
 def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
@@ -39,6 +43,16 @@ def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
     if attempt is None:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
     return fix_form(_try_kernel(attempt) if is_try else _raising_kernel(attempt, source, target), target)
+
+
+def refuse_rows(nulls: Rows, num_rows: int, message: str, *, validity: Tensor | None = None) -> Rows:
+    """`nulls`, what a cast that does not exist makes of NULLs.
+
+    Raises ExecutionError where there is a value to cast: a row that `validity`, bool [num_rows], does not rule out.
+    """
+    if num_rows > 0 if validity is None else any_true(validity):
+        raise ExecutionError(message)
+    return nulls
 
 
 def _same(values: Tensor) -> Tensor:

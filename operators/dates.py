@@ -63,10 +63,15 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _in_arrays(function: DayFunction) -> DayFunction:
-    """A function of day numbers, computed on arrays where they are on the CPU: its many small steps need no tensors."""
+    """A function of day numbers, computed on arrays where they are on the CPU: its many small steps need no tensors.
+
+    It takes arrays too, and then returns such.
+    """
 
     @functools.wraps(function)
-    def compute(days: Tensor) -> Any:
+    def compute(days: Values) -> Any:
+        if isinstance(days, np.ndarray):
+            return function(days)
         return as_tensor(function(days.numpy())) if days.is_cpu and days.dim() else function(days)
 
     return cast(DayFunction, compute)

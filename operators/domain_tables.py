@@ -43,4 +43,5 @@ def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Arra
 
 def domain_values(low: int, high: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Every integer from `low` to `high`, both included."""
-    return torch.arange(low, high + 1, device=device).to(dtype)
+    offsets = torch.arange(high - low + 1, device=device)  # `high + 1` may not fit 64 bits
+    return offsets.add_(low).to(dtype)

@@ -16,7 +16,6 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators import arithmetic, dates, elementwise, wide
-from tqp.operators.casts import resolve_cast
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.logic import any_true, combine_validity
 
@@ -336,8 +335,11 @@ def _resolve_to_interval(argument_types: tuple[DataType, ...], result_type: Data
     return Kernel(to_interval, constant_arguments=frozenset({0}), checks=True)
 
 
-def _resolve_epoch_ms(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
-    return resolve_cast(DataType(TypeKind.TIMESTAMP_MS), result_type, is_try=False)
+def timestamp_of_milliseconds(values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """epoch_ms of integers [n]: microseconds since 1970, int64 [n]; raises ExecutionError beyond TIMESTAMP's range."""
+    values, most = values.to(torch.int64), _INT64_BOUNDS[1] // 1000
+    wide.raise_where((values > most) | (values < -most), _TIMESTAMP_RANGE, validity)
+    return values * 1000
 
 
 INTERVAL_KERNELS: dict[str, Overload] = {
@@ -354,5 +356,5 @@ INTERVAL_KERNELS: dict[str, Overload] = {
     "multiply_interval": _checked(multiply_interval),
     "divide_interval": _checked(divide_interval),
     "to_interval": _resolve_to_interval,
-    "epoch_ms": _resolve_epoch_ms,
+    "epoch_ms": _checked(timestamp_of_milliseconds),
 }

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.core.memory import bytes_left
 from tqp.operators.arrays import Array, Values, as_array, as_tensor, converted, running_sums
 from tqp.operators.logic import all_true
 from tqp.operators.rows import row_indices, take
@@ -20,6 +21,9 @@ from tqp.operators.rows import row_indices, take
 #: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
 MAX_PAIRS = {"cpu": 1 << 23}
 _MAX_PAIRS_ELSEWHERE = 1 << 28
+#: So many are formed at once whatever the memory limit; beyond, a pair may take so many bytes with what is gathered for it,
+#: by several workers at a time.
+_FEW_PAIRS, _BYTES_OF_A_PAIR = 1 << 16, 256
 _CPU = torch.device("cpu")
 #: From so many ranges on, arrays of them are expanded as tensors.
 _MANY_RANGES = 4096
@@ -34,8 +38,10 @@ class TooManyPairs(Exception):
 
 
 def check_pairs(num_probe: int, num_pairs: int, device: torch.device) -> None:
-    """Raises TooManyPairs where a smaller batch would form fewer pairs than the limit."""
+    """Raises TooManyPairs where a smaller batch would form fewer pairs than the limit, which is lower where memory is scarce."""
     limit = MAX_PAIRS.get(device.type, _MAX_PAIRS_ELSEWHERE)
+    if num_pairs > _FEW_PAIRS and (left := bytes_left()) is not None:
+        limit = min(limit, max(_FEW_PAIRS, left // _BYTES_OF_A_PAIR))
     if num_pairs > limit and num_probe > 1:
         raise TooManyPairs(num_pairs, limit)
 

@@ -139,16 +139,17 @@ def median_integers_by_group(
 
 
 def _half_way(lower: Tensor, upper: Tensor, halves: Halves) -> Tensor:
-    difference = upper - lower
-    middle = lower + (difference >> 1)
+    """(lower + upper) / 2 of int64 [n], without the carry: what both have, and half of what one of them has."""
+    either = lower ^ upper
+    middle = (lower & upper) + (either >> 1)
     if halves == "down":
         return middle
-    is_half, below_zero = (difference & 1).to(torch.bool), middle < 0
+    is_half, below_zero = (either & 1).to(torch.bool), middle < 0
     return middle + (is_half & (below_zero if halves == "to_zero" else ~below_zero))
 
 
 def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
-    """(lower + upper) / 2, rounded down, without the carry: what both have, and half of what one of them has."""
+    """As `_half_way`, of int64 [n, 2], rounded down."""
     either = lower ^ upper
     half = torch.stack([either[:, 0] >> 1, ((either[:, 1] >> 1) & (2**63 - 1)) | (either[:, 0] << 63)], 1)
     return wide.add(lower & upper, half)

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.core.memory import reserve
 from tqp.data.strings import Strings
-from tqp.operators.string_characters import character_lengths, slice_characters
-from tqp.operators.string_layout import broadcast, compact, concatenate, from_list, take, to_list
+from tqp.operators.string_characters import character_lengths, slice_characters, slice_same_characters
+from tqp.operators.string_layout import (
+    broadcast,
+    compact,
+    concatenate,
+    from_arrow,
+    from_list,
+    is_contiguous,
+    take,
+    to_arrow,
+    to_arrow_binary,
+    to_list,
+)
 
 #: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
 Pair = tuple[Strings, Tensor | None]
@@ -21,6 +36,11 @@ _INT32_MAX = 2**31 - 1
 def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
     num_rows = _common_rows([part.num_rows for part in parts])
+    if num_rows > 1 and parts[0].starts.is_cpu:
+        # Arrow reads parts whose rows follow one another; to make others so costs twice what copying all pieces in turn does.
+        scattered = sum(part.num_rows > 1 and not is_contiguous(part) for part in parts)
+        if 2 * scattered < len(parts):
+            return _join_by_arrow(parts)
     joined = concatenate([broadcast(part, num_rows) for part in parts])
     width = len(parts)
     starts = joined.starts.view(width, num_rows).t().reshape(-1)
@@ -28,6 +48,14 @@ def join(parts: Sequence[Strings]) -> Strings:
     data = compact(Strings(starts, pieces, joined.data)).data
     lengths = joined.lengths.view(width, num_rows).sum(0, dtype=torch.int64)
     return _from_lengths(lengths, data)
+
+
+def _join_by_arrow(parts: Sequence[Strings]) -> Strings:
+    columns = [
+        pa.scalar(to_list(part)[0], pa.large_binary()) if part.num_rows == 1 else to_arrow_binary(part)
+        for part in parts
+    ]
+    return from_arrow(pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary())))
 
 
 def _common_rows(counts: Sequence[int]) -> int:
@@ -58,6 +86,12 @@ def concat(*pairs: Pair) -> tuple[Strings, None]:
 def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     """concat_ws(separator, ...): the arguments that are not NULL with separators between; NULL for a NULL separator."""
     separators, validity = separator
+    # Arrow loses rows in which all are NULL, so one argument must have none.
+    is_plain = validity is None and any(valid is None for _, valid in pairs)
+    if separators.starts.is_cpu and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
+        columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
+        joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")
+        return from_arrow(joined), None
     num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
     separators = broadcast(separators, num_rows)
     device = separators.starts.device
@@ -72,6 +106,15 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
         started = started | present
     result = join(parts) if parts else separators._replace(lengths=torch.zeros_like(separators.lengths))
     return result, None if validity is None else validity.expand(num_rows)
+
+
+def _to_nullable(strings: Strings, validity: Tensor | None) -> pa.LargeBinaryArray | pa.LargeBinaryScalar:
+    """A string value as Arrow has it, with its NULLs; one row as a scalar."""
+    if strings.num_rows == 1 and (validity is None or validity.numel() == 1):
+        is_null = validity is not None and not bool(validity)
+        return pa.scalar(None if is_null else to_list(strings)[0], pa.large_binary())
+    count = max(strings.num_rows, 1 if validity is None else validity.numel())
+    return to_arrow_binary(broadcast(strings, count), validity)
 
 
 def pad_left(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
@@ -92,7 +135,10 @@ def _padding(
     """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
     wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
     strings = broadcast(strings, wanted.numel())
-    cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
+    if strings.starts.is_cpu and wanted.numel() == 1:
+        cut = slice_same_characters(strings, 0, int(wanted))
+    else:
+        cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
     missing = (wanted - character_lengths(cut)).clamp_(min=0)
     if validity is not None:
         missing = missing * validity
@@ -114,9 +160,17 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     count = count.expand(strings.num_rows)
     if validity is not None:
         count = count * validity
-    lengths = strings.lengths * count
+    lengths = strings.lengths.to(torch.int64) * count
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
+    reserve(int(lengths.sum()))
+    if lengths.is_cpu and times.numel() == 1 and validity is None:
+        return from_arrow(
+            pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)
+        )
+    if lengths.is_cpu:
+        counts = pa.array(count.contiguous().numpy())
+        return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     count = count * (lengths > 0)
     rows = torch.repeat_interleave(torch.arange(strings.num_rows, device=count.device), count)
     return _from_lengths(lengths, compact(take(strings, rows)).data)
@@ -125,36 +179,49 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
 def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
     """Part number `index` (from 1; negative from the end) of each row split at `separator`, else empty.
 
-    An empty separator splits between all characters. Runs on the host.
+    An empty separator splits between all characters. Arrow splits, on the host.
     """
-    values = to_list(broadcast(strings, index.numel()))
-    numbers = index.expand(len(values)).tolist()
-    return from_list(
-        [_part(value, separator.encode(), number) for value, number in zip(values, numbers, strict=True)],
-        strings.starts.device,
-    )
-
-
-def _part(value: bytes, separator: bytes, number: int) -> bytes:
+    strings = broadcast(strings, index.numel())
+    number = index.reshape(-1).to(strings.starts.device).expand(strings.num_rows)
     if not separator:
-        parts = [character.encode() for character in value.decode()]
-    else:
-        parts = value.split(separator)
-    if number > 0:
-        return parts[number - 1] if number <= len(parts) else b""
-    return parts[number] if -len(parts) <= number < 0 else b""
+        return slice_characters(
+            strings,
+            lambda counts: _one_character(torch.where(number < 0, counts + number, number - 1), counts),
+        )
+    parts = pc.split_pattern(to_arrow(strings), separator)
+    offsets = torch.from_numpy(np.array(parts.offsets, np.int64)).to(number.device)
+    first, after = offsets[:-1], offsets[1:]
+    place = torch.where(number < 0, after + number, first + number - 1)
+    is_part = (place >= first) & (place < after) & (number != 0)
+    taken = take(from_arrow(parts.values, number.device), place * is_part)
+    return taken._replace(lengths=taken.lengths * is_part)
+
+
+def _one_character(place: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the character at a place starts and stops; an empty range where there is none."""
+    is_inside = (place >= 0) & (place < counts)
+    return place * is_inside, (place + 1) * is_inside
 
 
 def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
     """chr(code): the character of a code point. `code` int64 [n] or 0-d."""
-    codes = code.reshape(-1)
-    valid = [True] * codes.shape[0] if validity is None else validity.expand(codes.shape).tolist()
-    texts: list[str] = []
-    for number, counts in zip(codes.tolist(), valid, strict=True):
-        sound = 0 <= number < 0x110000 and not 0xD800 <= number < 0xE000
-        if counts and not sound:
-            raise ExecutionError(
-                f"Invalid UTF8 code point {number}: chr takes 0 to 1114111 without surrogates"
-            )
-        texts.append(chr(number) if sound else "")
-    return from_list(texts, code.device)
+    codes = code.reshape(-1).to(torch.int64)
+    sound = (codes >= 0) & (codes < 0x110000) & ((codes < 0xD800) | (codes >= 0xE000))
+    wrong = ~sound if validity is None else ~sound & validity.expand(codes.shape)
+    if bool(wrong.any()):
+        number = int(codes[wrong][0])
+        raise ExecutionError(f"Invalid UTF8 code point {number}: chr takes 0 to 1114111 without surrogates")
+    codes = codes * sound
+    # The bytes of UTF-8, the first one lowest: six bits of the code point in each after the lead.
+    last, third, second = (0x80 | ((codes >> shift) & 0x3F) for shift in (0, 6, 12))
+    word = torch.where(
+        codes < 0x800,
+        (0xC0 | (codes >> 6)) | (last << 8),
+        (0xE0 | (codes >> 12)) | (third << 8) | (last << 16),
+    )
+    word = torch.where(codes < 0x80, codes, word)
+    long = (0xF0 | (codes >> 18)) | (second << 8) | (third << 16) | (last << 24)
+    word = torch.where(codes < 0x10000, word, long)
+    lengths = 1 + (codes >= 0x80).to(torch.int32) + (codes >= 0x800) + (codes >= 0x10000)
+    starts = torch.arange(0, 8 * codes.shape[0], 8, device=codes.device)
+    return Strings(starts, (lengths * sound).to(torch.int32), word.view(torch.uint8))

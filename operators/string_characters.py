@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators.rows import row_indices
-from tqp.operators.string_layout import compact, extent, ordered, total_length
+from tqp.operators.string_layout import compact, extent, from_arrow, ordered, to_arrow, total_length
 from tqp.operators.string_words import words
 
 #: How much more than the strings themselves may be scanned in place of compacting them, which costs more a byte.
@@ -42,6 +44,8 @@ def character_lengths(strings: Strings) -> Tensor:
     """Characters in each row: int64 [n]."""
     if is_ascii(strings):
         return strings.lengths.to(torch.int64)
+    if strings.starts.is_cpu:
+        return torch.from_numpy(np.array(pc.utf8_length(to_arrow(strings)), np.int64))
     return index_characters(strings).counts
 
 
@@ -66,9 +70,14 @@ def index_characters(strings: Strings) -> CharacterIndex:
     strings = ordered(strings)
     low, high = extent(strings)
     # Bytes 10xxxxxx continue a character.
-    leads = row_indices((strings.data[low:high] & 0xC0) != 0x80).add_(low)
-    first = torch.searchsorted(leads, strings.starts)
-    after = torch.searchsorted(leads, strings.starts + strings.lengths)
+    is_lead = (strings.data[low:high] & 0xC0) != 0x80
+    leads = row_indices(is_lead).add_(low)
+    before = torch.zeros(
+        high - low + 1, dtype=torch.int64, device=leads.device
+    )  # how many stand before each byte
+    torch.cumsum(is_lead, 0, out=before[1:])
+    first = torch.index_select(before, 0, strings.starts - low)
+    after = torch.index_select(before, 0, strings.starts + strings.lengths - low)
     return CharacterIndex(strings, leads, first, after - first)
 
 
@@ -92,10 +101,16 @@ def slice_characters(strings: Strings, bounds: Bounds) -> Strings:
     return Strings(strings.starts + first, (last - first).to(torch.int32), strings.data)
 
 
-def slice_same_characters(strings: Strings, start: int, stop: int) -> Strings | None:
-    """Characters start .. stop, 0 <= start <= stop, of each row as `slice_characters` cuts them; None unless all are ASCII."""
-    if not is_ascii(strings):
-        return None
+def slice_same_characters(strings: Strings, start: int, stop: int | None) -> Strings:
+    """Characters start .. stop of each row (None: to the end), on the CPU; negative ones count from the end, as in Python.
+
+    No bytes are moved when all are ASCII and neither is negative.
+    """
+    if start < 0 or stop is None or stop < 0 or not is_ascii(strings):
+        # Arrow takes numbers of 64 bits, and no row is as long as 32 of them hold.
+        stop = None if stop is None else min(stop, _LONGEST)
+        cut = pc.utf8_slice_codeunits(to_arrow(strings), max(start, -_LONGEST), stop)
+        return from_arrow(cut)
     last = strings.lengths.clamp(max=min(stop, _LONGEST))
     if start == 0:
         return Strings(strings.starts, last, strings.data)

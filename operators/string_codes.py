@@ -119,6 +119,13 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     return codes.index_copy_(0, rows, valid_codes), _representatives(valid_strings, valid_codes)
 
 
+def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
+    """A number for each distinct value, int64 [n], and these values by number, in any order. By Arrow's hash table."""
+    encoded = to_arrow_binary(strings).dictionary_encode()
+    codes = torch.from_numpy(np.array(encoded.indices, np.int64)).to(strings.starts.device)
+    return codes, from_arrow(encoded.dictionary, strings.starts.device)
+
+
 def category_codes(strings: Strings, *words: str) -> Tensor:
     """The position of each row's string among the words, -1 for others: int32 [n]. By Arrow's hash table."""
     found = pc.index_in(

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from tqp.core.memory import reserve
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators import allocation
@@ -152,6 +154,7 @@ def compact(strings: Strings) -> Strings:
     starts = ends - strings.lengths
     on_host = strings.starts.device.type == "cpu"
     total = int(ends[-1])
+    reserve(total)
     if on_host:
         data = _buffer_tensor(gathered(strings).buffers()[2], total, pa.uint8())
     else:
@@ -204,6 +207,9 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
     num_rows = max(condition.numel() for condition in conditions)
     device = conditions[0].device
     branches = [*values, default if default is not None else from_list([b""], device)]
+    buffers = {branch.data.data_ptr() for branch in branches}
+    if device.type == "cpu" and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
+        return _choose_by_arrow(conditions, branches)
     which = torch.full((num_rows,), len(values), dtype=torch.int64, device=device)
     for position in reversed(range(len(values))):
         which.masked_fill_(conditions[position], position)
@@ -220,6 +226,31 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
             source.index_copy_(0, rows, torch.arange(offset, offset + rows.shape[0], device=device))
         offset += parts[-1].num_rows
     return take(concatenate(parts), source)
+
+
+def _choose_by_arrow(conditions: Sequence[Tensor], branches: Sequence[Strings]) -> Strings:
+    columns = [
+        pa.scalar(to_list(branch)[0], pa.large_binary()) if branch.num_rows == 1 else to_arrow_binary(branch)
+        for branch in branches
+    ]
+    num_rows = max(branch.num_rows for branch in branches)
+    chosen = columns.pop()
+    for condition in reversed(conditions):
+        mask = pa.array(condition.expand(num_rows).numpy())
+        chosen = pc.if_else(mask, columns.pop(), chosen)
+    return from_arrow(chosen)
+
+
+def replace_rows(strings: Strings, rows: Tensor, others: Strings) -> Strings:
+    """The strings, but for those at `rows` (int64 [m]), in whose places the m others stand."""
+    if rows.shape[0] == strings.num_rows:
+        return take(
+            others, torch.empty_like(rows).scatter_(0, rows, torch.arange(rows.shape[0], device=rows.device))
+        )
+    joined = concatenate([strings, others])
+    places = torch.arange(strings.num_rows, device=rows.device)
+    places[rows] = torch.arange(strings.num_rows, joined.num_rows, device=rows.device)
+    return take(joined, places)
 
 
 def from_list(values: Sequence[str | bytes | None], device: torch.device | str = "cpu") -> Strings:

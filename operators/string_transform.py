@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -19,14 +22,18 @@ from tqp.operators.string_characters import (
     slice_characters,
     slice_same_characters,
 )
-from tqp.operators.string_codes import factorize
+from tqp.operators.string_codes import distinct_values
 from tqp.operators.string_layout import (
     broadcast,
     compact,
+    extent,
     from_arrow,
     from_list,
+    ordered,
+    replace_rows,
     take,
     to_arrow,
+    to_host,
     to_list,
 )
 from tqp.operators.string_search import find
@@ -88,9 +95,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
         begin = int(start) - 1
         end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:
-            found = slice_same_characters(strings, max(begin, 0), max(end, 0))
-            if found is not None:
-                return found
+            return slice_same_characters(strings, max(begin, 0), max(end, 0))
     position_from_one = _near(start)
     wanted = None if count is None else _near(count)
 
@@ -106,6 +111,8 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
 
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
+    if strings.starts.is_cpu and count.numel() == 1:
+        return slice_same_characters(strings, 0, int(count))
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,6 +123,11 @@ def left(strings: Strings, count: Tensor) -> Strings:
 
 def right(strings: Strings, count: Tensor) -> Strings:
     """The last `count` characters, or all but the first -`count`."""
+    if strings.starts.is_cpu and count.numel() == 1 and not is_ascii(strings):
+        number = int(count)
+        return (
+            slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
+        )
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,27 +147,25 @@ def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
 
 def trim(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at either end."""
-    return _strip(strings, characters, str.strip, (True, True))
+    return _strip(strings, characters, pc.utf8_trim, (True, True))
 
 
 def trim_left(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at the start."""
-    return _strip(strings, characters, str.lstrip, (True, False))
+    return _strip(strings, characters, pc.utf8_ltrim, (True, False))
 
 
 def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at the end."""
-    return _strip(strings, characters, str.rstrip, (False, True))
+    return _strip(strings, characters, pc.utf8_rtrim, (False, True))
 
 
-def _strip(
-    strings: Strings, characters: str, strip: Callable[[str, str], str], ends: tuple[bool, bool]
-) -> Strings:
+def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: tuple[bool, bool]) -> Strings:
     if not characters:
         return strings
     if not characters.isascii():
         if not is_ascii(strings):
-            return map_texts(strings, lambda text: strip(text, characters))
+            return _by_arrow(strings, lambda array: strip(array, characters=characters))
         characters = "".join(character for character in characters if character.isascii())
     for at_start in (True, False):
         if ends[0 if at_start else 1]:
@@ -221,8 +231,16 @@ def _shift_letters(strings: Strings, first: int) -> Strings:
 
 def reverse(strings: Strings) -> Strings:
     """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
+    if strings.starts.is_cpu:
+        if is_ascii(strings):
+            return _by_arrow(strings, pc.ascii_reverse)
+        backwards = _by_arrow(strings, pc.utf8_reverse)
+        rows = rows_with_clusters(strings)
+        if rows.shape[0] == 0:
+            return backwards
+        return replace_rows(backwards, rows, map_texts(take(strings, rows), _reversed))
     if not is_ascii(strings):
-        return map_texts(strings, lambda text: "".join(reversed(graphemes(text))))
+        return map_texts(strings, _reversed)
     dense = compact(strings)
     total = dense.data.shape[0]
     mirror = torch.repeat_interleave(2 * dense.starts + dense.lengths - 1, dense.lengths, output_size=total)
@@ -231,16 +249,54 @@ def reverse(strings: Strings) -> Strings:
     )
 
 
+def _reversed(text: str) -> str:
+    return text[::-1] if text.isascii() else "".join(reversed(graphemes(text)))
+
+
+@lru_cache
+def _pairs_of_clusters() -> npt.NDArray[np.bool_]:
+    """Of each two bytes, as a little-endian integer: may a character that joins others begin with them?"""
+    pairs = np.zeros(1 << 16, np.bool_)
+    for code in (
+        *range(0x300, 0xD800),
+        *range(0xE000, 0x20000),
+        *range(0xE0000, 0xE0200),
+    ):  # no marks elsewhere
+        if joins_others(chr(code)):
+            first, second = chr(code).encode()[:2]
+            pairs[first | second << 8] = True
+    pairs[ord("\r") | ord("\n") << 8] = True
+    return pairs
+
+
+def rows_with_clusters(strings: Strings) -> Tensor:
+    """The rows that may hold what a reader sees as one character in several code points: int64 [m], ascending."""
+    strings = ordered(strings)
+    low, high = extent(strings)
+    data = strings.data[low:high].numpy()
+    if high - low < 2:
+        return torch.empty(0, dtype=torch.int64)
+    pairs = data[1:].astype(np.uint16)
+    pairs <<= 8
+    pairs |= data[:-1]
+    places = torch.from_numpy(_pairs_of_clusters().take(pairs).nonzero()[0] + low)
+    if places.shape[0] == 0:
+        return places
+    # A place belongs to the last row that starts at it or before, if that reaches so far.
+    rows = torch.searchsorted(strings.starts, places, right=True) - 1
+    inside = (rows >= 0) & (places < (strings.starts + strings.lengths)[rows.clamp(min=0)])
+    found: Tensor = torch.unique(rows[inside])
+    return found
+
+
 def graphemes(text: str) -> list[str]:
     """`text` cut into what a reader sees as characters: marks, joiners and emoji modifiers stay with their base."""
     clusters: list[str] = []
     flags = 0
     for character in text:
-        is_flag = "\U0001f1e6" <= character <= "\U0001f1ff"
+        is_flag = _is_flag(character)
         joined = bool(clusters) and (
-            unicodedata.category(character) in ("Mn", "Me", "Mc")
-            or character == "\u200d"
-            or "\U0001f3fb" <= character <= "\U0001f3ff"
+            (joins_others(character) and not is_flag)
             or clusters[-1].endswith("\u200d")
             or (is_flag and flags % 2 == 1)
             or (character == "\n" and clusters[-1] == "\r")
@@ -253,12 +309,78 @@ def graphemes(text: str) -> list[str]:
     return clusters
 
 
+def joins_others(character: str) -> bool:
+    """May it be one character with the ones around it: a mark, a joiner, an emoji modifier or half of a flag?"""
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character == "\u200d"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or _is_flag(character)
+    )
+
+
+def _is_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
 def translate(strings: Strings, source: str, target: str) -> Strings:
     """Each character of `source` replaced by the one of `target` in its place, or removed without one."""
-    table: dict[int, str | None] = {}
+    table: dict[int, int] = {}
     for index, character in enumerate(source):
-        table.setdefault(ord(character), target[index] if index < len(target) else None)
-    return map_texts(strings, lambda text: text.translate(table))
+        table.setdefault(ord(character), ord(target[index]) if index < len(target) else -1)
+    if not table:
+        return strings
+    if max(*table.keys(), *table.values(), 0) < 0x80:  # no byte of another character is touched
+        return _translate_units(compact(strings), table)
+    if is_ascii(strings) and max(table.values()) < 0x80:
+        return _translate_units(compact(strings), {old: new for old, new in table.items() if old < 0x80})
+    return _translate_code_points(strings, table)
+
+
+def _translate_units(strings: Strings, table: dict[int, int]) -> Strings:
+    """Bytes as `table` says, of contiguous strings; -1 for those that are removed."""
+    device = strings.starts.device
+    codes = torch.arange(256, dtype=torch.uint8)
+    kept = torch.ones(256, dtype=torch.bool)
+    for old, new in table.items():
+        codes[old] = max(new, 0)
+        kept[old] = new >= 0
+    units = strings.data.to(torch.int32)
+    data = torch.index_select(codes.to(device), 0, units)
+    if bool(kept.all()):
+        return strings._replace(data=data)
+    is_kept = torch.index_select(kept.to(device), 0, units)
+    starts, lengths = _counts_between(is_kept, strings)
+    return Strings(starts, lengths.to(torch.int32), data[is_kept])
+
+
+def _counts_between(counts: Tensor, strings: Strings) -> tuple[Tensor, Tensor]:
+    """Of contiguous strings, the sums of `counts` (one for each byte or character) before each row and in it: int64 [n]."""
+    sums = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=counts.device)
+    torch.cumsum(counts, 0, out=sums[1:])
+    before = torch.index_select(sums, 0, strings.starts)
+    return before, torch.index_select(sums, 0, strings.starts + strings.lengths) - before
+
+
+def _translate_code_points(strings: Strings, table: dict[int, int]) -> Strings:
+    """Characters as `table` says; -1 for those that are removed. All rows' characters at once, on the host."""
+    dense = to_host(compact(strings))
+    text = dense.data.numpy().tobytes().decode()
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    is_lead = (dense.data & 0xC0) != 0x80
+    starts, lengths = _counts_between(is_lead, dense)
+    codes = np.arange(max(int(points.max(initial=0)), *table.keys()) + 1, dtype=np.int32)
+    for old, new in table.items():
+        codes[old] = new
+    translated = codes.take(points)
+    is_kept = translated >= 0
+    sizes = is_kept * (1 + (translated >= 0x80) + (translated >= 0x800) + (translated >= 0x10000))
+    starts, lengths = _counts_between(
+        torch.from_numpy(sizes), Strings(starts, lengths.to(torch.int32), dense.data)
+    )
+    raw = translated[is_kept].astype("<u4").tobytes().decode("utf-32-le").encode()
+    data = torch.from_numpy(np.frombuffer(raw, np.uint8).copy())
+    return Strings(*(part.to(strings.starts.device) for part in (starts, lengths.to(torch.int32), data)))
 
 
 def replace(strings: Strings, old: str, new: str) -> Strings:
@@ -275,6 +397,6 @@ def _by_arrow(strings: Strings, function: Callable[..., Any]) -> Strings:
 
 def map_texts(strings: Strings, function: Callable[[str], str]) -> Strings:
     """Apply a Python function to each distinct value: for what is rare. `strings` must be UTF-8."""
-    codes, distinct = factorize(strings)
+    codes, distinct = distinct_values(strings)
     texts = [function(value.decode()) for value in to_list(distinct)]
     return take(from_list(texts, strings.starts.device), codes)

@@ -99,7 +99,8 @@ def leading_words(strings: Strings, longest: int) -> list[Tensor]:
     if not strings.starts.is_cpu or strings.num_rows == 0 or size < (count + 1) * WORD:
         cut_rows = strings._replace(lengths=strings.lengths.clamp(max=longest))
         return [words(cut_rows, position * WORD) for position in range(count)]
-    highest, shortest = int(strings.starts.numpy().max()), int(strings.lengths.numpy().min())
+    highest = int(strings.starts.numpy().max())
+    shortest = min(int(strings.lengths.numpy().min()), longest)
     lengths = strings.lengths.clamp(max=longest)
     found: list[Tensor] = []
     for offset in range(0, count * WORD, _PAIR):

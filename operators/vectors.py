@@ -262,7 +262,8 @@ def make_arrays(
     for _, present in elements:
         if present is not None:
             wide.raise_where(~present, message, validity)
-    num_rows = max(values.shape[0] for values, _ in elements)
+    # Constants have one row, whatever number of rows the columns have, none included.
+    num_rows = next((values.shape[0] for values, _ in elements if values.shape[0] != 1), 1)
     return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None
 
 

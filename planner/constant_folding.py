@@ -15,6 +15,7 @@ from tqp.core.datatypes import BOOLEAN, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
 from tqp.planner.literal_casts import cast_value, interval_of, unit_name
+from tqp.planner.type_rules import can_cast
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MICROS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
@@ -36,6 +37,8 @@ def _fold_cast(cast: Cast) -> Expression:
     operand = cast.input
     if not isinstance(operand, Literal):
         return cast
+    if operand.value is not None and not can_cast(operand.data_type, cast.data_type):
+        return cast  # raises where a row is computed
     try:
         value = cast_value(operand.value, operand.data_type, cast.data_type)
     except ExecutionError as error:

@@ -132,7 +132,7 @@ def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType |
         if argument.data_type.kind is TypeKind.NULL
         or (isinstance(argument, Literal) and argument.value is None)
     ]
-    if not nulls:
+    if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
         return None
     result = (
         overload.result

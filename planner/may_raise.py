@@ -23,6 +23,7 @@ from tqp.planner.expressions import (
     walk,
 )
 from tqp.planner.null_facts import nullable
+from tqp.planner.type_rules import can_cast
 from tqp.planner.value_ranges import FieldsById, Range, is_finite, operand_range, value_range
 
 _NEVER_NAMES = """
@@ -179,7 +180,7 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
     source, target = cast.input.data_type, cast.data_type
     if source == target or source.kind is TypeKind.NULL or target.kind is TypeKind.VARCHAR:
         return False
-    if source.is_string:
+    if source.is_string or not can_cast(source, target):
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         return False

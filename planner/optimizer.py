@@ -168,6 +168,6 @@ def _verify(stages: Sequence[tuple[str, LogicalPlan]], schema: Schema) -> None:
     """Raise AssertionError for the first plan that is not well formed or has other columns."""
     verifier = PlanVerifier()
     for name, plan in stages:
-        verifier.allow_subqueries = name == "binder"
+        verifier.allow_subqueries = name in ("binder", "inline_ctes")  # until they are unnested
         verifier.verify(plan, name)
         verifier.verify_schema(plan, schema, name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tqp.core.datatypes import (
     BIGINT,
+    BLOB,
     DOUBLE,
     HUGEINT,
     INTEGER,
@@ -293,9 +294,36 @@ def equality_type(left: Expression, right: Expression) -> DataType | None:
         return left_type
     if right_type.is_numeric and left_type.kind is TypeKind.BOOLEAN:
         return right_type
-    if {left_type.kind, right_type.kind} == {TypeKind.TIMESTAMP_NS, TypeKind.TIMESTAMP_TZ}:
-        return left_type if left_type.kind is TypeKind.TIMESTAMP_NS else right_type
-    return None
+    return forced_type(left_type, right_type)
+
+
+#: Of two types that have nothing in common, the later wins. VARCHAR is for the caller to decide.
+_FORCED_ORDER = (
+    TypeKind.BOOLEAN,
+    *_UNSIGNED,
+    *_SIGNED,
+    *_FRACTIONAL,
+    TypeKind.TIME,
+    *_TEMPORAL_ORDER,
+    TypeKind.TIMESTAMP_NS,
+    TypeKind.INTERVAL,
+    TypeKind.BLOB,
+)
+
+
+def forced_type(left: DataType, right: DataType) -> DataType | None:
+    """The type that = and the set operations give any two types: of those without a common one, one of the two.
+
+    No value but NULL is then cast from the other without an error. None for VARCHAR (but with BLOB), and for arrays.
+    """
+    common = common_settled_type(left, right)
+    if common is not None:
+        return common
+    if BLOB in (left, right) and VARCHAR in (left, right):
+        return BLOB
+    if left.kind not in _FORCED_ORDER or right.kind not in _FORCED_ORDER:
+        return None
+    return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
 
 
 def row_field_type(left: Expression, right: Expression) -> DataType | None:
@@ -316,7 +344,7 @@ def integer_literal_type(value: int) -> DataType:
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Whether CAST knows the way from `source` to `target` at all, as in DuckDB; TRY_CAST gives NULL where it does not."""
+    """Whether any value of `source` but NULL can be one of `target`: where none can, CAST raises for the first."""
     if source == target or source.kind is TypeKind.NULL or VARCHAR in (source, target):
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:

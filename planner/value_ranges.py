@@ -12,6 +12,7 @@ from datetime import date
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.schema import Field, Schema
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.type_rules import can_cast
 
 Range = tuple[int, int]
 FieldsById = Mapping[int, Field]
@@ -333,6 +334,8 @@ def _divide_half_away(value: int, divisor: int) -> int:
 
 def _cast_range(cast: Cast, schema_by_id: FieldsById) -> Range | None:
     source, target = cast.input.data_type, cast.data_type
+    if not can_cast(source, target):
+        return None
     known = _convert(cast.input, source, target, schema_by_id)
     if known is not None and cast.is_try:  # what does not fit becomes NULL
         low, high = target.bounds

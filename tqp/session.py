@@ -32,9 +32,9 @@ def connect(
     """A connection: tables can be registered on it and queried.
 
     `device`: "cpu" (the default), "cuda", "cuda:1", "mps", ...; `threads`: worker threads on the CPU, by default all
-    processors; `memory_limit`: bytes, or a size such as "4GiB", that intermediate results may take, by default four fifths
-    of the memory; `batch_rows`: rows
-    per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
+    processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
+    (columns that they encode count, too), by default four fifths of the memory of the machine or of its control group;
+    `batch_rows`: rows per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
     `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
     without; what is not quicker compiled stays as it is;
     `ml_precision`: "bf16" makes the matrix products of models in bfloat16: quicker on processors that have it, and off by as

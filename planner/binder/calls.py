@@ -220,33 +220,25 @@ def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     """if(condition, value, otherwise), as a CASE."""
     if len(nodes) != 3:
         raise BindError("if() takes a condition and two values", span)
-    binder.context.conditional_depth += 1
-    try:
-        condition = condition_of(binder.context, binder.bind_flexible(nodes[0]), "if()", span_of(nodes[0]))
-        values = [binder.bind_flexible(node) for node in nodes[1:]]
-        return make_case(binder.context, [condition], values, span)
-    finally:
-        binder.context.conditional_depth -= 1
+    condition = condition_of(binder.context, binder.bind_flexible(nodes[0]), "if()", span_of(nodes[0]))
+    values = [binder.bind_flexible(node) for node in nodes[1:]]
+    return make_case(binder.context, [condition], values, span)
 
 
 def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "coalesce()", span)
-    binder.context.conditional_depth += 1
-    try:
-        values = [binder.bind_flexible(node) for node in nodes]
-        common = common_type_of(values, "coalesce()", span)
-        rest: list[Expression] = []
-        for value in values:
-            if isinstance(value, Literal) and value.value is None:
-                continue
-            rest.append(cast_to(binder.context, value, common, span))
-            if isinstance(value, Literal):
-                break  # never NULL: the rest is not looked at
-        if not rest:
-            return Literal(None, common)
-        return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
-    finally:
-        binder.context.conditional_depth -= 1
+    values = [binder.bind_flexible(node) for node in nodes]
+    common = common_type_of(values, "coalesce()", span)
+    rest: list[Expression] = []
+    for value in values:
+        if isinstance(value, Literal) and value.value is None:
+            continue
+        rest.append(cast_to(binder.context, value, common, span))
+        if isinstance(value, Literal):
+            break  # never NULL: the rest is not looked at
+    if not rest:
+        return Literal(None, common)
+    return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
 
 
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.parse import Span
 from tqp.planner.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 
 
 def folded(context: BindContext, expression: Expression) -> Expression:
-    """`fold`, except that a failing constant inside CASE is left for the rows that reach it, if any do."""
+    """`fold`, except that a constant that fails is left for the rows that reach it, if any do."""
     try:
         return fold(expression)
     except ExecutionError:
-        if context.conditional_depth:
-            return expression
-        raise
+        return expression
 
 
 def cast_to(
@@ -30,21 +28,22 @@ def cast_to(
     expression = settle(expression)
     if expression.data_type == target:
         return expression
-    if not can_cast(expression.data_type, target):
-        if is_try:
-            return Literal(None, target)
-        raise BindError(f"there is no cast from {expression.data_type} to {target}", span)
+    if is_try and not can_cast(expression.data_type, target):
+        return _null_after(expression, target)
     return folded(context, Cast(expression, target, is_try, span))
+
+
+def _null_after(expression: Expression, target: DataType) -> Expression:
+    """NULL, but for the errors that computing `expression` raises."""
+    null = Literal(None, target)
+    if isinstance(expression, Literal):
+        return null
+    return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
 
 
 def condition_of(context: BindContext, expression: Expression, clause: str, span: Span | None) -> Expression:
     """The expression as a BOOLEAN, for WHERE, HAVING, ON, AND, CASE WHEN, ..."""
-    kind = expression.data_type.kind
-    if kind is TypeKind.BOOLEAN:
-        return expression
-    if kind in (TypeKind.NULL, TypeKind.VARCHAR) or expression.data_type.is_numeric:
-        return cast_to(context, expression, BOOLEAN, span)
-    raise BindError(f"{clause} needs a condition (BOOLEAN), and this is {expression.data_type}", span)
+    return expression if expression.data_type == BOOLEAN else cast_to(context, expression, BOOLEAN, span)
 
 
 def compare(
@@ -52,7 +51,7 @@ def compare(
 ) -> Expression:
     """`left <function> right` with both sides cast to one type."""
     common = (ordering_type if function in _ORDERINGS else equality_type)(left, right)
-    if common is None or not (can_cast(left.data_type, common) and can_cast(right.data_type, common)):
+    if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )
@@ -78,7 +77,7 @@ def common_type_of(
                 f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
                 span,
             )
-        result = _of_type(found)  # two literals, too, have settled once they are paired
+        result = of_type(found)  # two literals, too, have settled once they are paired
     return result.data_type
 
 
@@ -99,6 +98,6 @@ def as_text(context: BindContext, expression: Expression, span: Span | None) -> 
     return cast_to(context, expression, VARCHAR, span)
 
 
-def _of_type(data_type: DataType) -> Expression:
-    """A stand-in with a settled type, to go on comparing with."""
+def of_type(data_type: DataType) -> Expression:
+    """A stand-in with a settled type: the literal that it stands for does not bend to its surroundings."""
     return ColumnRef(-1, data_type)

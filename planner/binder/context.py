@@ -33,9 +33,6 @@ class BindContext:
     )
     next_id: int = 0
     next_shared: int = 0
-    conditional_depth: int = (
-        0  # > 0 inside CASE and the like, where a failing constant may never be evaluated
-    )
 
     def new_field(
         self,

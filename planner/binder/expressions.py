@@ -280,23 +280,17 @@ class ExpressionBinder:
         subject = node.args.get("this")
         conditions: list[Expression] = []
         values: list[Expression] = []
-        self.context.conditional_depth += 1
-        try:
-            bound_subject = self.bind_flexible(subject) if subject is not None else None
-            for branch in node.args["ifs"]:
-                condition = self.bind_flexible(branch.this)
-                if bound_subject is not None:
-                    conditions.append(
-                        compare(self.context, "equal", bound_subject, condition, span_of(branch))
-                    )
-                else:
-                    conditions.append(condition_of(self.context, condition, "WHEN", span_of(branch.this)))
-                values.append(self.bind_flexible(branch.args["true"]))
-            default = node.args.get("default")
-            values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
-            return calls.make_case(self.context, conditions, values, span)
-        finally:
-            self.context.conditional_depth -= 1
+        bound_subject = self.bind_flexible(subject) if subject is not None else None
+        for branch in node.args["ifs"]:
+            condition = self.bind_flexible(branch.this)
+            if bound_subject is not None:
+                conditions.append(compare(self.context, "equal", bound_subject, condition, span_of(branch)))
+            else:
+                conditions.append(condition_of(self.context, condition, "WHEN", span_of(branch.this)))
+            values.append(self.bind_flexible(branch.args["true"]))
+        default = node.args.get("default")
+        values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
+        return calls.make_case(self.context, conditions, values, span)
 
     def _if(self, node: exp.If) -> Expression:
         otherwise = node.args.get("false")

@@ -11,6 +11,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.understood import check_understood
+from tqp.planner.constant_folding import fold
 from tqp.planner.expressions import Literal
 from tqp.planner.logical_plan import Limit, LogicalPlan
 from tqp.planner.parse import span_of
@@ -53,7 +54,8 @@ def _count(
     if node.find(exp.Column) is not None:
         raise BindError(f"{clause} needs a constant or a parameter, not a column", span)
     empty = Scope(parent=None, ctes=scope.ctes)
-    bound = cast_to(context, ExpressionBinder(context, empty, clause).bind(node), BIGINT, span)
+    number = ExpressionBinder(context, empty, clause).bind(node)
+    bound = fold(cast_to(context, number, BIGINT, span))  # raises what is wrong with it
     if not isinstance(bound, Literal):
         raise BindError(f"{clause} needs a constant or a parameter", span)
     if bound.value is None:

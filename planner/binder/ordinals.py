@@ -5,7 +5,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tqp.core.errors import BindError
+from tqp.planner.binder.literals import signed_number
 from tqp.planner.parse import head_span, span_of
+
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
 
 
 def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
@@ -13,18 +16,17 @@ def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
 
     Raises BindError for numbers out of range and, in ORDER BY, for other literals, which would order nothing.
     """
-    while isinstance(node, exp.Paren):
-        node = node.this
-    negative = isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal)
-    literal = node.this if negative else node
-    if isinstance(literal, exp.Literal) and not literal.is_string and literal.name.isdigit():
+    literal, negative = signed_number(node)
+    if literal is not None and literal.name.isdigit():
         position = -int(literal.name) if negative else int(literal.name)
         if not 1 <= position <= columns:
             raise BindError(
                 f"{clause} {position}: there are {columns} columns, numbered from 1", head_span(node)
             )
         return position - 1
-    if clause == "ORDER BY" and isinstance(literal, (exp.Literal, exp.Null, exp.Boolean)):
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if clause == "ORDER BY" and (literal is not None or isinstance(node, _CONSTANTS)):
         raise BindError(
             "ORDER BY a constant has no effect; leave it out, or name a column by its number", span_of(node)
         )

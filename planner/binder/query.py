@@ -62,11 +62,13 @@ class QueryBinder:
         if isinstance(node.this, exp.Table):
             raise BindError("a table in parentheses is no query; write SELECT * FROM it", head_span(node))
         passed = Scope(parent=scope.parent, ctes=scope.ctes)
+        outer = passed if passed.ctes else scope.parent
         if node.args.get("order") is not None:
-            raise UnsupportedError(
-                "ORDER BY after a parenthesised query is not supported; put it inside", span_of(node)
-            )
-        inner = self._bind(node.this, passed if passed.ctes else scope.parent, lazy, any_columns)
+            inner = self._bind(node.this, outer, lazy=False)
+            fields = inner.plan.schema
+            plan = bind_result_order(self.context, node, inner.plan, inner.names, scope)
+            return BoundQuery.exact(bind_limit(self.context, node, plan, scope), inner.names, fields)
+        inner = self._bind(node.this, outer, lazy, any_columns)
         return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns)
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:

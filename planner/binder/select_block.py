@@ -189,6 +189,10 @@ class SelectBlock:
             if item.node is None:
                 return self._star_value(item.column)
             return settle(binder.bind_once(item.node))
+        if not isinstance(node, exp.Column):
+            for item in nodes:
+                if item.node == node:  # bound once, so that it is the same key even if it holds a subquery
+                    return settle(binder.bind_once(item.node))
         return binder.bind(node)
 
     def _aggregate(

@@ -20,7 +20,7 @@ from tqp.planner.binder.understood import check_understood
 from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
 from tqp.planner.parse import Span, head_span
-from tqp.planner.type_rules import common_settled_type
+from tqp.planner.type_rules import forced_type
 
 
 def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
@@ -90,7 +90,7 @@ def _same_types(context: BindContext, plans: list[LogicalPlan], node: exp.SetOpe
     types = [made.data_type for made in plans[0].schema]
     for plan in plans[1:]:
         for index, made in enumerate(plan.schema):
-            common = common_settled_type(types[index], made.data_type)
+            common = forced_type(types[index], made.data_type)
             if common is None and is_null_output(plan, index):
                 common = types[index]
             elif common is None and all(is_null_output(each, index) for each in plans[: plans.index(plan)]):

@@ -115,15 +115,14 @@ def cast_columns(
     fields: list[Field] = []
     outputs: list[Expression] = []
     for index, (column, wanted) in enumerate(zip(plan.schema, types)):
-        reference: Expression = ColumnRef(column.id, column.data_type, column.name)
-        if is_null_output(plan, index):
-            reference = Literal(None, NULL)  # may be of any type, whatever it was called before
-        if column.data_type == wanted:
-            fields.append(column)
-            outputs.append(reference)
-        else:
-            fields.append(context.new_field(column.name, wanted, column.nullable))
-            outputs.append(cast_to(context, reference, wanted, span))
+        output: Expression = ColumnRef(column.id, column.data_type, column.name)
+        if column.data_type != wanted:
+            if is_null_output(plan, index):
+                output = Literal(None, NULL)  # may be of any type, whatever it was called before
+            output = cast_to(context, output, wanted, span)
+            column = context.new_field(column.name, wanted, column.nullable)
+        fields.append(column)
+        outputs.append(output)
     return Project(plan, tuple(fields), tuple(outputs))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlglot import exp
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.binder.coercion import compare, unify
+from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
 from tqp.planner.binder.expressions import ExpressionBinder
@@ -194,13 +196,18 @@ def _merge(
         conditions.append(compare(context, "equal", left_value, right_value, span))
         parts = left_column.parts + right_column.parts
         if join_type is JoinType.FULL:
-            values, common = unify(context, (left_value, right_value), "USING", span)
-            both = Call("coalesce", values, common, span)
-            merged[name] = (MergedColumn(left_column.name, lambda both=both: both, parts),)  # type: ignore[misc]
+            both = partial(_either, context, (left_value, right_value), span)
+            merged[name] = (MergedColumn(left_column.name, both, parts),)
         else:
             kept = right_column if side == "RIGHT" else left_column
             merged[name] = (MergedColumn(left_column.name, kept.expression, parts),)
     return conjunction(tuple(conditions)), merged
+
+
+def _either(context: BindContext, values: Sequence[Expression], span: Span | None) -> Expression:
+    """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
+    values, common = unify(context, values, "USING", span)
+    return Call("coalesce", tuple(values), common, span)
 
 
 def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
@@ -339,14 +346,20 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
     for row, source in zip(rows, node.expressions):
         if len(row) != width:
             raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [
-        unify(context, [row[index] for row in rows], "VALUES", span_of(node)) for index in range(width)
-    ]
+    columns = [_values_column(context, [row[index] for row in rows], span_of(node)) for index in range(width)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
     )
     return Values(tuple(zip(*(values for values, _ in columns))), fields)
+
+
+def _values_column(
+    context: BindContext, values: Sequence[Expression], span: Span | None
+) -> tuple[tuple[Expression, ...], DataType]:
+    """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
+    common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
+    return tuple(cast_to(context, value, common, span) for value in values), common
 
 
 def _may_be_null(values: Sequence[Expression]) -> bool:

@@ -43,7 +43,7 @@ _UNDERSTOOD: dict[type, frozenset[str]] = {
     for node, names in {
         exp.Select: "with_ expressions distinct from_ joins where group having order limit offset",
         exp.Table: "this alias db catalog joins",
-        exp.Subquery: "this alias with_ joins limit offset",
+        exp.Subquery: "this alias with_ joins order limit offset",
         exp.Join: "this on side kind using method",
         exp.Lateral: "this alias",
         exp.Group: "expressions all",

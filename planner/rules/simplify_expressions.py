@@ -135,13 +135,17 @@ class Simplifier:
                 if not branches or TRUE in branches:
                     return TRUE if branches else FALSE
                 return _kept(any_of(branches), call)
-            case "is_null" if not nullable(call.arguments[0], self.fields):
+            case "is_null" if self._is_never_null(call.arguments[0]):
                 return FALSE
             case "coalesce":
                 return self._coalesce(call)
             case function if function in COMPARISONS:
                 return self._comparison(call)
         return call
+
+    def _is_never_null(self, argument: Expression) -> bool:
+        """NULL for no row, and nothing that raises for one: errors are never dropped."""
+        return not nullable(argument, self.fields) and not may_raise(argument, self.fields)
 
     def _not(self, call: Call) -> Expression:
         inner = call.arguments[0]
@@ -220,7 +224,7 @@ class Simplifier:
                 default = value
                 break
             branches.append((condition, value))
-        if not branches:
+        if all(value == default and not may_raise(condition, self.fields) for condition, value in branches):
             return default
         if len(branches) == len(case.branches) and default is case.default:
             return case

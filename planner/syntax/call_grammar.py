@@ -28,13 +28,14 @@ class CallGrammar(TypeGrammar):
 
     def call(self, with_clauses: bool = True) -> None:
         """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it; the function's name is read."""
+        starts = self._starts_argument_of_model if self._names_model_function() else self.starts_expression
         self.expect("(")
         if self.skip("DISTINCT") and not self.starts_expression():
             self.refuse("an argument behind DISTINCT")
         else:
             self.skip("ALL")
-        if self.starts_expression():
-            self.items(self._argument, self.starts_expression)
+        if starts():
+            self.items(self._argument, starts)
         if self.skip("ORDER", "BY"):
             self.order_by()
         if self.kind in ("IGNORE", "RESPECT"):
@@ -51,7 +52,17 @@ class CallGrammar(TypeGrammar):
             self.refuse(f'{alternative} or ")"' if alternative and before in ("(", ",") else '"," or ")"')
         self.advance()
 
+    def _names_model_function(self) -> bool:
+        """Whether the token before the one at hand is ML_PREDICT, our own function, which takes `TABLE t` as an argument."""
+        return self.tokens.source(self.index - 1).upper() == "ML_PREDICT"
+
+    def _starts_argument_of_model(self) -> bool:
+        return self.kind == "TABLE" or self.starts_expression()
+
     def _argument(self) -> None:
+        if self.skip("TABLE"):
+            self.expect_any(COLUMN_NAMES, "the name of a table")
+            return
         if self.next_kind() in (":=", "=>") and self.kind in _PARAMETER_NAMES:
             self.advance(2)
         self.expression()

@@ -166,12 +166,14 @@ def test_parameters_that_differ_are_different_queries(con: tqp.Connection) -> No
         assert [connection.sql(query, params={"q": each}).fetchall() for each in wide] == [[(0.0,)], [(1.0,)]]
 
 
-def test_matrices_are_registered_without_a_copy() -> None:
-    matrix = torch.rand(10, 4)
-    for data in (matrix, matrix.numpy(), arrays(matrix.numpy())):
+def test_matrices_that_nobody_can_write_to_are_registered_without_a_copy() -> None:
+    matrix = np.random.default_rng(0).random((10, 4), np.float32)
+    address = matrix.ctypes.data
+    matrix.flags.writeable = False
+    for data in (matrix, arrays(matrix)):
         with tqp.connect() as con:
             con.register("t", {"e": data})
-            assert con._sources["t"].column("e").values.data_ptr() == matrix.data_ptr()  # type: ignore[union-attr]
+            assert con._sources["t"].column("e").values.data_ptr() == address  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.planner.binding import (
     duckdb_with_tables,
 )
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
+from tqp.core.errors import BindError, Error, ParseError, UnsupportedError
 from tqp.planner.expressions import (
     Call,
     ColumnRef,
@@ -356,7 +356,7 @@ def test_explain() -> None:
         ("select uper(name) from u", BindError, 'did you mean "upper"', "uper"),
         ("select upper(i) from u", BindError, "does not take (INTEGER)", "upper(i"),
         ("select i + name from u", BindError, "does not take (INTEGER, VARCHAR)", "i + name"),
-        ("select dt = i from t", BindError, "cannot compare DATE with INTEGER", "dt = i"),
+        ("select dt < i from t", BindError, "cannot compare DATE with INTEGER", "dt < i"),
         ("select i from u a, u b", BindError, '"a.i" or "b.i"', "i"),
         ("select i, sum(j) from u", BindError, "must appear in GROUP BY", "i"),
         ("select sum(sum(i)) from u", BindError, "inside another aggregate", "sum"),
@@ -364,14 +364,6 @@ def test_explain() -> None:
         ("select i from u order by 2", BindError, "there are 1 columns", "2"),
         ("select i from u limit -1", BindError, "must not be negative", "1"),
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
-        (
-            "select dt < '2020-02-30' from t",
-            ExecutionError,
-            "date field value out of range",
-            "dt < '2020-02-30'",
-        ),
-        ("select 9223372036854775807 + 1", ExecutionError, "overflow", "9223372036854775807 + 1"),
-        ("select cast(300 as tinyint)", ExecutionError, "out of range for TINYINT", "300"),
         ("select sum(i) over () from u", UnsupportedError, "window functions", "sum(i"),
         ("select i from u qualify true", UnsupportedError, "QUALIFY", None),
         ("select i from u group by rollup (i)", UnsupportedError, "ROLLUP", "i"),

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ def run(
     for group in groups:
         random = Random(f"group {seed} {group}")
         tables = random_tables(random)
-        settings = {**_settings(random), **({"fuse": fuse} if fuse != "off" else {})}
+        settings = {**_settings(random, tables), **({"fuse": fuse} if fuse != "off" else {})}
         numbers = range(group * GROUP_SIZE, (group + 1) * GROUP_SIZE) if only is None else (only,)
         with Engines(tables, settings) as engines:
             for number in numbers:
@@ -114,9 +114,11 @@ def query_of(seed: int, number: int, tables: dict[str, RandomTable]) -> tuple[Ra
     return RandomQuery(mutated(random, query.sql, other.sql), query.parameters, query.style), True
 
 
-def _settings(random: Random) -> dict[str, Any]:
+def _settings(random: Random, tables: Mapping[str, RandomTable]) -> dict[str, Any]:
     settings: dict[str, Any] = {"threads": random.choice((1, 2, 2, 4))}
     batch_rows = random.choice((None, None, None, 1, 3, 7, 1000))
+    if batch_rows is not None and max(table.num_rows for table in tables.values()) > 1000:
+        batch_rows = 1000  # thousands of batches of a row each take long and show nothing
     if batch_rows is not None:
         settings["batch_rows"] = batch_rows
     if random.random() < 0.4:

@@ -58,7 +58,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "float": (
         *("({float} + {num})", "({float} - {float})", "({float} * {small})", "({num} / {num})", "({float} // {num})"),
         *("CAST({num} AS {float_type})", "TRY_CAST({str} AS {float_type})", "TRY_CAST({any} AS {float_type})", "pi()"),
-        *("array_distance([{exact}, 1]::FLOAT[2], [0.5, 2]::FLOAT[2])", "({float} % {float})"),
+        *("round(array_distance([{exact}, 1]::FLOAT[2], [0.5, 2]::FLOAT[2]), 3)", "({float} % {float})"),
     ),
     "str": (
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
@@ -160,7 +160,8 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                     else f"({parameters[0]} {name} {parameters[1]})"
                 )
             family = _result_family(overload)
-            rounded = f"round({call}, 3)" if ALIASES.get(name, name) in _INEXACT else call
+            is_inexact = ALIASES.get(name, name) in _INEXACT or name.startswith("array_")
+            rounded = f"round({call}, 3)" if is_inexact else call
             scalars[family].append(rounded)
     for name in (*AGGREGATES, *ALIASES):
         main = ALIASES.get(name, name)

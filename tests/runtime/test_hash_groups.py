@@ -16,11 +16,11 @@ from tqp.runtime.breakers.hash_groups import HashGroups
 _QUERIES = (
     "SELECT k, count(*), count(n), sum(n), avg(n), min(n), max(d), sum(d) FROM t GROUP BY k",
     "SELECT k, sum(x), avg(x), min(x), max(x) FROM t GROUP BY k",
-    "SELECT some, count(*), bool_and(b), bool_or(b), min(x), max(s) FROM t GROUP BY some",
+    "SELECT few, count(*), bool_and(b), bool_or(b), min(x), max(s) FROM t GROUP BY few",
     "SELECT n, count(*), sum(w), min(w) FROM t WHERE b GROUP BY n",
-    "SELECT some FROM t WHERE k IS NULL GROUP BY some",
+    "SELECT few FROM t WHERE k IS NULL GROUP BY few",
     "SELECT DISTINCT k FROM t",
-    "SELECT some, n, s, count(*) FROM t GROUP BY some, n, s",
+    "SELECT few, n, s, count(*) FROM t GROUP BY few, n, s",
     "SELECT n * 1000 AS m, day, count(*) FROM t GROUP BY m, day",
 )
 
@@ -28,11 +28,11 @@ _QUERIES = (
 def _table(rows: int) -> pa.Table:
     random = np.random.default_rng(4)
     domain = random.integers(-(2**63), 2**63 - 1, 1000)
-    some = random.choice(domain, rows)
+    few = random.choice(domain, rows)
     return pa.table(
         {
             "k": random.choice(domain, rows),
-            "some": pa.array(some, mask=random.random(rows) < 0.2),
+            "few": pa.array(few, mask=random.random(rows) < 0.2),
             "n": pa.array(random.integers(-5, 5, rows) * 10**9, mask=random.random(rows) < 0.2),
             "x": random.normal(size=rows) * 10.0 ** random.integers(-8, 8, rows),
             "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),

@@ -177,7 +177,7 @@ def written_tables(rows: int) -> dict[str, pa.Table]:
                 "money": money,
                 "x": random.random(rows) * 1000,
                 "hundredths": random.integers(0, 100_000, rows) / 100,
-                "f": random.random(rows).astype(np.float32),
+                "f": (random.integers(0, 100_000, rows) / 100).astype(np.float32),
                 "flag": random.random(rows) < 0.5,
                 "day": days,
                 "instant": instants,

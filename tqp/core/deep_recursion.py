@@ -6,14 +6,15 @@ caller has; only one that does not pays for a thread and is planned twice.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
-import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.forks import renew_after_fork
 
 T = TypeVar("T")
 
@@ -23,8 +24,6 @@ _RECURSION_LIMIT = 120_000
 _STACK_BYTES = 512 << 20  # of address space: a page counts when it is first touched
 
 _state = threading.local()  # `is_outermost_known`: a call further out tries again, or did
-_one_at_a_time = threading.Lock()  # the recursion limit is the process's, not the thread's
-_starting = threading.Lock()
 
 
 def call_deep(function: Callable[[], T]) -> T:
@@ -39,6 +38,8 @@ def call_deep(function: Callable[[], T]) -> T:
     """
     if getattr(_state, "is_outermost_known", False):
         return function()
+    if not _limit.keep():
+        return _on_large_stack(function)
     _state.is_outermost_known = True
     try:
         return function()
@@ -46,7 +47,66 @@ def call_deep(function: Callable[[], T]) -> T:
         pass  # the traceback, and with it all that the first attempt made, is dropped before the second
     finally:
         _state.is_outermost_known = False
+        _limit.let_go()
     return _on_large_stack(function)
+
+
+class _RecursionLimit:
+    """The interpreter's recursion limit, which is one for all threads: raised while any of them runs on a large stack.
+
+    A first attempt on a small stack relies on the limit to end it before the stack does. So the limit is raised only when
+    no first attempt runs, and who comes meanwhile takes a large stack at once.
+    """
+
+    def __init__(self) -> None:
+        self._before = 0  # the limit, while it is raised
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """A forked child has none of the threads that counted here."""
+        if self._before:
+            sys.setrecursionlimit(self._before)
+            self._before = 0
+        self.starting = threading.Lock()  # held while the size of new threads' stacks is another
+        self._changed = threading.Condition()
+        self._first_attempts = 0
+        self._deep = 0  # that run on a large stack, or wait for it
+
+    def keep(self) -> bool:
+        """Have the limit stay as it is until `let_go`; False where it is raised, or about to be."""
+        with self._changed:
+            if self._deep:
+                return False
+            self._first_attempts += 1
+            return True
+
+    def let_go(self) -> None:
+        """The first attempt is over."""
+        with self._changed:
+            self._first_attempts -= 1
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """In the block, calls may nest as deep as a large stack allows."""
+        with self._changed:
+            self._deep += 1
+            self._changed.wait_for(lambda: self._first_attempts == 0)
+            if not self._before:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, _RECURSION_LIMIT))
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._deep -= 1
+                if not self._deep:
+                    sys.setrecursionlimit(self._before)
+                    self._before = 0
+
+
+_limit = _RecursionLimit()
+renew_after_fork(_limit)
 
 
 def _on_large_stack(function: Callable[[], T]) -> T:
@@ -56,13 +116,8 @@ def _on_large_stack(function: Callable[[], T]) -> T:
     def work() -> None:
         _state.is_outermost_known = True
         try:
-            with _one_at_a_time:
-                before = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(before, _RECURSION_LIMIT))
-                try:
-                    results.append(function())
-                finally:
-                    sys.setrecursionlimit(before)
+            with _limit.raised():
+                results.append(function())
         except RecursionError:
             errors.append(_too_deep())
         except BaseException as error:  # noqa: BLE001  raised in the thread that waits
@@ -72,7 +127,7 @@ def _on_large_stack(function: Callable[[], T]) -> T:
         target=contextvars.copy_context().run, args=(work,), name="tqp-deep-recursion", daemon=True
     )
     try:
-        with _starting:
+        with _limit.starting:
             usual = threading.stack_size(_STACK_BYTES)
             try:
                 thread.start()
@@ -90,13 +145,3 @@ def _too_deep() -> UnsupportedError:
     return UnsupportedError(
         "the query is nested too deeply; flatten it: split it into CTEs, or tables, that build on each other"
     )
-
-
-def _after_fork() -> None:
-    """A forked child has neither the thread that held a lock nor its deep stack."""
-    global _one_at_a_time, _starting
-    _one_at_a_time, _starting = threading.Lock(), threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -19,6 +19,10 @@ class Budget(Protocol):
         """Raise ResourceError if `size` more bytes would be too much."""
         ...
 
+    def left(self) -> int | None:
+        """Bytes that may still be taken, at least 0; None where nothing is known of a limit or of what is held."""
+        ...
+
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
@@ -31,6 +35,12 @@ def reserve(size: int = 0) -> None:
     budget = _budget.get()
     if budget is not None:
         budget.reserve(size)
+
+
+def bytes_left() -> int | None:
+    """How many more bytes this thread's query may take; None where that is not known, or in a thread that works for none."""
+    budget = _budget.get()
+    return None if budget is None else budget.left()
 
 
 def current_budget() -> Budget | None:

@@ -164,16 +164,23 @@ _MICROSECONDS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 _DAYS_PER_MONTH = 30
 
 #: Units by what a fraction of them is made of: months, days or microseconds each.
-_MONTHS = {"millennium": 12_000, "century": 1_200, "decade": 120, "year": 12, "quarter": 3, "month": 1}
-_DAYS = {"week": 7, "day": 1}
-_MICROSECONDS = {
+MONTHS_OF_UNITS = {
+    "millennium": 12_000,
+    "century": 1_200,
+    "decade": 120,
+    "year": 12,
+    "quarter": 3,
+    "month": 1,
+}
+DAYS_OF_UNITS = {"week": 7, "day": 1}
+MICROSECONDS_OF_UNITS = {
     "hour": 3_600_000_000,
     "minute": 60_000_000,
     "second": 1_000_000,
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_UNIT_NAMES = {
+UNIT_NAMES = {
     alias: unit
     for unit, aliases in {
         "millennium": "millennium millennia millenium mil mils",
@@ -221,10 +228,10 @@ def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:
         unit = match["unit"].lower()
         if first and not unit and not rest:
             unit = "second"
-        if unit not in _UNIT_NAMES:
+        if unit not in UNIT_NAMES:
             message = f'; "{unit}" is no unit of an interval' if unit else ""
             raise ParseFailure(not_convertible(text, target) + message)
-        added = _amount(match["number"], match["rest"] or "", _UNIT_NAMES[unit])
+        added = _amount(match["number"], match["rest"] or "", UNIT_NAMES[unit])
         months, days, microseconds = months + added[0], days + added[1], microseconds + added[2]
         first = False
     if ago:
@@ -240,8 +247,8 @@ def _amount(number: str, rest: str, unit: str) -> tuple[int, int, int]:
     sign = -1 if number.startswith("-") else 1
     whole, part, parts = abs(int(number)), int(rest or 0), 10 ** len(rest)
     months = days = microseconds = 0
-    if unit in _MONTHS:
-        factor = _MONTHS[unit]
+    if unit in MONTHS_OF_UNITS:
+        factor = MONTHS_OF_UNITS[unit]
         if factor >= time_limits.MONTHS_PER_YEAR:
             return sign * (whole * factor + _round_half_up(part * factor, parts)), 0, 0
         months, part = divmod(part * factor, parts)
@@ -250,12 +257,12 @@ def _amount(number: str, rest: str, unit: str) -> tuple[int, int, int]:
             return sign * months, sign * _round_half_up(part * _DAYS_PER_MONTH, parts), 0
         days, part = divmod(part * _DAYS_PER_MONTH, parts)
         microseconds = _round_half_up(part * _MICROSECONDS_PER_DAY, parts)
-    elif unit in _DAYS:
-        days, part = divmod(part * _DAYS[unit], parts)
-        days += whole * _DAYS[unit]
+    elif unit in DAYS_OF_UNITS:
+        days, part = divmod(part * DAYS_OF_UNITS[unit], parts)
+        days += whole * DAYS_OF_UNITS[unit]
         microseconds = _round_half_up(part * _MICROSECONDS_PER_DAY, parts)
     else:
-        factor = _MICROSECONDS[unit]
+        factor = MICROSECONDS_OF_UNITS[unit]
         microseconds = whole * factor + (_round_half_up(part * factor, parts) if factor > 1 else 0)
     return sign * months, sign * days, sign * microseconds
 

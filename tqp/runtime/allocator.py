@@ -1,4 +1,4 @@
-"""Tells the C library to keep freed memory for the next batch instead of giving it back to the operating system.
+"""Tells the C library to keep freed memory for the next batch instead of giving it back, or to give it back now.
 
 The first touch of a fresh page costs as much as computing thousands of values in it (see docs/performance.md), and every
 batch of every query would pay it again.
@@ -10,9 +10,12 @@ import ctypes
 import functools
 import os
 import sys
+from typing import Any
+
+from tqp.operators import allocation
 
 # names and numbers as in glibc's malloc.h
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -2, -3, -8
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 #: The largest threshold that glibc takes; larger blocks go back when they are freed.
 _LARGEST_BLOCK = 32 << 20
 _PAD = 64 << 20
@@ -20,17 +23,28 @@ _PAD = 64 << 20
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Once a process: keep up to a sixteenth of the machine's memory when it is freed, in one heap for all threads.
+    """Once a process: keep up to a sixteenth of the machine's memory when it is freed.
 
-    Does nothing where the C library is not glibc. The setting is the process's: it also holds for the caller's own code.
+    Does nothing where the C library is not glibc. The thresholds are the process's: they also hold for the caller's own code.
+    How many heaps its threads have is left to the C library.
     """
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = _c_function("mallopt")
     if mallopt is None:
         return
     kept = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
-    mallopt(_ARENA_MAX, 1)
     mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
     mallopt(_TRIM_THRESHOLD, min(kept, 1 << 30))
     mallopt(_TOP_PAD, _PAD)
+
+
+def give_freed_memory_back() -> None:
+    """What nobody uses goes back to the operating system: kept blocks, and where the C library is glibc its free pages."""
+    allocation.forget_kept_blocks()
+    trim = _c_function("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+def _c_function(name: str) -> Any:
+    """A function of the C library, None where it has none of that name."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform.startswith("linux") else None

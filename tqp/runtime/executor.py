@@ -38,6 +38,8 @@ CPU_BATCH_ROWS = 3 << 20
 _BATCH_BYTES = 8 << 20
 #: ... but no batch has fewer rows than these on that account: workers would meet at the interpreter lock too often.
 _SHORTEST_BATCH = 196_608
+#: Rows of a batch at most where text is made: some hundred bytes a row in several steps, each much longer than its call.
+_TEXT_BATCH = 65_536
 #: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
@@ -205,7 +207,10 @@ class Executor:
         seconds = None if pipeline.breaker.fixed_batches else pipeline.cost.worth_sharing(num_rows)
         if num_rows <= min(_FEW_ROWS, self.batch_rows) and (seconds is None or seconds < 2 * _SHARE_SECONDS):
             return max(1, num_rows)
-        return self._even_batch(num_rows, seconds, self._most_rows(pipeline.row_bytes))
+        most = self._most_rows(pipeline.row_bytes)
+        if pipeline.makes_text and self.device.type == "cpu":
+            most = min(most, _TEXT_BATCH)
+        return self._even_batch(num_rows, seconds, most)
 
     def _most_rows(self, row_bytes: int) -> int:
         """Rows of a batch at most: fewer than `batch_rows` where the caches would not hold what is computed of so many."""

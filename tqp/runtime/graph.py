@@ -45,10 +45,21 @@ class Node:
     """One value: an input (`target` is None), a call of `target` or, where that is a string, of a method.
 
     `fragment`: the SQL it comes from; `operator`: the id of the physical node that it belongs to; `row_bytes`: what it
-    takes a row, 0 where that is not known (masks, row numbers); `scans`: the call reads all the text of its rows.
+    takes a row, 0 where that is not known (masks, row numbers); `scans`: the call reads all the text of its rows;
+    `makes_text`: it makes bytes of text for each row, or values of them.
     """
 
-    __slots__ = ("arguments", "fragment", "keywords", "name", "operator", "row_bytes", "scans", "target")
+    __slots__ = (
+        "arguments",
+        "fragment",
+        "keywords",
+        "makes_text",
+        "name",
+        "operator",
+        "row_bytes",
+        "scans",
+        "target",
+    )
 
     def __init__(
         self,
@@ -63,6 +74,7 @@ class Node:
         self.fragment, self.operator = fragment, operator
         self.row_bytes = 0
         self.scans = False
+        self.makes_text = False
 
     def __repr__(self) -> str:
         return self.name

@@ -19,6 +19,7 @@ import torch
 from tqp.core.errors import ResourceError
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import charged_to
+from tqp.runtime.allocator import give_freed_memory_back
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
@@ -57,19 +58,34 @@ class MemoryBudget:
 
     def reserve(self, size: int) -> None:
         """Raise ResourceError if `size` more bytes would be over the limit."""
-        if self.limit is None:
-            return
-        held = held_bytes(self._device)
-        if held is not None and held - self._before + size > self.limit:
-            self.refuse(held - self._before + size)
+        taken = self._taken(size)
+        if self.limit is not None and taken is not None and taken + size > self.limit:
+            raise ResourceError(
+                f"the query needs more memory than its limit of {self.limit / 2**20:.0f} MiB; "
+                "select fewer columns or rows, or raise the limit with tqp.connect(memory_limit=...)"
+            )
 
-    def refuse(self, size: int) -> None:
-        """Raise the ResourceError that says so."""
-        assert self.limit is not None
-        raise ResourceError(
-            f"the query needs more than {size / 2**20:.0f} MiB and the limit is {self.limit / 2**20:.0f} MiB; "
-            "select fewer columns or rows, or raise the limit with tqp.connect(memory_limit=...)"
-        )
+    def left(self) -> int | None:
+        """Bytes that may still be taken, at least 0; None where there is no limit, or nothing says what is held."""
+        taken = self._taken(_WORTH_GIVING_BACK)
+        return None if self.limit is None or taken is None else max(0, self.limit - taken)
+
+    def _taken(self, wanted: int = 0) -> int | None:
+        """Bytes by which the process has grown since the first of the running queries began.
+
+        Where that and the bytes `wanted` are over the limit, freed memory that is kept for later does not count: it goes back.
+        """
+        held = held_bytes(self._device)
+        if held is None:
+            return None
+        if (
+            self.limit is not None
+            and held - self._before + wanted > self.limit
+            and self._device.type == "cpu"
+        ):
+            give_freed_memory_back()
+            held = held_bytes(self._device) or 0
+        return held - self._before
 
 
 def held_bytes(device: torch.device) -> int | None:
@@ -130,4 +146,6 @@ def control_group_limit(
     return min(limits, default=None)
 
 
+#: With less left than this, freed memory is given back before a batch is cut for want of it.
+_WORTH_GIVING_BACK = 64 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096

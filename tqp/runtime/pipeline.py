@@ -85,6 +85,7 @@ class Pipeline:
         operator: int | None = None,
         title: str = "",
         row_bytes: int = 0,
+        makes_text: bool = False,
         on_arrays: bool = False,
         calls_modules: bool = False,
     ) -> None:
@@ -109,6 +110,7 @@ class Pipeline:
         #: Nodes whose values have a gradient, in a program that carries any.
         self.differentiable: set[Node] = set()
         self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
+        self.makes_text = makes_text  # bytes of text for each row, or values of them
 
     @property
     def reads(self) -> set[str]:

@@ -88,6 +88,7 @@ class _ProfiledPipeline:
         self._pipeline, self._recorder = pipeline, recorder
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
         self.row_bytes, self.cost = pipeline.row_bytes, Cost()
+        self.makes_text = pipeline.makes_text
         self.calls_modules = pipeline.calls_modules
         self.arguments = pipeline.arguments
         self.breaker = _ProfiledBreaker(pipeline, recorder)

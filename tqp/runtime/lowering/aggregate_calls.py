@@ -15,6 +15,7 @@ from tqp.operators import averages, elementwise, wide
 from tqp.operators.distinct_sets import ValueRange
 from tqp.planner import physical_plan as physical
 from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
+from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
@@ -192,8 +193,15 @@ class AggregateCalls:
     # functions
 
     def _count(self, call: AggregateCall, argument: Value | None) -> Pending:
-        if call.distinct and argument is not None:
+        if argument is not None and call.distinct:
             argument = self.comparable(argument)
+        elif (
+            argument is not None
+            and call.arguments
+            and may_raise(call.arguments[0], self.lowering.stream.fields)
+        ):
+            validity = self.lowering.checked_validity(call.arguments[0], argument)
+            argument = replace(argument, validity=validity, layout=argument.layout.with_nullable(True))
         index = self._reduce("count", argument, call.distinct)
         layout = integer_layout(call.data_type, (0, self.node.input.max_rows), False)
         return Pending((index,), lambda _, nodes: Value(replace(layout, dtype=torch.int64), nodes[0]))

@@ -174,7 +174,9 @@ def _choose(
         return chosen
     *given, other = [lowering.in_layout(value, layout).node for value in values]
     choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
-    return build.call(choose, conditions, given, other, name=name)
+    chosen = build.call(choose, conditions, given, other, name=name)
+    chosen.makes_text = layout.form is Form.STRINGS
+    return chosen
 
 
 def _choose_among(

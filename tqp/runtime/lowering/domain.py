@@ -1,7 +1,8 @@
 """Expressions over one column with a small domain are computed once per domain value, then looked up.
 
 A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
-LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions.
+LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. A
+dictionary of more entries than rows are left is no small domain: then the rows are computed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
 from tqp.planner.may_raise import may_raise
 from tqp.planner.null_facts import nullable as may_be_null
+from tqp.planner.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 #: Integer ranges up to this size count as small domains.
 _MAX_INTEGER_DOMAIN = 1 << 16
+
+#: Dictionaries up to this size are small whatever is left of the rows: an estimate may be far too low, and so many
+#: entries take a fraction of a millisecond.
+_SMALL_DICTIONARY = 4096
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
@@ -85,22 +91,30 @@ def domain_of(expression: Expression, stream: Stream) -> Domain | None:
                 return None
     if column is None or column is expression:
         return None
-    domain = _domain(column, stream.columns[column.id].layout, costly)
+    domain = _domain(column, stream, costly)
     # a value that no remaining row has must not raise
     if domain is None or may_raise(expression, _domain_fields(column, domain)):
         return None
     return domain
 
 
-def _domain(column: ColumnRef, layout: Layout, costly: bool) -> Domain | None:
+def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
     """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
+    layout = stream.columns[column.id].layout
     if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
-        return Domain(column.id, layout.pool)
+        return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool, stream) else None
     if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
         return None
     if layout.value_range is None or layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN:
         return None
     return Domain(column.id, None, *layout.value_range)
+
+
+def _has_fewer_entries(dictionary: Pool, stream: Stream) -> bool:
+    """Whether computing all entries of a dictionary costs less than computing the rows that are expected to be left."""
+    if dictionary.size is None or dictionary.size <= _SMALL_DICTIONARY or stream.estimated_rows is None:
+        return True
+    return dictionary.size <= stream.estimated_rows
 
 
 def _kernel(node: Call | Cast) -> Kernel | None:
@@ -110,7 +124,7 @@ def _kernel(node: Call | Cast) -> Kernel | None:
         exact = source.is_integer or source.is_decimal
         if exact and (target.is_integer or target.is_decimal or target.is_float) or source == target:
             return None
-        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL) or not can_cast(source, target):
             return None
         return resolve_cast(source, target, node.is_try)
     if node.function in NULL_PROPAGATING or node.function in (

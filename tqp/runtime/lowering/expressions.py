@@ -13,16 +13,18 @@ from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
-from tqp.operators.casts import resolve_cast
+from tqp.operators.casts import refuse_rows, resolve_cast
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.explain import format_expression
 from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.may_raise import may_raise
+from tqp.planner.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
 from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.numbers import lower_arithmetic, lower_numeric_cast, range_of
@@ -195,6 +197,13 @@ class ExpressionLowering:
         kernel = batches.all_null if is_null else batches.all_valid
         return self.stream.builder.call(kernel, self.stream.num_rows(), self.stream.object("device"))
 
+    def checked_validity(self, expression: Expression, value: Value) -> Node:
+        """The validity of `expression`, lowered to `value`: where that may raise it does, though nobody reads the values."""
+        validity = self.validity_node(value)
+        if value.is_constant or not may_raise(expression, self.stream.fields):
+            return validity
+        return self.stream.builder.call(batches.when_computed, validity, value.node)
+
     def active(self, validity: Node | None) -> Node | None:
         """The rows for which a checking kernel may raise."""
         if self.guard is None:
@@ -233,7 +242,7 @@ class ExpressionLowering:
                 node = build.call(operator.invert, self.tensor(arguments[0]))
                 return Value(arguments[0].layout, node, self.combine_validity(arguments[0]))
             case "is_null":
-                node = build.call(operator.invert, self.validity_node(arguments[0]))
+                node = build.call(operator.invert, self.checked_validity(call.arguments[0], arguments[0]))
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
             case "is_distinct_from" | "is_not_distinct_from":
                 return lower_distinct_from(self, call, arguments[0], arguments[1])
@@ -248,6 +257,8 @@ class ExpressionLowering:
             return value
         if source.kind is TypeKind.NULL:
             return _literal_value(None, target)
+        if not can_cast(source, target):
+            return self._lower_refused_cast(cast, value)
         if source.kind is TypeKind.BOOLEAN and target.is_integer:
             layout = replace(integer_layout(target, (0, 1), value.layout.nullable), dtype=torch.int8)
             return Value(layout, self.to_dtype(value, torch.int8), self.combine_validity(value))
@@ -263,6 +274,16 @@ class ExpressionLowering:
         if value.is_constant and value.layout.nullable:
             return _literal_value(None, target)
         return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])
+
+    def _lower_refused_cast(self, cast: Cast, value: Value) -> Value:
+        """A cast that no value but NULL survives."""
+        null = self.materialise(_literal_value(None, cast.data_type))
+        validity = self.combine_validity(value)
+        kernel = NamedKernel(refuse_rows, "refuse_cast", cast.span)
+        message = f"there is no cast from {cast.input.data_type} to {cast.data_type}; TRY_CAST gives NULL"
+        rows = self.stream.num_rows()
+        node = self.stream.builder.call(kernel, null.node, rows, message, validity=self.active(validity))
+        return Value(replace(null.layout, nullable=validity is not None), node, validity)
 
     def common_layout(self, values: list[Value], expression: Expression) -> Layout:
         """A layout that holds all the values of one type."""

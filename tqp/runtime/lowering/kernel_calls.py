@@ -36,6 +36,7 @@ def call_kernel(
     column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
     node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
     node.scans = kernel.scans
+    node.makes_text = makes_text(expression)
     nullable = any(value.layout.nullable for value in arguments)
     custom = kernel.nulls is NullRule.CUSTOM
     if kernel.returns_validity and not custom and not may_be_null(expression, lowering.stream.fields):
@@ -54,6 +55,21 @@ def call_kernel(
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+#: What only cuts slices of its strings.
+_CUTS = frozenset({"substring", "left", "right"})
+
+
+def makes_text(expression: Call | Cast) -> bool:
+    """Whether a call makes new strings of its rows, or reads values out of strings."""
+    if isinstance(expression, Call):
+        return (
+            expression.data_type.is_string
+            and expression.function not in _CUTS
+            or expression.function == "strptime"
+        )
+    return expression.data_type.is_string or expression.input.data_type.is_string
 
 
 def _cast_name(cast: Cast) -> str:

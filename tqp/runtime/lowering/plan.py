@@ -74,6 +74,7 @@ class PlanLowering:
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
         stream.fields.update((f.id, f) for f in node.fields)
+        stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))
         return stream
 

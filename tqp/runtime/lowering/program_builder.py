@@ -344,6 +344,7 @@ class ProgramBuilder:
                 operator=self.operator,
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),
+                makes_text=any(node.makes_text for node in graph.nodes),
                 on_arrays=self.device.type == "cpu" and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )

@@ -131,6 +131,7 @@ class Stream:
         self.share = 1.0
         self.selected_share = 1.0  # of rows that `select` is expected to keep
         self.row_limit: int | None = None  # rows after which the pipeline may stop
+        self.estimated_rows: float | None = None  # that the last node of the plan puts out; None: unknown
         self.is_domain = False  # the rows are the values of a column's domain
         #: After which physical node which rows are left, as indices or mask; None: all.
         self.marks: list[tuple[int, Node | None]] = []

@@ -1,0 +1,38 @@
+"""Expressions over a dictionary: once for each entry, but not where fewer rows are left than it has entries."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+
+ROWS, LABELS = 120_000, 8_000
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    random = np.random.default_rng(7)
+    labels = pa.array([f"label {number}" for number in range(LABELS)])
+    return pa.table(
+        {
+            "label": labels.take(pa.array(random.integers(0, LABELS, ROWS))),
+            "n": random.integers(0, 1000, ROWS),
+        }
+    )
+
+
+@pytest.mark.parametrize(("condition", "over_domain"), [("n < 20", False), ("n < 800", True), ("true", True)])
+def test_few_rows_are_computed_themselves(table: pa.Table, condition: str, over_domain: bool) -> None:
+    text = f"SELECT reverse(upper(label)) AS made FROM t WHERE {condition}"
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", table)
+        code = connection.compile(text).code
+        assert ("over domain" in code) is over_domain
+        found = connection.sql(f"SELECT made, count(*) FROM ({text}) GROUP BY made ORDER BY made").fetchall()
+    expected = duckdb.connect()
+    expected.register("t", table)
+    wanted = expected.execute(f"SELECT made, count(*) FROM ({text}) GROUP BY made ORDER BY made").fetchall()
+    assert found == wanted

@@ -1,0 +1,104 @@
+"""Interrupts, whatever a query is doing: the caller goes on at once, the workers soon."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tqp.runtime.executor import Cancelled, Workers
+
+_ROWS = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    random = np.random.default_rng(0)
+    return pa.table(
+        {
+            "k": random.integers(0, _ROWS, _ROWS),
+            "x": random.normal(size=_ROWS),
+            "s": pa.array([f"text {i % 200_003} {i % 7}" for i in range(_ROWS)]),
+        }
+    )
+
+
+@contextlib.contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this platform")
+@pytest.mark.parametrize("seconds", [0.0005, 0.02, 0.1, 0.3])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(sqrt(abs(x)) * sin(x) + cos(x) * exp(x / 10)) FROM t",  # scan
+        "SELECT k, sum(x), min(s) FROM t GROUP BY k",  # merge, finish
+        "SELECT * FROM t ORDER BY s, x",  # sort
+        "SELECT a.x, b.s FROM t AS a JOIN t AS b ON a.k = b.k",  # build
+        "SELECT DISTINCT s || k FROM t",  # strings
+        "SELECT count(*) FROM t AS a, t AS b WHERE a.k < 3000 AND a.x < b.x",  # pairs
+    ],
+)
+def test_an_interrupt_ends_a_query_soon(table: pa.Table, query: str, seconds: float) -> None:
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", table)  # encoded by the query itself, too
+        begin = time.monotonic()
+        with contextlib.suppress(KeyboardInterrupt), _interrupted_after(seconds):
+            connection.sql(query)
+        assert time.monotonic() - begin < seconds + 5
+        begin = time.monotonic()
+        connection._executor.map(lambda _: time.sleep(0.001), range(4))  # both workers are free again
+        assert connection.sql("SELECT count(*) FROM (SELECT 1)").fetchall() == [(1,)]
+        assert time.monotonic() - begin < 10
+
+
+def test_breakers_look_at_the_flag_between_items() -> None:
+    with tqp.connect(threads=2) as connection:
+        done: list[int] = []
+
+        def work(workers: Workers) -> None:
+            def item(number: int) -> None:
+                done.append(number)
+                if number == 3:
+                    workers._cancelled.set()
+
+            workers.map(item, range(1000))
+
+        with pytest.raises(Cancelled):
+            connection._executor.call(work)
+        assert 4 <= len(done) < 20
+
+
+def test_no_state_is_merged_or_finished_after_an_interrupt() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", pa.table({"k": np.arange(1000) % 3}))
+        program = connection.compile("SELECT k, count(*) FROM t GROUP BY k")
+        step = program.steps()[0]
+        merged: list[object] = []
+        cancelled = threading.Event()
+        merge, partial = step.breaker.merge, step.breaker.partial
+        step.breaker.merge = lambda states: (merged.append(states), merge(states))[1]  # type: ignore[method-assign]
+        step.breaker.partial = lambda outputs, state: (cancelled.set(), partial(outputs, state))[1]  # type: ignore[method-assign]
+        workers = Workers(connection._executor, cancelled)
+        with pytest.raises(Cancelled):
+            connection._executor.call(lambda _: program.run(connection._executor, workers))
+        assert merged == []
