@@ -64,6 +64,56 @@ def _join(name: str, text: str) -> Case:
     return Case(f"join: {name}", "facts", text)
 
 
+_POINTS = "SELECT count(*) AS n, sum(p.value) AS total FROM points AS p"
+_INSIDE = "p.x BETWEEN i.low AND i.high"
+
+
+def _ranges() -> Iterator[Case]:
+    """Joins by inequalities, and comparisons with all or any rows of a subquery."""
+    weighted = "SELECT count(*) AS n, sum(p.value + i.weight) AS total FROM points AS p"
+    yield _range("points in intervals", f"{weighted} JOIN intervals AS i ON {_INSIDE}")
+    yield _range("points in intervals, some long", f"{weighted} JOIN long_intervals AS i ON {_INSIDE}")
+    yield _range(
+        "points in intervals, left",
+        f"SELECT count(*) AS n, sum(p.value + coalesce(i.weight, 0)) AS total FROM points AS p LEFT JOIN intervals AS i ON {_INSIDE}",
+    )
+    yield _range(
+        "overlapping intervals",
+        "SELECT count(*) AS n, sum(a.weight * b.weight) AS total FROM intervals AS a JOIN intervals AS b ON a.low <= b.high AND b.low <= a.high",
+    )
+    yield _range(
+        "window after each event",
+        "SELECT count(*) AS n, sum(b.value) AS total FROM events AS a JOIN events AS b "
+        "ON b.moment > a.moment AND b.moment <= a.moment + INTERVAL 1 minute",
+    )
+    yield _range(
+        "two on one table",
+        f"{weighted} JOIN shelves AS s ON p.x >= s.low AND p.x <= s.high JOIN intervals AS i ON p.x >= i.low AND p.x <= i.high",
+    )
+    yield _range(
+        "points by shelf",
+        "SELECT s.shelf, count(*) AS n, sum(p.value) AS total FROM shelves AS s JOIN points AS p "
+        "ON p.x >= s.low AND p.x <= s.high GROUP BY s.shelf ORDER BY s.shelf",
+        ("shelf",),
+    )
+    yield _range(
+        "one-sided, events before marks",
+        "SELECT m.mark, count(*) AS n, sum(e.value) AS total FROM marks AS m JOIN events AS e "
+        "ON e.moment <= m.mark GROUP BY m.mark ORDER BY m.mark",
+        ("mark",),
+    )
+    for name, condition in (
+        ("> ALL", "p.x > ALL (SELECT bound FROM limits WHERE bound % 2 = 0)"),
+        ("= ANY", "p.x = ANY (SELECT bound FROM limits)"),
+        ("<> ALL", "p.x <> ALL (SELECT bound FROM limits)"),
+    ):
+        yield Case(f"quantified: {name}", "points", f"{_POINTS} WHERE {condition}")
+
+
+def _range(name: str, text: str, order_by: tuple[str, ...] = ()) -> Case:
+    return Case(f"range join: {name}", "points", text, order_by)
+
+
 def _groups() -> Iterator[Case]:
     aggregates = "count(*) AS n, sum(amount) AS s, avg(amount) AS m, min(amount) AS a, max(amount) AS z"
     reduced = "count(*) AS n, sum(n) AS rows, sum(s) AS s, sum(m) AS m, sum(a) AS a, sum(z) AS z"
@@ -299,6 +349,7 @@ def _texts() -> Iterator[Case]:
 #: The data sets with the cases that run on each.
 SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.join_tables, tuple(_joins())),
+    (data.range_tables, tuple(_ranges())),
     (data.group_tables, tuple(_groups())),
     (data.sort_tables, tuple(_sorts())),
     (data.text_tables, tuple(_likes())),

@@ -46,6 +46,37 @@ def join_tables(rows: int) -> dict[str, pa.Table]:
     }
 
 
+def range_tables(rows: int) -> dict[str, pa.Table]:
+    """`points` at random integers; `events` about every 30 seconds, unordered; intervals of about ten points each.
+
+    `intervals` has a tenth as many rows, some overlap; `long_intervals` besides one in a thousand that spans a hundredth of
+    all points, `shelves` are 200 that cover every point once, `marks` 16 moments, `limits` 1,000 numbers.
+    """
+    random = np.random.default_rng(7)
+    size, span = max(1, rows // 10), 10 * rows
+    starts = random.integers(0, span, size)
+    lengths = random.integers(0, 200, size)
+    long = np.where(random.integers(0, 1000, size) == 0, span // 100, random.integers(0, 50, size))
+    shelves = np.arange(200) * (span // 200)
+    moments = random.integers(0, 30_000_000 * rows, rows)
+    weight = random.integers(0, 100, size)
+    return {
+        "points": pa.table({"x": random.integers(0, span, rows), "value": random.integers(0, 100, rows)}),
+        "events": pa.table({"moment": _moments(moments), "value": random.integers(0, 100, rows)}),
+        "intervals": pa.table({"low": starts, "high": starts + lengths, "weight": weight}),
+        "long_intervals": pa.table({"low": starts, "high": starts + long, "weight": weight}),
+        "shelves": pa.table(
+            {"low": shelves, "high": np.append(shelves[1:] - 1, span), "shelf": np.arange(200)}
+        ),
+        "marks": pa.table({"mark": _moments(np.sort(random.integers(0, 30_000_000 * rows, 16)))}),
+        "limits": pa.table({"bound": random.integers(0, span, 1000)}),
+    }
+
+
+def _moments(microseconds: Integers) -> pa.Array:
+    return pa.array(microseconds).cast(pa.timestamp("us"))
+
+
 def group_tables(rows: int) -> dict[str, pa.Table]:
     """`events`: keys with the number of distinct values in their names (`k` integers, `s` strings), and amounts."""
     random = np.random.default_rng(2)
