@@ -206,7 +206,7 @@ def _format_durations(microseconds: Tensor) -> Strings:
     fraction = (microseconds - seconds * time_limits.MICROSECONDS_PER_SECOND).abs_()
     seconds = seconds.abs_()
     hours = floor_divide(seconds, 3600)
-    is_short = hours < 100
+    is_short = hours < 24  # the table of times of day ends there
     ticks = (seconds - hours * 3600 * ~is_short) * time_limits.MICROSECONDS_PER_SECOND + fraction
     negative = microseconds < 0
     signs = (~negative).to(torch.int64)
@@ -218,7 +218,7 @@ def _format_durations(microseconds: Tensor) -> Strings:
     long = row_indices(~is_short)
     if not long.shape[0]:
         return text
-    # Hours of more than two digits stand before the minutes.
+    # Hours beyond a day's stand before the minutes.
     head, rest = negative[long] + 1, take(text, long)
     skipped = head + 2
     parts = [

@@ -46,8 +46,8 @@ from tqp.runtime.lowering.stream import InputKind, StoredColumn
 from tqp.runtime.pipeline import Pipeline, State
 from tqp.runtime.program import TensorProgram
 
-#: Rules of the optimizer that choose other ways to group than the general one, which alone has a differentiable form.
-SPECIAL_ALGORITHMS = frozenset(("direct_aggregate", "hash_aggregate", "clustered_aggregate"))
+#: Rules of the optimizer that choose other ways to group, or to join, than the general one, which alone has a differentiable form.
+SPECIAL_ALGORITHMS = frozenset(("direct_aggregate", "hash_aggregate", "clustered_aggregate", "range_join"))
 _COLUMNS = (InputKind.VALUES, InputKind.ALL_VALUES)
 
 #: How SQL calls a reduction that has no gradient, where that is not its own name.
