@@ -87,7 +87,7 @@ def test_commands_write_traces(tmp_path: Path, tpch_data: Path, capsys: pytest.C
     bench = ["bench", "operators", "--rows", "100", "--only", "two", *arguments]
     assert main([*bench, str(file)]) == 0
     assert "query: join: two keys, semi, 30% misses" in _ranges(file)
-    assert "query: like: two words" in _ranges(tmp_path / "trace-1.json")
+    assert "query: range join: two on one table" in _ranges(tmp_path / "trace-1.json")
     assert main([*tpch, "/no/such/folder/x.json"]) == 2
     assert "not a folder" in capsys.readouterr().err
     assert main(["sql", "SELECT 1", "--profile", "/no/such/folder/x.json"]) == 2
