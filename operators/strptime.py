@@ -14,11 +14,12 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.patterns import parse_format
 from tqp.data.strings import Strings
 from tqp.operators import dates
 from tqp.operators.make_dates import make_date
 from tqp.operators.rows import row_indices
-from tqp.operators.strftime import DAY_NAMES, MONTH_NAMES, parse_format
+from tqp.operators.strftime import DAY_NAMES, MONTH_NAMES
 from tqp.operators.string_codes import distinct_values
 from tqp.operators.string_layout import take, to_list
 from tqp.operators.text_fields import Item, read_fields
