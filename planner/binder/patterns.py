@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tqp.core.errors import BindError, ExecutionError
 from tqp.core.patterns import check_regular_expression, parse_format
-from tqp.planner.expressions import Expression, Literal
-from tqp.planner.functions import Overload
+from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.functions.registry import Overload
 from tqp.planner.parse import Span
 
 #: The place of the options among the arguments, by function; the pattern is the second.
@@ -41,5 +41,6 @@ def _check_regular_expression(function: str, arguments: Sequence[Expression], sp
 
 
 def _text(expression: Expression) -> str | None:
-    known = isinstance(expression, Literal) and isinstance(expression.value, str)
-    return str(expression.value) if known else None
+    if isinstance(expression, Literal) and isinstance(expression.value, str):
+        return expression.value
+    return None
