@@ -3,6 +3,18 @@
 A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
 LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. A
 dictionary of more entries than rows are left is no small domain: then the rows are computed.
+
+A dictionary is sorted, so comparisons with constants, `IN`, `LIKE 'prefix%'`, and what `AND`, `OR` and `NOT` make of
+them hold for a few ranges of codes (`tqp/runtime/lowering/code_ranges.py`). Lowering finds them by binary search in the
+stored dictionary, and the program compares narrow integers; where the ranges are many, it looks codes up in a constant
+table. `IN` lists of integers are treated alike.
+
+Any other expression over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for
+every entry of the dictionary in a pipeline of its own; rows then look their code up (`tqp/runtime/lowering/domain.py`).
+The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
+of a date. Expressions that may raise, or that see NULL in a way of their own, are computed over rows: no row may have
+the value that would raise. A table of strings gets a dictionary of its own, so that its codes can be grouped and sorted
+again.
 """
 
 from __future__ import annotations
@@ -14,13 +26,23 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import TypeKind
 from tqp.core.schema import ColumnStatistics, Field
 from tqp.operators import scalar_kernels
-from tqp.operators.casts import resolve_cast
-from tqp.operators.domain_tables import look_up
 from tqp.operators.kernel import Kernel, NullRule
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
-from tqp.planner.may_raise import may_raise
-from tqp.planner.null_facts import nullable as may_be_null
-from tqp.planner.type_rules import can_cast
+from tqp.operators.numbers.casts import resolve_cast
+from tqp.operators.rows.domain_tables import look_up
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    column_ids,
+    walk,
+)
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
