@@ -224,6 +224,8 @@ def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 
 def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "coalesce()", span)
+    if len(nodes) == 1:
+        return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, "coalesce()", span)
     rest: list[Expression] = []
@@ -273,7 +275,7 @@ def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span |
 def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "typeof()", span, exactly=True)
     data_type = binder.bind(nodes[0]).data_type
-    return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+    return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
 def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

@@ -21,7 +21,7 @@ from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.rules.columns import output_ids
 
@@ -262,10 +262,8 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     span = head_span(node)
     alias, names = _alias_of(node)
     schema = node.args.get("db")
-    if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
-        raise BindError(
-            f'there is no schema "{schema.name}": tables are named without one', head_span(schema)
-        )
+    if schema is not None:
+        check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         bound = bind_reference(context, definition)
