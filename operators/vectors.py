@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import wide
 from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.numbers import wide
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
 _BLOCK_BYTES = 3 << 18

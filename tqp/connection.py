@@ -30,19 +30,19 @@ from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
-from tqp.data.file_identity import read_again_if_changed
-from tqp.data.files import up_to_date
-from tqp.data.source_base import Source
-from tqp.data.sources import make_source
+from tqp.data.sources.base import Source
+from tqp.data.sources.file_identity import read_again_if_changed
+from tqp.data.sources.files import up_to_date
+from tqp.data.sources.make_source import make_source
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
-from tqp.operators import string_layout
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.bind import BoundStatement, bind
-from tqp.planner.explain import explain_logical, explain_physical
-from tqp.planner.functions import function_names
+from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES, OptimizerContext, optimize
-from tqp.planner.physical_plan import PhysicalPlan
-from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
+from tqp.planner.physical.plan import PhysicalPlan
+from tqp.planner.physical.planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 from tqp.result import Result
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor

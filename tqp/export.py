@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tqp.core.datatypes import TypeKind
-from tqp.data.value_text import blob_text, date_text, interval_text, time_text, timestamp_text
+from tqp.data.results.value_text import blob_text, date_text, interval_text, time_text, timestamp_text
 
 #: What `write_table` can write.
 FORMATS = ("table", "csv", "json", "arrow")

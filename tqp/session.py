@@ -13,8 +13,8 @@ from tqp.connection import Connection, Parameters
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
-from tqp.data.source_base import Source
-from tqp.data.sources import make_source
+from tqp.data.sources.base import Source
+from tqp.data.sources.make_source import make_source
 from tqp.ml.model import Model
 from tqp.result import Result
 

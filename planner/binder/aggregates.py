@@ -10,17 +10,12 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner import functions
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import (
-    AggregateCall,
-    ColumnRef,
-    Expression,
-    walk,
-)
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder

@@ -7,10 +7,10 @@ from typing import Any
 
 from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, array
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.coercion import cast_to
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import Call, Expression, Literal
-from tqp.planner.literal_casts import cast_value, rounded_to_float32
+from tqp.planner.functions.literal_casts import cast_value, rounded_to_float32
 from tqp.planner.parse import Span
 
 

@@ -1,4 +1,4 @@
-"""Function calls: overloads are chosen by `planner/functions.py`, special forms are written out here."""
+"""Function calls: overloads are chosen by `planner/functions/`, special forms are written out here."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
-from tqp.planner import functions
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
-from tqp.planner.expressions import Call, Case, Cast, Expression, Literal
-from tqp.planner.function_table import OPERATOR_FORMS
-from tqp.planner.literal_casts import unit_name
-from tqp.planner.missing_functions import missing_feature
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.literal_casts import unit_name
+from tqp.planner.functions.missing import missing_feature
+from tqp.planner.functions.table import OPERATOR_FORMS
+from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import SourceLiteral, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder

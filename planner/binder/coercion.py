@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
-from tqp.planner.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 
 
 def folded(context: BindContext, expression: Expression) -> Expression:

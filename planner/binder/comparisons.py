@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Call, Expression, InList, Literal
 from tqp.planner.binder import subqueries
 from tqp.planner.binder.coercion import compare, folded, unify
-from tqp.planner.expressions import Call, Expression, InList, Literal
+from tqp.planner.functions.type_rules import equality_type, ordering_type, row_field_type
 from tqp.planner.parse import Span, span_of
-from tqp.planner.type_rules import equality_type, ordering_type, row_field_type
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder

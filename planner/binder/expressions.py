@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.binder import calls, comparisons, subqueries
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.arrays import array_of
@@ -28,10 +29,9 @@ from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_nu
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.expressions import FALSE, TRUE, Call, Expression, Literal
-from tqp.planner.literal_casts import unit_name
+from tqp.planner.functions.literal_casts import unit_name
+from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import SourceLiteral, settle
 
 #: SELECT aliases that a clause may use: name -> the aliased node.
 Aliases = dict[str, exp.Expr]

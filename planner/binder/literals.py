@@ -30,11 +30,11 @@ from tqp.core.datatypes import (
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.arrays import array_literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import Expression, Literal
+from tqp.planner.functions.type_rules import SourceLiteral, integer_literal_type
 from tqp.planner.parse import Span, head_span
-from tqp.planner.type_rules import SourceLiteral, integer_literal_type
 
 _NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?P<exponent>[eE][+-]?\d+)?")
 

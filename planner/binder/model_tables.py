@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.models import ModelSignature
+from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.models import generic_output, named_model, predict
 from tqp.planner.binder.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.prefetch import announce_names
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
-from tqp.planner.expressions import Expression
 from tqp.planner.parse import Span, head_span, span_of
 
 _FUNCTION = "ml_predict"

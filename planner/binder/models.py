@@ -10,11 +10,11 @@ from sqlglot import exp
 from tqp.core.datatypes import DOUBLE, INTEGER, VARCHAR, TypeKind
 from tqp.core.errors import BindError, nearest
 from tqp.core.models import ModelInput, ModelOutput, ModelSignature
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
 from tqp.planner.binder.coercion import cast_to, folded
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import Call, Expression, Literal, Predict
+from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span
-from tqp.planner.type_rules import settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.planner.binder.keywords import KEYWORDS
 from tqp.planner.binder.literals import signed_number
 from tqp.planner.binder.type_names import bind_type
-from tqp.planner.literal_casts import unit_name
+from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
 
 

@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import Aliases, ExpressionBinder
@@ -25,10 +27,8 @@ from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
-from tqp.planner.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
+from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
-from tqp.planner.type_rules import settle
 
 _GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
 

@@ -10,9 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, NULL, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.binder.coercion import cast_to, folded
-from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     Call,
     ColumnRef,
     Exists,
@@ -21,9 +19,11 @@ from tqp.planner.expressions import (
     QuantifiedComparison,
     ScalarSubquery,
 )
-from tqp.planner.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.binder.coercion import cast_to, folded
+from tqp.planner.binder.context import BindContext
+from tqp.planner.functions.type_rules import common_type, settle
 from tqp.planner.parse import Span, span_of
-from tqp.planner.type_rules import common_type, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder

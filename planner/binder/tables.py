@@ -11,6 +11,8 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
@@ -20,8 +22,6 @@ from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.expressions import TRUE, Call, Expression, Literal, conjunction
-from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.rules.columns import output_ids
 

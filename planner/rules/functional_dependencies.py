@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts, walk
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, walk
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -18,9 +18,9 @@ from tqp.planner.logical_plan import (
     Scan,
     Sort,
 )
-from tqp.planner.properties import Facts
+from tqp.planner.algebra.properties import Facts
 from tqp.planner.rules.columns import output_ids, read_ids
-from tqp.planner.rules.join_region import column_equality
+from tqp.planner.rules.joins.region import column_equality
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 

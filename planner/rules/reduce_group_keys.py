@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.expressions import AggregateCall
-from tqp.planner.logical_plan import Aggregate, LogicalPlan
+from tqp.planner.algebra.expressions import AggregateCall
+from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
 from tqp.planner.rules.columns import read_ids
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
 

@@ -1,7 +1,7 @@
 """sqlglot's DuckDB parser, taught what it reads otherwise than DuckDB.
 
 sqlglot rewrites function calls into its own vocabulary (argument orders included); the parser here is told to know
-almost no function, so that a call arrives as it was written and `planner/functions.py` is the only table of functions.
+almost no function, so that a call arrives as it was written and `planner/functions/` is the only table of functions.
 """
 
 from __future__ import annotations

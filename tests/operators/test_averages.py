@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import tqp
-from tqp.operators import averages, wide
+from tqp.operators.groups import averages
+from tqp.operators.numbers import wide
 
 
 @pytest.mark.parametrize("scale", [0, 2, 6, 7, 30])

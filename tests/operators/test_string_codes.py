@@ -9,8 +9,10 @@ import random
 import pytest
 import torch
 
-from tqp.operators import string_codes, string_hash, string_pack
-from tqp.operators.string_layout import from_list, take, to_list
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.string_keys import hash as string_hash
+from tqp.operators.string_keys import pack as string_pack
+from tqp.operators.strings.layout import from_list, take, to_list
 
 ALPHABETS = [b"01", b"0123456789", b"abz ", b"\0a", b"\xff\x00\x7f\x80", bytes(range(256))]
 

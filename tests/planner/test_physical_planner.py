@@ -14,10 +14,8 @@ from tests.reference_plan import sorted_rows
 from tqp.core.datatypes import BIGINT, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import ColumnStatistics, Field
-from tqp.planner import physical_plan as physical
-from tqp.planner import runtime_filters
-from tqp.planner.expressions import AggregateCall, ColumnRef
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -30,8 +28,10 @@ from tqp.planner.logical_plan import (
     walk_plan,
 )
 from tqp.planner.optimizer import optimize
-from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
-from tqp.planner.physical_planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical import runtime_filters
+from tqp.planner.physical.plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
+from tqp.planner.physical.planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 
 Node = TypeVar("Node", bound=PhysicalPlan)
 

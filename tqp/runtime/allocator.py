@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from tqp.operators import allocation
+from tqp.operators.memory import allocation
 
 # names and numbers as in glibc's malloc.h
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, ResourceError, UnsupportedError
-from tqp.data.tensor_export import tensors_by_name
+from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
 from tqp.operators import differentiable
-from tqp.operators.join_pairs import TooManyPairs
+from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect import BuildJoin, CollectRows, SortRows
 from tqp.runtime.breakers.collect_groups import CollectGroups

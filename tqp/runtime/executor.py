@@ -21,7 +21,7 @@ from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import charged_to
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
-from tqp.operators.join_pairs import TooManyPairs
+from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
 from tqp.runtime.frame import Frame, FrameParts
 from tqp.runtime.graph_function import ARRAY_INPUTS

@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import elementwise, rows, string_layout
-from tqp.operators.arrays import as_array, as_tensor
-from tqp.operators.packed_sums import PackedSums
-from tqp.operators.runs import Runs
-from tqp.operators.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
-from tqp.planner.physical_plan import GroupAlgorithm
+from tqp.operators.groups.packed_sums import PackedSums
+from tqp.operators.groups.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
+from tqp.operators.memory.arrays import as_array, as_tensor
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import selection as rows
+from tqp.operators.rows.runs import Runs
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.reductions import (
     OF_ALL_ROWS,
     PACKED,

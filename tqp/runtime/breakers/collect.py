@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import keys as key_kernels
-from tqp.operators import string_codes
-from tqp.operators.comparisons import interval_order
-from tqp.operators.join_bucket import Workers
-from tqp.operators.sort import SortColumn, is_ascending, sort_rows, take_rows
-from tqp.operators.sort_ranges import sort_ranges
-from tqp.operators.top_rows import Bound, top_rows
+from tqp.operators.joins.hash_join import Workers
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.sorting.sort import SortColumn, is_ascending, sort_rows, take_rows
+from tqp.operators.sorting.sort_ranges import sort_ranges
+from tqp.operators.sorting.top_rows import Bound, top_rows
+from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,

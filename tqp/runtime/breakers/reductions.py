@@ -9,9 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, allocation, distinct_sets, string_codes, wide
-from tqp.operators.distinct_sets import ValueRange
-from tqp.operators.join_pairs import mark_rows
+from tqp.operators.groups import aggregates, distinct_sets
+from tqp.operators.groups.distinct_sets import ValueRange
+from tqp.operators.joins.pairs import mark_rows
+from tqp.operators.memory import allocation
+from tqp.operators.numbers import wide
+from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.frame import Frame, FrameColumn
 
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.operators import allocation
-from tqp.operators.allocation import Map
-from tqp.operators.distinct_sets import merge_sets
-from tqp.operators.join_lookup import MembershipBuild, empty_membership
-from tqp.operators.join_pairs import mark_rows
-from tqp.operators.rows import row_indices, take
+from tqp.operators.groups.distinct_sets import merge_sets
+from tqp.operators.joins.pairs import mark_rows
+from tqp.operators.joins.perfect_hash_join import MembershipBuild, empty_membership
+from tqp.operators.memory import allocation
+from tqp.operators.memory.allocation import Map
+from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import State
 

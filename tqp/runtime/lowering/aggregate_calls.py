@@ -11,12 +11,13 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import averages, elementwise, wide
-from tqp.operators.distinct_sets import ValueRange
-from tqp.planner import physical_plan as physical
-from tqp.planner.expressions import AggregateCall, Cast, ColumnRef
-from tqp.planner.may_raise import may_raise
-from tqp.planner.null_facts import nullable
+from tqp.operators.groups import averages
+from tqp.operators.groups.distinct_sets import ValueRange
+from tqp.operators.numbers import elementwise, wide
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout

@@ -11,12 +11,13 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import aggregates, logic
-from tqp.operators import keys as key_kernels
-from tqp.operators.domain_tables import look_up
-from tqp.planner import physical_plan as physical
-from tqp.planner.explain import format_expression
-from tqp.planner.physical_plan import GroupAlgorithm
+from tqp.operators.groups import aggregates
+from tqp.operators.numbers import logic
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.rows.domain_tables import look_up
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups

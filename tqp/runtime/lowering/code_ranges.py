@@ -17,10 +17,10 @@ import torch
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
-from tqp.operators import elementwise
-from tqp.operators.domain_tables import look_up
-from tqp.operators.string_like import compile_like
-from tqp.planner.expressions import Call, ColumnRef, Expression, InList, Literal, column_ids
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.domain_tables import look_up
+from tqp.operators.strings.like import compile_like
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, column_ids
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Value

@@ -10,8 +10,9 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
-from tqp.operators import comparisons, elementwise, string_compare, wide
-from tqp.planner.expressions import Call
+from tqp.operators.numbers import comparisons, elementwise, wide
+from tqp.operators.strings import compare as string_compare
+from tqp.planner.algebra.expressions import Call
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.numbers import range_of, wide_node

@@ -14,13 +14,23 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import TypeKind
 from tqp.core.schema import ColumnStatistics, Field
 from tqp.operators import scalar_kernels
-from tqp.operators.casts import resolve_cast
-from tqp.operators.domain_tables import look_up
 from tqp.operators.kernel import Kernel, NullRule
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, column_ids, walk
-from tqp.planner.may_raise import may_raise
-from tqp.planner.null_facts import nullable as may_be_null
-from tqp.planner.type_rules import can_cast
+from tqp.operators.numbers.casts import resolve_cast
+from tqp.operators.rows.domain_tables import look_up
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    column_ids,
+    walk,
+)
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 

@@ -12,13 +12,17 @@ import torch
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators import batches, scalar_kernels, string_compare, string_layout, wide
-from tqp.operators.casts import refuse_rows, resolve_cast
+from tqp.operators import scalar_kernels
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.casts import refuse_rows, resolve_cast
+from tqp.operators.rows import batches
+from tqp.operators.strings import compare as string_compare
+from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
-from tqp.planner.may_raise import may_raise
-from tqp.planner.type_rules import can_cast
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from

@@ -12,16 +12,16 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators.join_bucket import Workers, build_buckets
-from tqp.operators.join_directory import build_directory
-from tqp.operators.join_lookup import build_lookup, build_membership
-from tqp.operators.join_ranges import build_ranges
-from tqp.operators.join_sort import build_sorted
-from tqp.operators.join_strings import build_strings
-from tqp.planner import physical_plan as physical
-from tqp.planner.expressions import Call, ColumnRef, Expression, column_ids
-from tqp.planner.logical_plan import JoinType
-from tqp.planner.physical_plan import JoinAlgorithm, KeyPacking
+from tqp.operators.joins.hash_join import Workers, build_buckets
+from tqp.operators.joins.offset_array_join import build_directory
+from tqp.operators.joins.perfect_hash_join import build_lookup, build_membership
+from tqp.operators.joins.range_join import build_ranges
+from tqp.operators.joins.sort_join import build_sorted
+from tqp.operators.joins.string_join import build_strings
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids
+from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
 from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.lowering.keys import (

@@ -11,15 +11,17 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators import batches, elementwise, join_pairs
-from tqp.operators import rows as row_kernels
-from tqp.operators.run_rows import rows_in_build
-from tqp.planner import physical_plan as physical
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, ColumnRef, Expression, conjunction
-from tqp.planner.logical_plan import JoinType
-from tqp.planner.physical_plan import JoinAlgorithm
-from tqp.planner.properties import nullable
+from tqp.operators.joins import pairs as join_pairs
+from tqp.operators.joins.run_rows import rows_in_build
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import batches
+from tqp.operators.rows import selection as row_kernels
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
+from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.algebra.properties import nullable
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import JoinAlgorithm
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe

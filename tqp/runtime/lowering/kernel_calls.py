@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.errors import UnsupportedError
-from tqp.operators import batches, logic, wide
 from tqp.operators.kernel import Kernel, NullRule
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import Call, Cast, ColumnRef, walk
-from tqp.planner.null_facts import nullable as may_be_null
-from tqp.planner.value_ranges import value_range
+from tqp.operators.numbers import logic, wide
+from tqp.operators.rows import batches
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, walk
+from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, canonical_layout, narrowest
 from tqp.runtime.lowering.stream import Value

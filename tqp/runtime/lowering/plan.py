@@ -10,12 +10,12 @@ import torch
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner import physical_plan as physical
-from tqp.planner.cardinality import KeptShare
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Literal
-from tqp.planner.filter_order import RemainingConjuncts
-from tqp.planner.null_facts import null_rejected_columns
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import ColumnRef, Literal
+from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.cardinality import KeptShare
+from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn

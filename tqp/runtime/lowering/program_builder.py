@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
-from tqp.data.numbered_values import NumberedValues
-from tqp.data.source_base import Derived
-from tqp.operators import string_codes, string_layout, wide
-from tqp.operators.domain_tables import domain_values
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Expression, transform
-from tqp.planner.expressions import Value as StorageValue
+from tqp.data.encoding.numbered_values import NumberedValues
+from tqp.data.sources.base import Derived
+from tqp.operators.numbers import wide
+from tqp.operators.rows.domain_tables import domain_values
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import ColumnRef, Expression, transform
+from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
@@ -38,7 +40,7 @@ _MANY_ROWS = 65_536
 
 
 class ColumnSource(TableSource, Protocol):
-    """A registered table that can hand out its columns; see tqp.data.sources."""
+    """A registered table that can hand out its columns; see tqp.data.sources.make_source."""
 
     @property
     def version(self) -> int: ...

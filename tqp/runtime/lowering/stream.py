@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 
 from tqp.core.schema import Field
-from tqp.operators import batches, string_layout
-from tqp.operators import rows as row_kernels
-from tqp.planner.expressions import Value as StorageValue
+from tqp.operators.rows import batches
+from tqp.operators.rows import selection as row_kernels
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout

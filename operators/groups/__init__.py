@@ -1,0 +1,1 @@
+"""Group ids and aggregates."""

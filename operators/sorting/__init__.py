@@ -1,0 +1,1 @@
+"""ORDER BY, whole and of the first rows only."""
