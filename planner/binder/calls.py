@@ -69,7 +69,7 @@ def apply(
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
         if overload.canonical in ("round", "trunc") and len(arguments) > 1:
-            arguments = (arguments[0], _digits(context, arguments, span, shown))
+            arguments = (arguments[0], _digits(arguments, span, shown))
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
@@ -83,11 +83,9 @@ def apply(
     return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-def _digits(
-    context: BindContext, arguments: Sequence[Expression], span: Span | None, shown: str
-) -> Expression:
+def _digits(arguments: Sequence[Expression], span: Span | None, shown: str) -> Expression:
     """The number of digits to round to, which decides the type that a DECIMAL gets; a literal."""
-    value, digits = arguments[0], cast_to(context, arguments[1], INTEGER, span)
+    value, digits = arguments[0], cast_to(arguments[1], INTEGER, span)
     if isinstance(digits, Literal) and (digits.value is not None or not value.data_type.is_decimal):
         return digits
     if value.data_type.is_decimal:
