@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 import tqp
-from tqp.export import FORMATS, write_table
+from tqp.data.results.formats import FORMATS, write_table
 
 if TYPE_CHECKING:
     from tqp.bench.predict import PredictReport

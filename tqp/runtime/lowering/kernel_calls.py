@@ -118,15 +118,13 @@ def _arguments(
 def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, value: Value) -> Node:
     if value.layout.data_type.is_string:
         return lowering.strings(value)
-    if value.is_constant:
-        return lowering.constant(value)
     if value.layout.form is Form.WIDE and not kernel.accepts_wide:
         raise UnsupportedError(
             f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more "
             "than 64 bits; cast to DOUBLE or to a narrower type first",
             expression.span,
         )
-    return lowering.tensor(value)
+    return lowering.constant(value) if value.is_constant else lowering.tensor(value)
 
 
 def _result(
