@@ -66,6 +66,44 @@ def _swapped(node: exp.Expr) -> exp.Expr:
     return _MIRRORED[type(node)](this=node.expression.copy(), expression=node.this.copy())
 
 
+_OPERATORS = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.Mod,
+    exp.Between,
+)
+
+
+def with_null_cases(sql: str) -> str:
+    """The query with each left operand x as CASE WHEN x IS NULL THEN NULL ELSE x END; it itself if it cannot be parsed.
+
+    Where x is NULL for all rows, that is one NULL for DuckDB, which then computes no right operand.
+    """
+
+    def change(node: exp.Expr) -> exp.Expr:
+        first = node.parent is not None and (
+            node.arg_key == "this"
+            and isinstance(node.parent, _OPERATORS)
+            or isinstance(node.parent, exp.Anonymous)
+            and node is node.parent.expressions[0]
+            and len(node.parent.expressions) > 1
+        )
+        if not first or isinstance(node, exp.Literal):
+            return node
+        is_null = exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null())
+        case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
+        return exp.Paren(this=case)
+
+    return _transformed(sql, change)
+
+
 def without_materialized(sql: str) -> str:
     """The query without the word MATERIALIZED, at which DuckDB computes what nobody reads."""
     return re.sub(r"\bAS\s+(NOT\s+)?MATERIALIZED\b", "AS ", sql, flags=re.IGNORECASE)
