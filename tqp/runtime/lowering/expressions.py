@@ -37,7 +37,13 @@ from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
-from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
+from tqp.runtime.lowering.conditions import (
+    Guard,
+    lower_case,
+    lower_coalesce,
+    lower_conjunction,
+    lower_connective,
+)
 from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
@@ -77,6 +83,10 @@ class ExpressionLowering:
             return lower_over_domain(self, expression, domain)
         return self.lower_over_rows(expression)
 
+    def _is_over_rows(self, expression: Expression) -> bool:
+        """Is the expression computed row by row, and not once for each value of a column?"""
+        return lower_code_ranges(self, expression) is None and domain_of(expression, self.stream) is None
+
     def lower_over_rows(self, expression: Expression) -> Value:
         """The expression computed row by row, even if its column has a small domain."""
         match expression:
@@ -103,6 +113,8 @@ class ExpressionLowering:
 
     def condition(self, expression: Expression) -> Node:
         """A bool tensor that is True where the expression is true: neither false nor NULL."""
+        if isinstance(expression, Call) and expression.function == "and" and self._is_over_rows(expression):
+            return lower_conjunction(self, expression)
         value = self.lower(expression)
         if value.validity is None:
             return self.tensor(value)
