@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import torch
 
-from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -124,7 +124,7 @@ class Stream:
         self.inputs: dict[str, Input] = {}
         self._input_nodes: dict[Input, Node] = {}
         self.columns: dict[int, StreamColumn] = {}
-        self.fields: dict[int, Field] = {}
+        self.fields = KnownFields()
         self.root = Space()
         self.space = self.root
         # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
