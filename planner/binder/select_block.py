@@ -241,11 +241,16 @@ class SelectBlock:
         visible = len(bound)
         values = [value for value in bound if value is not None]
         positions: list[int] = []
+        places: dict[Expression, int] = {}
+        if any(isinstance(key, Expression) for key, _, _ in sort):
+            for position, value in enumerate(values):
+                places.setdefault(value, position)
         for key, _, _ in sort:
             if isinstance(key, Expression):
-                if key not in values:
+                position = places.setdefault(key, len(values))
+                if position == len(values):
                     values.append(key)
-                positions.append(values.index(key))
+                positions.append(position)
             else:
                 positions.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]

@@ -123,6 +123,7 @@ class Stream:
         self.builder = GraphBuilder()
         self.inputs: dict[str, Input] = {}
         self._input_nodes: dict[Input, Node] = {}
+        self._last_numbers: dict[str, int] = {}  # of the inputs that share a name
         self.columns: dict[int, StreamColumn] = {}
         self.fields = KnownFields()
         self.root = Space()
@@ -145,10 +146,11 @@ class Stream:
         known = self._input_nodes.get(wanted)
         if known is not None:
             return known
-        unique, number = name, 1
+        unique, number = name, self._last_numbers.get(name, 1)
         while unique in self.inputs:
             number += 1
             unique = f"{name}_{number}"
+        self._last_numbers[name] = number
         self.inputs[unique] = wanted
         node = self._input_nodes[wanted] = self.builder.input(unique)
         return node
