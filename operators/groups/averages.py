@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.numbers import arithmetic, wide
 
 #: 10 to this many places times a number of rows is an int64.
@@ -18,7 +19,7 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. On the CPU the division is one of C's
     `long double`, as in DuckDB, which there rounds the last bit of many a large sum otherwise than float64 would.
     """
-    if not totals.is_cpu:
+    if not is_host(totals):
         floats = wide.to_float64(totals) if wide.is_wide(totals) else totals.to(torch.float64)
         return floats / (counts * float(10**scale))
     result = np.empty(totals.shape[0], dtype=np.float64)
