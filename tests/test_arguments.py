@@ -60,6 +60,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "params of a set": (lambda c: c.sql("SELECT ?", {1}), "params is a set"),
     "params by number": (lambda c: c.sql("SELECT $x", {1: 2}), "name of a parameter is text"),
     "param that is no Unicode": (lambda c: c.sql("SELECT ?", ["\ud800"]), "half of a character"),
+    "name of a param that is no Unicode": (
+        lambda c: c.sql("SELECT $a", {"a\ud800": 1}),
+        "half of a character",
+    ),
     "tables of a list": (lambda _: tqp.sql("SELECT 1", [1]), "tables is a list"),
     "models of a list": (lambda _: tqp.sql("SELECT 1", {}, models=[1]), "models is a list"),
     "keywords of a list": (lambda _: tqp.sql("SELECT 1", {}, models={"m": (1, [2])}), "a dict of keywords"),

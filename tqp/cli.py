@@ -16,7 +16,7 @@ from rich.console import Console
 
 import tqp
 from tqp.core.backends import BACKEND_CHOICES
-from tqp.export import FORMATS, write_table
+from tqp.data.results.formats import FORMATS, write_table
 
 if TYPE_CHECKING:
     from tqp.bench.predict import PredictReport

@@ -45,6 +45,7 @@ from tqp.planner.optimizer import RULES, OptimizerContext, optimize
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 from tqp.result import Result
+from tqp.runtime.allocator import give_back_memory_of_tables
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
@@ -126,8 +127,7 @@ class Connection:
         source.threads = self._threads
         with self._lock:
             self._check_open()
-            self._sources = {**self._sources, name.lower(): source}
-            self._compiled.forget_others(self._now())
+            self._replace_tables({**self._sources, name.lower(): source})
         return self
 
     def unregister(self, name: str) -> None:
@@ -139,8 +139,9 @@ class Connection:
                 raise BindError(
                     f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
                 )
-            self._sources = {key: source for key, source in self._sources.items() if key != name.lower()}
-            self._compiled.forget_others(self._now())
+            self._replace_tables(
+                {key: source for key, source in self._sources.items() if key != name.lower()}
+            )
 
     def lookup(self, name: str) -> TableSource | None:
         """The registered table of that name, ignoring case. Raises what keeps it from being read."""
@@ -281,6 +282,7 @@ class Connection:
             self._closed = True
             self._sources, self._models = {}, {}
             self._compiled.clear()
+            _free_tables()
         self._executor.close()
         if self._fuser is not None:
             self._fuser.close()
@@ -299,6 +301,14 @@ class Connection:
         if self._closed:
             raise BindError("the connection is closed; open a new one with tqp.connect()")
 
+    def _replace_tables(self, tables: dict[str, Source]) -> None:
+        """The tables that queries see from now on; with the lock held."""
+        before, self._sources = self._sources, tables
+        self._compiled.forget_others(self._now())
+        if any(tables.get(name) is not source for name, source in before.items()):
+            del before
+            _free_tables()
+
     def _now(self) -> Snapshot:
         return Snapshot(self._sources, self._models)
 
@@ -310,8 +320,7 @@ class Connection:
                 name: up_to_date(source) for name, source in self._sources.items() if source.files is not None
             }
             if any(self._sources[name] is not source for name, source in renewed.items()):
-                self._sources = {**self._sources, **renewed}
-                self._compiled.forget_others(self._now())
+                self._replace_tables({**self._sources, **renewed})
             return self._now()
 
     def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
@@ -412,6 +421,15 @@ def _garbage_collected_later() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _free_tables() -> None:
+    """Free what nobody but garbage refers to any more, and give back what large tables held.
+
+    Planning leaves cycles that refer to its tables; they are among the youngest objects (see `_garbage_collected_later`).
+    """
+    gc.collect(0)
+    give_back_memory_of_tables()
 
 
 def _parameter_key(params: Parameters | None) -> Any:

@@ -98,6 +98,26 @@ def extreme_row(strings: Strings, *, greatest: bool) -> int:
             return int(rows[place])
 
 
+def least_of_all(strings: Strings, validity: Tensor | None = None) -> Strings:
+    """The least of the (valid) strings, with bytes of its own: one row, or none where there is no string."""
+    return _extreme(strings, validity, greatest=False)
+
+
+def greatest_of_all(strings: Strings, validity: Tensor | None = None) -> Strings:
+    """The greatest of the (valid) strings, as `least_of_all`."""
+    return _extreme(strings, validity, greatest=True)
+
+
+def _extreme(strings: Strings, validity: Tensor | None, *, greatest: bool) -> Strings:
+    if validity is not None:
+        strings = take(strings, row_indices(validity.expand(strings.num_rows)))
+    if strings.num_rows == 0:
+        return from_list([], strings.starts.device)
+    row = extreme_row(strings, greatest=greatest)
+    # Copied: a slice would keep the bytes of all rows.
+    return from_list(to_list(cut(strings, row, row + 1)), strings.starts.device)
+
+
 def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor, Strings]:
     """Number the distinct values of the valid rows in byte order.
 

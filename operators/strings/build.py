@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -213,6 +214,19 @@ def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
         number = int(codes[wrong][0])
         raise ExecutionError(f"Invalid UTF8 code point {number}: chr takes 0 to 1114111 without surrogates")
     codes = codes * sound
+    limit = int(codes.max()) + 1 if codes.shape[0] else 1
+    size = next(size for size in _CHARACTER_TABLES if size >= limit)
+    return take(_characters(size, codes.device), codes)
+
+
+#: Numbers of code points, from 0 on, of which a table of characters is kept: those of one byte of UTF-8, of two, all.
+_CHARACTER_TABLES = (0x80, 0x800, 0x10000, 0x110000)
+
+
+@lru_cache
+def _characters(count: int, device: torch.device) -> Strings:
+    """The characters of code points 0 .. count - 1; nothing sensible for surrogates."""
+    codes = torch.arange(count, device=device)
     # The bytes of UTF-8, the first one lowest: six bits of the code point in each after the lead.
     last, third, second = (0x80 | ((codes >> shift) & 0x3F) for shift in (0, 6, 12))
     word = torch.where(
@@ -224,5 +238,4 @@ def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
     long = (0xF0 | (codes >> 18)) | (second << 8) | (third << 16) | (last << 24)
     word = torch.where(codes < 0x10000, word, long)
     lengths = 1 + (codes >= 0x80).to(torch.int32) + (codes >= 0x800) + (codes >= 0x10000)
-    starts = torch.arange(0, 8 * codes.shape[0], 8, device=codes.device)
-    return Strings(starts, (lengths * sound).to(torch.int32), word.view(torch.uint8))
+    return Strings(4 * codes, lengths.to(torch.int32), word.to(torch.int32).view(torch.uint8))

@@ -36,12 +36,16 @@ from tqp.operators.strings.layout import (
     to_arrow,
     to_host,
     to_list,
+    total_length,
 )
 from tqp.operators.strings.search import find
 from tqp.operators.strings.words import words
 
 #: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
 _FAR = 1 << 40
+
+#: A buffer is reversed as it is where it has at most so many times the bytes of its rows; else these are copied first.
+_SLACK = 4
 
 #: What TRIM removes when it is not told: Unicode's space separators (tabs and line ends stay).
 _SPACES = "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
@@ -232,22 +236,25 @@ def _shift_letters(strings: Strings, first: int) -> Strings:
 
 def reverse(strings: Strings) -> Strings:
     """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
+    if is_ascii(strings):
+        return _reverse_bytes(strings)
     if is_host(strings.starts):
-        if is_ascii(strings):
-            return _by_arrow(strings, pc.ascii_reverse)
         backwards = _by_arrow(strings, pc.utf8_reverse)
         rows = rows_with_clusters(strings)
         if rows.shape[0] == 0:
             return backwards
         return replace_rows(backwards, rows, map_texts(take(strings, rows), _reversed))
-    if not is_ascii(strings):
-        return map_texts(strings, _reversed)
-    dense = compact(strings)
-    total = dense.data.shape[0]
-    mirror = torch.repeat_interleave(2 * dense.starts + dense.lengths - 1, dense.lengths, output_size=total)
-    return dense._replace(
-        data=torch.index_select(dense.data, 0, mirror - torch.arange(total, device=mirror.device))
-    )
+    return map_texts(strings, _reversed)
+
+
+def _reverse_bytes(strings: Strings) -> Strings:
+    """Each row's bytes back to front: the whole buffer is, in which the rows then lie from the end."""
+    low, high = extent(strings)
+    if high - low > _SLACK * total_length(strings):
+        strings = compact(strings)
+        low, high = extent(strings)
+    starts = high - strings.lengths - strings.starts
+    return Strings(starts, strings.lengths, strings.data[low:high].flip(0))
 
 
 def _reversed(text: str) -> str:

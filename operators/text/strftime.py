@@ -6,7 +6,7 @@ day where the days lie close together. Years that four digits do not write, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.errors import ExecutionError
+from tqp.core.patterns import Piece, parse_format
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers.elementwise import floor_divide
@@ -32,41 +32,10 @@ MONTH_NAMES = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
-#: Whether it is a specifier, and its letters or the text itself.
-Piece = tuple[bool, str]
-
-_NUMERIC_SPECIFIERS = frozenset("dmyHIMSj")  # those that take "-", for no padding
-_SPECIFIERS = frozenset("aAwubBhmyYdHIpMSgfnjzZUWVGcxXT") | {f"-{letter}" for letter in _NUMERIC_SPECIFIERS}
-
 _FRACTION_DIGITS = {"f": 6, "g": 3, "n": 9}
 _NUMBER_WIDTHS = {"Y": 4, "G": 4, "j": 3, "w": 1, "u": 1}  # of others two
 #: What a specifier reads: the day, the second of the day or the fraction of the second.
 _OF_CLOCK = frozenset("HIMSpTX")
-
-
-def parse_format(pattern: str) -> list[Piece]:
-    """A strftime pattern as (is a specifier, its letters or literal text); raises ExecutionError if it is none."""
-    if not pattern:
-        raise ExecutionError("Failed to parse format specifier: the format is empty")
-    pieces: list[Piece] = []
-    position = 0
-    while position < len(pattern):
-        if pattern[position] != "%":
-            stop = pattern.find("%", position)
-            stop = len(pattern) if stop < 0 else stop
-            pieces.append((False, pattern[position:stop]))
-            position = stop
-            continue
-        length = 2 if pattern[position + 1 : position + 2] == "-" else 1
-        code = pattern[position + 1 : position + 1 + length]
-        position += 1 + length
-        if code == "%":
-            pieces.append((False, "%"))
-        elif code in _SPECIFIERS:
-            pieces.append((True, code))
-        else:
-            raise ExecutionError(f'Failed to parse format specifier "{pattern}": %{code} is not known')
-    return pieces
 
 
 def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
@@ -83,7 +52,7 @@ def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     return replace_rows(text, others, from_list(texts, values.device))
 
 
-def _expanded(pieces: list[Piece], zone: str) -> list[Piece]:
+def _expanded(pieces: Sequence[Piece], zone: str) -> list[Piece]:
     """Without the specifiers that stand for others or for the same text in all rows; `zone`: the name of the time zone."""
     expanded: list[Piece] = []
     for is_code, text in pieces:

@@ -21,7 +21,7 @@ from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.rules.columns import output_ids
 
@@ -193,10 +193,10 @@ def _merge(
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
         left_value, right_value = left_column.expression(), right_column.expression()
-        conditions.append(compare(context, "equal", left_value, right_value, span))
+        conditions.append(compare("equal", left_value, right_value, span))
         parts = left_column.parts + right_column.parts
         if join_type is JoinType.FULL:
-            both = partial(_either, context, (left_value, right_value), span)
+            both = partial(_either, (left_value, right_value), span)
             merged[name] = (MergedColumn(left_column.name, both, parts),)
         else:
             kept = right_column if side == "RIGHT" else left_column
@@ -204,9 +204,9 @@ def _merge(
     return conjunction(tuple(conditions)), merged
 
 
-def _either(context: BindContext, values: Sequence[Expression], span: Span | None) -> Expression:
+def _either(values: Sequence[Expression], span: Span | None) -> Expression:
     """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
-    values, common = unify(context, values, "USING", span)
+    values, common = unify(values, "USING", span)
     return Call("coalesce", tuple(values), common, span)
 
 
@@ -262,10 +262,8 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     span = head_span(node)
     alias, names = _alias_of(node)
     schema = node.args.get("db")
-    if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
-        raise BindError(
-            f'there is no schema "{schema.name}": tables are named without one', head_span(schema)
-        )
+    if schema is not None:
+        check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         bound = bind_reference(context, definition)
@@ -346,7 +344,7 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
     for row, source in zip(rows, node.expressions):
         if len(row) != width:
             raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [_values_column(context, [row[index] for row in rows], span_of(node)) for index in range(width)]
+    columns = [_values_column([row[index] for row in rows], span_of(node)) for index in range(width)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
@@ -355,11 +353,11 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
 
 
 def _values_column(
-    context: BindContext, values: Sequence[Expression], span: Span | None
+    values: Sequence[Expression], span: Span | None
 ) -> tuple[tuple[Expression, ...], DataType]:
     """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
     common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
-    return tuple(cast_to(context, value, common, span) for value in values), common
+    return tuple(cast_to(value, common, span) for value in values), common
 
 
 def _may_be_null(values: Sequence[Expression]) -> bool:

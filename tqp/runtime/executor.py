@@ -1,6 +1,22 @@
 """Runs pipelines: cuts sources into batches that worker threads pull, each with one intra-op thread.
 
 Results do not depend on the number of threads: states are merged in batch order wherever order matters.
+
+A batch has 3 million rows at most, fewer where what the pipeline computes of them would take more than 8 MB and so leave the
+caches (`live_bytes` in `tqp.runtime.graph`; not where LIKE searches text before rows are grouped, which drives the groups'
+accumulators out of the caches once a batch). On CUDA and other devices the source is one batch. How many workers share a
+pipeline follows from the processor time that its rows and the merge of its states took in its last run (`Cost` in
+`tqp.runtime.pipeline`); where sums of floats depend on where batches end, from the number of rows alone.
+
+Where all readers of a frame take it batch by batch (`tqp.runtime.lowering.frames_in_parts`), the rows of long batches stay in
+the parts that these left (`FrameParts`, never changed), and the next pipeline's batches end where parts do. A batch that
+crosses an end is a copy of its own; a frame of which anybody reads whole columns is put together once.
+
+A pipeline that feeds a LIMIT without a sort goes batch by batch in order and stops when it has enough rows; one with a
+nested-loop join takes batches so small that a batch forms at most about two million pairs, or fewer where little memory is
+left. Each worker runs torch with one intra-op thread; the caller's own setting is left as it was. Several queries may run at
+once on one connection; they share the workers. A forked child has none of its parent's threads: whatever has locks or
+threads makes them anew there (`tqp.core.forks`).
 """
 
 from __future__ import annotations

@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host_device
+from tqp.data.strings import Strings
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.groups.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
 from tqp.operators.rows.runs import Runs
+from tqp.operators.strings import layout as string_layout
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.reductions import (
     OF_ALL_ROWS,
@@ -57,7 +59,9 @@ _GROUPS_OF_A_WORKER = 131_072
 class _Accumulators:
     """What has been folded so far into a single group or direct groups."""
 
-    states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
+    states: list[
+        Any
+    ]  # one per reduction, a tensor or Strings; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
@@ -144,7 +148,7 @@ class FoldGroups:
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
         self.takes_arrays = is_host_device(device) and (
-            all(reduction.reduced for reduction in self.reductions)
+            all(reduction.reduced and reduction.is_mergeable for reduction in self.reductions)
             if algorithm is GroupAlgorithm.SINGLE
             else len(self._packed) == len(self.reductions)
         )
@@ -270,6 +274,12 @@ class FoldGroups:
                 merged.states[index] = functools.reduce(functools.partial(merge_states, reduction), sets)
                 continue
             values = [batch[index] for batch in batches]
+            if isinstance(values[0], Strings):
+                found = OF_ALL_ROWS[reduction.kind](string_layout.concatenate(values))
+                merged.states[index] = (
+                    found if found.num_rows else string_layout.from_list([b""], self.device)
+                )
+                continue
             of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
             merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
         return merged

@@ -3,6 +3,18 @@
 A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
 LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. A
 dictionary of more entries than rows are left is no small domain: then the rows are computed.
+
+A dictionary is sorted, so comparisons with constants, `IN`, `LIKE 'prefix%'`, and what `AND`, `OR` and `NOT` make of
+them hold for a few ranges of codes (`tqp/runtime/lowering/code_ranges.py`). Lowering finds them by binary search in the
+stored dictionary, and the program compares narrow integers; where the ranges are many, it looks codes up in a constant
+table. `IN` lists of integers are treated alike.
+
+Any other expression over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for
+every entry of the dictionary in a pipeline of its own; rows then look their code up (`tqp/runtime/lowering/domain.py`).
+The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
+of a date. Expressions that may raise, or that see NULL in a way of their own, are computed over rows: no row may have
+the value that would raise. A table of strings gets a dictionary of its own, so that its codes can be grouped and sorted
+again.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def call_kernel(
     build = lowering.stream.builder
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
-    keywords = {"validity": lowering.active(validity)} if kernel.checks else {}
+    keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span)
     column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
@@ -56,6 +56,18 @@ def call_kernel(
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+def _rows_that_count(
+    lowering: ExpressionLowering, kernel: Kernel, arguments: list[Value], validity: Node | None
+) -> Node | None:
+    """The rows for which the kernel may raise; literals have no row of their own, so that they need to be told of none."""
+    active = lowering.active(validity)
+    given = (value for i, value in enumerate(arguments) if i not in kernel.constant_arguments)
+    if active is not None or not any(value.is_constant for value in given):
+        return active
+    stream = lowering.stream
+    return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
 
 
 #: What only cuts slices of its strings.
