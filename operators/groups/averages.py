@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.numbers import arithmetic, extended_quotients, wide
 
 #: 10 to this many places times a number of rows is an int64.
@@ -20,7 +21,7 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. The division is one of x86's `long double`, as in
     DuckDB, which rounds the last bit of many a large sum otherwise than float64 would: on every machine and device.
     """
-    if not (totals.is_cpu and _HAS_EXTENDED_FLOATS):
+    if not (is_host(totals) and _HAS_EXTENDED_FLOATS):
         return _by_pairs(totals, counts, scale)
     result = np.empty(totals.shape[0], dtype=np.float64)
     divisors = counts.numpy()

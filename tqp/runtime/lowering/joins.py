@@ -52,7 +52,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     if not source_keys:
         stream.settle()
     with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
-        if node.by_runs and source_keys and plan.program.device.type == "cpu":
+        if node.by_runs and source_keys and plan.program.on_host:
             _keep_runs(plan, stream, node, join)
             return stream
         values = lower_values(lowering, node.keys)
