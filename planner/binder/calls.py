@@ -72,12 +72,12 @@ def apply(
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if (
-        overload.canonical in ("round", "trunc")
-        and len(arguments) > 1
-        and not isinstance(arguments[1], Literal)
-    ):
-        raise BindError(f"the number of digits of {shown} must be a constant", span)
+    if overload.canonical in ("round", "trunc") and len(arguments) > 1 and resolution.result.is_decimal:
+        digits = arguments[1]
+        if not isinstance(digits, Literal) or digits.value is None:
+            raise BindError(
+                f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span
+            )
     values = tuple(
         cast_to(context, argument, target, span)
         for argument, target in zip(arguments, resolution.argument_types)
