@@ -14,19 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from tqp.operators import (
-    aggregates,
-    batches,
-    domain_tables,
-    elementwise,
-    join_pairs,
-    keys,
-    logic,
-    rows,
-    run_rows,
-)
-from tqp.operators.arrays import Array, converted
-from tqp.operators.math_functions import OfFloats
+from tqp.operators.groups import aggregates
+from tqp.operators.joins import pairs as join_pairs
+from tqp.operators.joins import run_rows
+from tqp.operators.memory.arrays import Array, converted
+from tqp.operators.numbers import elementwise, logic
+from tqp.operators.numbers.math import OfFloats
+from tqp.operators.rows import batches, domain_tables, keys
+from tqp.operators.rows import selection as rows
 
 
 def _index_select(values: Array, dimension: int, indices: Array) -> Array:

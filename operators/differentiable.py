@@ -13,9 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, batches, elementwise, logic, rows
-from tqp.operators.comparisons import float_less
-from tqp.operators.domain_tables import look_up
+from tqp.operators.groups import aggregates
+from tqp.operators.numbers import elementwise, logic
+from tqp.operators.numbers.comparisons import float_less
+from tqp.operators.rows import batches
+from tqp.operators.rows import selection as rows
+from tqp.operators.rows.domain_tables import look_up
 
 #: Values and their validity.
 Pair = tuple[Tensor, Tensor | None]

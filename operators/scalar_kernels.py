@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators.date_formats import FORMAT_KERNELS
-from tqp.operators.date_parts import DATE_PART_KERNELS
-from tqp.operators.date_spans import SPAN_KERNELS
-from tqp.operators.extremes import EXTREME_KERNELS
-from tqp.operators.integer_functions import INTEGER_KERNELS
-from tqp.operators.intervals import INTERVAL_KERNELS
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.math_functions import MATH_KERNELS
-from tqp.operators.string_kernels import STRING_KERNELS
+from tqp.operators.numbers.extremes import EXTREME_KERNELS
+from tqp.operators.numbers.integers import INTEGER_KERNELS
+from tqp.operators.numbers.math import MATH_KERNELS
+from tqp.operators.numbers.wide_forms import fix_form
+from tqp.operators.strings.functions import STRING_KERNELS
+from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
+from tqp.operators.temporal.date_spans import SPAN_KERNELS
+from tqp.operators.temporal.functions import FORMAT_KERNELS
+from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
-from tqp.operators.wide_forms import fix_form
 
 _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
+from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.logical_plan import LogicalPlan
 from tqp.planner.parse import ExplainMode, parse
 
 

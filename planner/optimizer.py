@@ -9,33 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
-from tqp.planner.cardinality import Estimator
-from tqp.planner.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
-from tqp.planner.properties import Facts
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
+from tqp.planner.algebra.properties import Facts
+from tqp.planner.algebra.verify import PlanVerifier
+from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.rules.columns import created_fields, restore_schema, walk_everything, with_mapped_inputs
 from tqp.planner.rules.common_subplans import common_subplans
-from tqp.planner.rules.compare_scores import compare_scores
-from tqp.planner.rules.evaluate_predictions_once import evaluate_predictions_once
-from tqp.planner.rules.exists_not_equal_to_min_max import exists_not_equal_to_min_max
-from tqp.planner.rules.group_before_join import group_before_join
 from tqp.planner.rules.group_by_days import group_by_days
-from tqp.planner.rules.ignore_unread_inputs import ignore_unread_inputs
 from tqp.planner.rules.inline_ctes import inline_ctes
-from tqp.planner.rules.predict_after_limit import predict_after_limit
-from tqp.planner.rules.predict_before_join import predict_before_join
-from tqp.planner.rules.predictions import has_prediction
+from tqp.planner.rules.joins.group_before_join import group_before_join
+from tqp.planner.rules.joins.remove_joins import remove_joins
+from tqp.planner.rules.joins.reorder_joins import reorder_joins
+from tqp.planner.rules.models.compare_scores import compare_scores
+from tqp.planner.rules.models.evaluate_predictions_once import evaluate_predictions_once
+from tqp.planner.rules.models.ignore_unread_inputs import ignore_unread_inputs
+from tqp.planner.rules.models.predict_after_limit import predict_after_limit
+from tqp.planner.rules.models.predict_before_join import predict_before_join
+from tqp.planner.rules.models.predictions import has_prediction
+from tqp.planner.rules.models.restrict_models import restrict_models
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
 from tqp.planner.rules.reduce_group_keys import reduce_group_keys
-from tqp.planner.rules.remove_joins import remove_joins
 from tqp.planner.rules.remove_redundant import remove_redundant
-from tqp.planner.rules.reorder_joins import reorder_joins
-from tqp.planner.rules.restrict_models import restrict_models
 from tqp.planner.rules.simplify_expressions import simplify_expressions
-from tqp.planner.rules.unnest_subqueries import unnest_subqueries
-from tqp.planner.verify import PlanVerifier
+from tqp.planner.rules.subqueries.exists_not_equal_to_min_max import exists_not_equal_to_min_max
+from tqp.planner.rules.subqueries.unnest_subqueries import unnest_subqueries
 
 
 @dataclass
@@ -45,7 +46,7 @@ class OptimizerContext:
     next_id: int = 0
     next_shared: int = 0
     disabled_rules: frozenset[str] = frozenset()
-    device_type: str = "cpu"  # as in torch
+    backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
 
@@ -57,7 +58,7 @@ class OptimizerContext:
     @property
     def uses_indexes(self) -> bool:
         """May the physical plan look rows up in the indexes of tables?"""
-        return self.device_type == "cpu" and "index_join" not in self.disabled_rules
+        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
 
     def new_id(self) -> int:
         """A column id that nothing in the query has."""

@@ -15,7 +15,7 @@ from typing import Any
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnStatistics
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
     Case,
@@ -28,7 +28,7 @@ from tqp.planner.expressions import (
     QuantifiedComparison,
     ScalarSubquery,
 )
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tqp.planner.optimizer import REQUIRED, RULES
-from tqp.planner.physical_planner import PHYSICAL_RULES
+from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.runtime import fuse
 
 

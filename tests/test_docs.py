@@ -27,19 +27,19 @@ import tqp
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.data import arrow_types
-from tqp.ml.onnx_operators import OPERATORS
+from tqp.ml.onnx.operators import OPERATORS
 from tqp.ml.supported import SUPPORTED
+from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.bind import bind
-from tqp.planner.explain import explain_logical, explain_physical
-from tqp.planner.function_table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
+from tqp.planner.functions.table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
 from tqp.planner.optimizer import REQUIRED, RULES, optimize
 from tqp.planner.parse import parse
-from tqp.planner.physical_planner import PHYSICAL_RULES, plan_physical
+from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
 from tqp.runtime.pipeline import Pipeline
 from tqp.runtime.program import TensorProgram
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 UPDATE = os.environ.get("TQP_UPDATE_DOCS") == "1"
 
 QUERY = """\
@@ -164,7 +164,9 @@ def _program() -> TensorProgram:
 
 
 def _code(body: str) -> str:
-    return _fenced(_program().code, "python")
+    """The second and the third pipeline: the others only read and write what these make."""
+    pipelines = _program().code.split("\n\n# pipeline ")
+    return _fenced("# pipeline " + "\n\n# pipeline ".join(pipelines[1:3]), "python")
 
 
 def _stored(body: str) -> str:
@@ -210,34 +212,16 @@ def _rules(body: str) -> str:
 
 
 def _house(body: str) -> str:
+    """Every room with the first line of its `__init__.py` and the names of its files."""
     lines = []
-    for folder in (
-        *(
-            "tqp",
-            "tqp/core",
-            "tqp/data",
-            "planner",
-            "planner/syntax",
-            "planner/binder",
-            "planner/rules",
-            "operators",
-        ),
-        *(
-            "tqp/runtime",
-            "tqp/runtime/lowering",
-            "tqp/runtime/breakers",
-            "tqp/ml",
-            "tpch",
-            "tests",
-            "tests/random",
-        ),
-    ):
-        title = _first_line(ROOT / folder / "__init__.py")
-        lines.append(f"\n**`{folder}/`**" + (f" {title}" if title else "") + "\n")
-        for path in sorted((ROOT / folder).glob("*.py")):
-            if path.name != "__init__.py":
-                lines.append(f"- `{path.name}`: {_first_line(path)}")
-    return "\n".join(lines).lstrip("\n") + "\n"
+    for top in ("tqp", "planner", "operators", "tpch", "tests/random"):
+        for room in sorted(path.parent for path in (ROOT / top).rglob("__init__.py")):
+            if any(parent.is_symlink() for parent in (room, *room.parents)):
+                continue
+            files = [f"`{path.stem}`" for path in sorted(room.glob("*.py")) if path.name != "__init__.py"]
+            about = f"{_first_line(room / '__init__.py')} {', '.join(files)}".strip()
+            lines.append(f"- **`{room.relative_to(ROOT)}/`** {about}")
+    return "\n".join(lines) + "\n"
 
 
 def _first_line(path: Path) -> str:

@@ -10,8 +10,8 @@ import pytest
 
 import tqp
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
-from tqp.planner.function_table import AGGREGATES, SCALARS, VARIADIC
-from tqp.planner.functions import scalar_overloads
+from tqp.planner.functions.registry import scalar_overloads
+from tqp.planner.functions.table import AGGREGATES, SCALARS, VARIADIC
 
 ROOT = Path(__file__).parent.parent
 SOURCE_FOLDERS = ("tqp", "operators", "planner", "tpch")

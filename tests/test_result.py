@@ -17,9 +17,9 @@ import tqp
 from tqp.core.datatypes import HUGEINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column, Table
-from tqp.data.display import cell_texts
-from tqp.data.encode import encode_column
-from tqp.data.sources import make_source
+from tqp.data.encoding.columns import encode_column
+from tqp.data.results.display import cell_texts
+from tqp.data.sources.make_source import make_source
 from tqp.data.strings import Strings
 from tqp.result import Result
 

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import tqp
 from tests.test_tpch import SETTINGS
-from tqp.data.sources import make_source
+from tqp.data.sources.make_source import make_source
 from tqp.tpch.compare import DuckDBRun, run_duckdb
 from tqp.tpch.data import TABLES, check_directory, ensure_data, table_path
 from tqp.tpch.query import QUERY_NUMBERS, Query, load_query

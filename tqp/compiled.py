@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 
 from tqp.core.schema import TableSource
-from tqp.data.source_base import Source
+from tqp.data.sources.base import Source
 from tqp.ml.model import Model
 from tqp.runtime.program import TensorProgram
 

@@ -12,11 +12,11 @@ from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
 from tqp.data.devices import column_tensors
-from tqp.data.display import html_table, text_table
-from tqp.data.export import column_to_arrow, interval_to_duration, table_to_arrow
-from tqp.data.python_values import column_slice, python_values
-from tqp.data.source_base import unique_names
-from tqp.data.tensor_export import Decimals, StringsAs, tensors_by_name
+from tqp.data.results.display import html_table, text_table
+from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
+from tqp.data.results.to_python import column_slice, python_values
+from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
+from tqp.data.sources.base import unique_names
 
 if TYPE_CHECKING:
     import pandas
@@ -77,7 +77,7 @@ class Result:
             import pandas
         except ImportError as error:
             raise _missing("pandas", "to_pandas") from error
-        from tqp.data.pandas_export import column_to_pandas
+        from tqp.data.results.to_pandas import column_to_pandas
 
         names = unique_names(self._names)
         series = [

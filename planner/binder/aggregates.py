@@ -10,17 +10,12 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner import functions
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import (
-    AggregateCall,
-    ColumnRef,
-    Expression,
-    walk,
-)
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.type_rules import settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder
@@ -86,7 +81,7 @@ class AggregateCollector:
         if name in ("min", "max", "any_value", "bool_and", "bool_or"):
             distinct = False  # the same with and without
         values = tuple(
-            cast_to(self.context, settle(argument), target, span)
+            cast_to(settle(argument), target, span)
             for argument, target in zip(arguments, resolution.argument_types)
         )
         if name == "median" and values[0].data_type.kind not in _MEDIAN_KINDS:
@@ -100,7 +95,7 @@ class AggregateCollector:
         if condition is None:
             return None
         bound = binder.bind_flexible(condition)
-        return condition_of(self.context, bound, "FILTER", span_of(condition))
+        return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import ColumnRef
+from tqp.planner.algebra.logical_plan import Project, Shared
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.output import BoundQuery
 from tqp.planner.binder.scope import CteDefinition, ScopeColumn
-from tqp.planner.expressions import ColumnRef
-from tqp.planner.logical_plan import Project, Shared
 
 
 def bind_reference(context: BindContext, definition: CteDefinition) -> BoundQuery:

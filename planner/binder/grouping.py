@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.errors import BindError
-from tqp.planner.binder.plan_rewriting import map_expressions
-from tqp.planner.binder.scope import ColumnUse, Scope
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     ColumnRef,
     Exists,
     Expression,
@@ -17,6 +15,8 @@ from tqp.planner.expressions import (
     ScalarSubquery,
     walk,
 )
+from tqp.planner.binder.plan_rewriting import map_expressions
+from tqp.planner.binder.scope import ColumnUse, Scope
 
 
 def check_uses(uses: Iterable[ColumnUse], keys: Iterable[Expression]) -> None:

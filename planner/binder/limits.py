@@ -6,14 +6,14 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.logical_plan import Limit, LogicalPlan
 from tqp.planner.binder.coercion import cast_to
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.constant_folding import fold
-from tqp.planner.expressions import Literal
-from tqp.planner.logical_plan import Limit, LogicalPlan
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import span_of
 
 
@@ -55,7 +55,7 @@ def _count(
         raise BindError(f"{clause} needs a constant or a parameter, not a column", span)
     empty = Scope(parent=None, ctes=scope.ctes)
     number = ExpressionBinder(context, empty, clause).bind(node)
-    bound = fold(cast_to(context, number, BIGINT, span))  # raises what is wrong with it
+    bound = fold(cast_to(number, BIGINT, span))  # raises what is wrong with it
     if not isinstance(bound, Literal):
         raise BindError(f"{clause} needs a constant or a parameter", span)
     if bound.value is None:

@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.models import ModelSignature
+from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.models import generic_output, named_model, predict
 from tqp.planner.binder.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.prefetch import announce_names
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
-from tqp.planner.expressions import Expression
 from tqp.planner.parse import Span, head_span, span_of
 
 _FUNCTION = "ml_predict"
@@ -45,13 +45,11 @@ def bind_table_function(
     relation = Relation("", given.columns, head_span(rows))
     arguments = [column.reference() for column in _inputs(model, relation, span_of(rows) or span)]
     outputs = {
-        f"predicted_{model.target}": predict(
-            context, model, arguments, generic_output(model, _FUNCTION, span), span
-        )
+        f"predicted_{model.target}": predict(model, arguments, generic_output(model, _FUNCTION, span), span)
     }
     probabilities = model.output("proba")
     if probabilities is not None:
-        outputs[f"predicted_{model.target}_probs"] = predict(context, model, arguments, probabilities, span)
+        outputs[f"predicted_{model.target}_probs"] = predict(model, arguments, probabilities, span)
     items = [Item(None, column.name, column.name, column) for column in relation.columns]
     values: list[Expression | None] = [None] * len(items) + list(outputs.values())
     items += [Item(None, output, output) for output in outputs]

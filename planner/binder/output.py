@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import MergedColumn, ScopeColumn
-from tqp.planner.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
-from tqp.planner.logical_plan import Aggregate, LogicalPlan, Project
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from tqp.planner.expressions import AggregateCall, Expression
-from tqp.planner.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Sort, Values
+from tqp.planner.algebra.expressions import AggregateCall, Expression
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Sort, Values
 
 _Node = TypeVar("_Node")
 

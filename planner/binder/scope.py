@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import Field
-from tqp.planner.expressions import ColumnRef, Expression, walk
+from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:

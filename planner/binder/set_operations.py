@@ -9,6 +9,8 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
@@ -17,10 +19,8 @@ from tqp.planner.binder.output import BoundQuery, distinct
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
 from tqp.planner.binder.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction
-from tqp.planner.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
+from tqp.planner.functions.type_rules import forced_type
 from tqp.planner.parse import Span, head_span
-from tqp.planner.type_rules import forced_type
 
 
 def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:

@@ -10,9 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, NULL, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.binder.coercion import cast_to, folded
-from tqp.planner.binder.context import BindContext
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     Call,
     ColumnRef,
     Exists,
@@ -21,9 +19,11 @@ from tqp.planner.expressions import (
     QuantifiedComparison,
     ScalarSubquery,
 )
-from tqp.planner.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.binder.coercion import cast_to, folded
+from tqp.planner.binder.context import BindContext
+from tqp.planner.functions.type_rules import common_type, settle
 from tqp.planner.parse import Span, span_of
-from tqp.planner.type_rules import common_type, settle
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions import ExpressionBinder
@@ -95,14 +95,12 @@ def _quantified(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
             )
         types.append(common)
-    cast_operands = tuple(
-        cast_to(context, settle(operand), common, span) for operand, common in zip(operands, types)
-    )
+    cast_operands = tuple(cast_to(settle(operand), common, span) for operand, common in zip(operands, types))
     plan = cast_columns(context, plan, types, span)
     if not is_all and function == "not_equal":
         # x <> ANY (q) is NOT (x = ALL (q))
         equal_all = QuantifiedComparison("equal", True, cast_operands, plan)
-        return folded(context, Call("not", (equal_all,), BOOLEAN, span))
+        return folded(Call("not", (equal_all,), BOOLEAN, span))
     return QuantifiedComparison(function, is_all, cast_operands, plan)
 
 
@@ -119,7 +117,7 @@ def cast_columns(
         if column.data_type != wanted:
             if is_null_output(plan, index):
                 output = Literal(None, NULL)  # may be of any type, whatever it was called before
-            output = cast_to(context, output, wanted, span)
+            output = cast_to(output, wanted, span)
             column = context.new_field(column.name, wanted, column.nullable)
         fields.append(column)
         outputs.append(output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.planner.expressions import Call, Cast, Literal
+from tqp.planner.algebra.expressions import Call, Cast, Literal
 
 _SECONDS_PER_DAY = 86_400
 

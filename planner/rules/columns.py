@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from tqp.core.schema import Field, Schema
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     AggregateCall,
     ColumnRef,
     Exists,
@@ -17,7 +17,7 @@ from tqp.planner.expressions import (
     transform,
     walk,
 )
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,

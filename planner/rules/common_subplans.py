@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
-from tqp.planner.expressions import Call, Cast, ColumnRef, Expression
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import UNKNOWN, Field, Schema
-from tqp.planner.expressions import TRUE, Call, Case, Expression, Literal, conjunction
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -36,8 +36,8 @@ from tqp.planner.rules.columns import (
     restore_schema,
     substitute,
 )
-from tqp.planner.rules.first_row import first_row
 from tqp.planner.rules.nulls import conjoin, is_null
+from tqp.planner.rules.subqueries.first_row import first_row
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.expressions import ColumnRef, Expression, Literal, conjuncts, walk
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, walk
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -18,9 +18,9 @@ from tqp.planner.logical_plan import (
     Scan,
     Sort,
 )
-from tqp.planner.properties import Facts
+from tqp.planner.algebra.properties import Facts
 from tqp.planner.rules.columns import output_ids, read_ids
-from tqp.planner.rules.join_region import column_equality
+from tqp.planner.rules.joins.region import column_equality
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
@@ -65,11 +65,6 @@ class Dependencies:
             if len(waiting) == len(rules):
                 return known
             rules = waiting
-
-    @staticmethod
-    def ids_of(key: Expression) -> tuple[int, ...]:
-        """What is known where the value of a group key is: the column, if it is one."""
-        return (key.id,) if isinstance(key, ColumnRef) else ()
 
     def _add(self, determinant: Collection[int], determined: Collection[int]) -> None:
         self.rules.append((frozenset(determinant), frozenset(determined)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tqp.planner.expressions import Expression, transform
-from tqp.planner.logical_plan import LogicalPlan, Shared
+from tqp.planner.algebra.expressions import Expression, transform
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
 from tqp.planner.rules.columns import (
     Subquery,
     free_ids,

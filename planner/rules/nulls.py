@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.planner.expressions import Call, Expression, conjunction, conjuncts
+from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts
 
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.planner.expressions import Call, Expression, InList, Literal, column_ids, conjunction, conjuncts
+from tqp.planner.algebra.expressions import (
+    Call,
+    Expression,
+    InList,
+    Literal,
+    column_ids,
+    conjunction,
+    conjuncts,
+)
 
 
 def branches_of(part: Expression) -> tuple[Expression, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.expressions import Expression
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import Expression
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Join,
     JoinType,

@@ -7,10 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
-from tqp.planner.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
-from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
-from tqp.planner.may_raise import aggregate_may_raise, may_raise
-from tqp.planner.outcomes import null_if_padded, rejects_null
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Sort,
+)
+from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, substitute
 
 if TYPE_CHECKING:

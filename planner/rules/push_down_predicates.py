@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
     ColumnRef,
@@ -24,7 +24,7 @@ from tqp.planner.expressions import (
     conjunction,
     conjuncts,
 )
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -34,20 +34,20 @@ from tqp.planner.logical_plan import (
     Sort,
     UnionAll,
 )
-from tqp.planner.may_raise import may_raise
-from tqp.planner.null_facts import null_rejected_columns, nullable
-from tqp.planner.outcomes import rejects_null
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
+from tqp.planner.algebra.outcomes import rejects_null
 from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
-from tqp.planner.rules.join_region import (
+from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
     flatten,
     held_back,
     with_condition,
 )
+from tqp.planner.rules.models.predictions import predictions_in
 from tqp.planner.rules.nulls import COMPARISONS, is_null, negate
 from tqp.planner.rules.or_predicates import implied_by_branches
-from tqp.planner.rules.predictions import predictions_in
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext

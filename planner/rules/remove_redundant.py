@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tqp.planner.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,

@@ -1,7 +1,7 @@
 """sqlglot's DuckDB parser, taught what it reads otherwise than DuckDB.
 
 sqlglot rewrites function calls into its own vocabulary (argument orders included); the parser here is told to know
-almost no function, so that a call arrives as it was written and `planner/functions.py` is the only table of functions.
+almost no function, so that a call arrives as it was written and `planner/functions/` is the only table of functions.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ class Parser(OperatorParser):
         TokenType.PLACEHOLDER: _parse_placeholder,
         TokenType.PARAMETER: _parse_named_placeholder,
     }
+
+    TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
+        kind: convert for kind, convert in DuckDBParser.TYPE_CONVERTERS.items() if kind != exp.DType.TEXT
+    }  # VARCHAR(5, 5) keeps its parameters
 
     def _parse_type(
         self, parse_interval: bool = True, fallback_to_identifier: bool = False

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.file_identity import FileChangedError
+from tqp.data.sources.file_identity import FileChangedError
 
 Write = Callable[[Path, pa.Table], object]
 

@@ -9,8 +9,8 @@ import torch
 
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Column
-from tqp.data.encode import encode_column
-from tqp.data.export import column_to_arrow
+from tqp.data.encoding.columns import encode_column
+from tqp.data.results.to_arrow import column_to_arrow
 
 CPU = torch.device("cpu")
 UTC = datetime.UTC

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from tqp.data.encode import encode_column
-from tqp.operators.string_layout import to_list
+from tqp.data.encoding.columns import encode_column
+from tqp.operators.strings.layout import to_list
 
 CPU = torch.device("cpu")
 SHORT = ["AIR", "MAIL", "REG AIR", "", "exactly 12 b", "nul\0", "nul\0\0", "é"]

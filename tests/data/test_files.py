@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tqp.core.errors import BindError, ExecutionError
-from tqp.data.export import column_to_arrow
-from tqp.data.source_base import Source
-from tqp.data.sources import make_source
+from tqp.data.results.to_arrow import column_to_arrow
+from tqp.data.sources.base import Source
+from tqp.data.sources.make_source import make_source
 
 TABLE = pa.table(
     {

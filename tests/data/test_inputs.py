@@ -20,7 +20,7 @@ import torch
 
 import tqp
 from tests.data.inputs import all_inputs
-from tqp.data.display import cell_texts
+from tqp.data.results.display import cell_texts
 from tqp.result import Result
 
 INPUTS = all_inputs()

@@ -9,8 +9,8 @@ import torch
 
 from tqp.core.datatypes import BIGINT
 from tqp.data.column import Column
-from tqp.data.encode import encode_column
-from tqp.data.numbered_values import number_values
+from tqp.data.encoding.columns import encode_column
+from tqp.data.encoding.numbered_values import number_values
 from tqp.data.sharing import WORTH_SHARING, sharing_threads
 
 _RANDOM = np.random.default_rng(6)

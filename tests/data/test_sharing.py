@@ -14,9 +14,9 @@ import pytest
 import torch
 
 import tqp
-from tqp.data import encode_integers
+from tqp.data.encoding import integers as encode_integers
 from tqp.data.sharing import Handout, map_in_pool, share, sharing_threads
-from tqp.data.sources import make_source
+from tqp.data.sources.make_source import make_source
 
 
 def test_results_are_in_order() -> None:

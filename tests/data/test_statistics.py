@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tqp.core.schema import ColumnStatistics
-from tqp.data.column_facts import estimate_distinct
-from tqp.data.encode import encode_column
+from tqp.data.encoding.column_facts import estimate_distinct
+from tqp.data.encoding.columns import encode_column
 
 
 def facts(values: object, arrow_type: pa.DataType | None = None) -> ColumnStatistics:

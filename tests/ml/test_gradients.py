@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import tqp
 from tqp.planner.optimizer import REQUIRED, RULES
-from tqp.planner.physical_planner import PHYSICAL_RULES
+from tqp.planner.physical.planner import PHYSICAL_RULES
 
 ROWS, GROUPS = 60, 5
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 import tqp
 from tqp.ml.conversion import convert
-from tqp.ml.proof import prove
+from tqp.ml.proof.prove import prove
 
 
 class _Turncoat:

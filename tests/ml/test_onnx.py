@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tqp
-from tqp.ml.onnx_operators import OPERATORS
+from tqp.ml.onnx.operators import OPERATORS
 
 RANDOM = np.random.default_rng(0)
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tqp
 from tqp.core.models import InputRange
-from tqp.planner.rules import restrict_models
+from tqp.planner.rules.models import restrict_models
 
 ROWS = 3_000
 

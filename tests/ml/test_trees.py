@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 
 import tqp
 from tests.ml.tree_cases import BINARY, CASES, CLEAN, FRAME, HOLES, SCORE, TEST, TRAIN, frame
-from tqp.ml.boosted_trees import original_of
-from tqp.ml.tree_layers import TreeSum
+from tqp.ml.trees.boosted import original_of
+from tqp.ml.trees.layers import TreeSum
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TOLERANCE = 1e-5

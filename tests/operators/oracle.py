@@ -13,10 +13,11 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.operators import string_layout, wide
 from tqp.operators.kernel import Kernel, NullRule
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.wide_forms import exceeds_64_bits
 from tqp.operators.scalar_kernels import resolve
-from tqp.operators.wide_forms import exceeds_64_bits
+from tqp.operators.strings import layout as string_layout
 
 _CONNECTION = duckdb.connect()
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators import aggregates, moments, wide
+from tqp.operators.groups import aggregates, moments
+from tqp.operators.numbers import wide
 
 NUM_GROUPS = 5  # group 4 stays empty
 SIZES = [0, 1, 200]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tqp.operators import allocation
-from tqp.operators.allocation import BlockPool
+from tqp.operators.memory import allocation
+from tqp.operators.memory.allocation import BlockPool
 
 CPU = torch.device("cpu")
 MIB = 1 << 20

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tqp.core.errors import ExecutionError
-from tqp.operators import arithmetic, wide
-from tqp.operators.arithmetic import add_checked, multiply_checked, subtract_checked
+from tqp.operators.numbers import arithmetic, wide
+from tqp.operators.numbers.arithmetic import add_checked, multiply_checked, subtract_checked
 
 INT64 = (-(2**63), 2**63 - 1)
 INT8 = (-128, 127)

@@ -12,10 +12,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, domain_tables, elementwise, keys, rows
 from tqp.operators.array_forms import _FLOAT_FORMS, ARRAY_FORMS, EITHER_FORM
-from tqp.operators.arrays import as_array, as_tensor, running_sums
-from tqp.operators.join_lookup import build_lookup
+from tqp.operators.groups import aggregates
+from tqp.operators.joins.perfect_hash_join import build_lookup
+from tqp.operators.memory.arrays import as_array, as_tensor, running_sums
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import domain_tables, keys
+from tqp.operators.rows import selection as rows
 
 DTYPES = [torch.int8, torch.int16, torch.int32, torch.int64]
 _MANY = rows._MANY_INDICES

@@ -12,7 +12,7 @@ from tests.operators.oracle import check, run, values_of
 from tqp.core import datatypes as t
 from tqp.core.datatypes import DataType, decimal
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.operators.casts import resolve_cast
+from tqp.operators.numbers.casts import resolve_cast
 
 _SEED = 20
 INTEGERS = [

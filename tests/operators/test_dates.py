@@ -14,8 +14,9 @@ from tqp.core import datatypes as t
 from tqp.core import time_limits
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.operators import dates, string_layout
 from tqp.operators.scalar_kernels import resolve
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.temporal import dates
 
 DAYS = [
     0,

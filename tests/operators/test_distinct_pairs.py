@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tqp.operators.distinct_pairs import count_distinct_by_group, one_of_each
+from tqp.operators.groups.distinct_pairs import count_distinct_by_group, one_of_each
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 9, 3000, 40_000])

@@ -7,8 +7,8 @@ import random
 import pytest
 import torch
 
-from tqp.operators import distinct_sets
-from tqp.operators.distinct_sets import ValueRange
+from tqp.operators.groups import distinct_sets
+from tqp.operators.groups.distinct_sets import ValueRange
 
 
 @pytest.mark.parametrize("low, high", [(0, 0), (0, 1), (-3, 12), (2**40, 2**40 + 99)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tqp.operators.domain_tables import look_up
+from tqp.operators.rows.domain_tables import look_up
 
 
 @pytest.mark.parametrize("rows", [0, 5, 40_000])  # many are taken otherwise than few

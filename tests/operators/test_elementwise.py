@@ -6,7 +6,7 @@ import operator
 import pytest
 import torch
 
-from tqp.operators import elementwise
+from tqp.operators.numbers import elementwise
 
 COMPARISONS = {
     elementwise.equal: operator.eq,

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators.group_ids import cluster_boundaries, group_ids_of_columns
-from tqp.operators.hash_groups import group_by_hash, last_of_each, partition_rows
+from tqp.operators.groups.group_ids import cluster_boundaries, group_ids_of_columns
+from tqp.operators.groups.hash_groups import group_by_hash, last_of_each, partition_rows
 
 
 def check(groups: tuple[Tensor, Tensor, int], rows: list[tuple[int, ...]]) -> None:

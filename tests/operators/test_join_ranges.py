@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators import join_pairs, join_ranges
-from tqp.operators.arrays import as_array, as_tensor
-from tqp.operators.join_pairs import TooManyPairs, ask_with_arrays
-from tqp.operators.join_ranges import build_ranges
+from tqp.operators.joins import pairs as join_pairs
+from tqp.operators.joins import range_join as join_ranges
+from tqp.operators.joins.pairs import TooManyPairs, ask_with_arrays
+from tqp.operators.joins.range_join import build_ranges
+from tqp.operators.memory.arrays import as_array, as_tensor
 
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "less": operator.lt,

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from tqp.data.strings import Strings
-from tqp.operators import join_strings, string_numbers
-from tqp.operators.join_pairs import matches_or_none
-from tqp.operators.join_strings import HashedStrings, NumberedStrings, build_strings
-from tqp.operators.string_layout import from_list, take
-from tqp.operators.string_numbers import number_strings
+from tqp.operators.joins import string_join as join_strings
+from tqp.operators.joins.pairs import matches_or_none
+from tqp.operators.joins.string_join import HashedStrings, NumberedStrings, build_strings
+from tqp.operators.string_keys import byte_numbers as string_numbers
+from tqp.operators.string_keys.byte_numbers import number_strings
+from tqp.operators.strings.layout import from_list, take
 
 
 class OneByOne:

@@ -11,20 +11,11 @@ from torch import Tensor
 
 from tests import reference
 from tqp.core.errors import ExecutionError
-from tqp.operators import join_bucket
-from tqp.operators.arrays import as_array, as_tensor
-from tqp.operators.hash_groups import MULTIPLIERS
-from tqp.operators.join_bucket import build_buckets
-from tqp.operators.join_directory import DirectoryBuild, build_directory
-from tqp.operators.join_lookup import (
-    LookupBuild,
-    build_lookup,
-    build_membership,
-    empty_positions,
-    mark_positions,
-    positions_are_unique,
-)
-from tqp.operators.join_pairs import (
+from tqp.operators.groups.hash_groups import MULTIPLIERS
+from tqp.operators.joins import hash_join as join_bucket
+from tqp.operators.joins.hash_join import build_buckets
+from tqp.operators.joins.offset_array_join import DirectoryBuild, build_directory
+from tqp.operators.joins.pairs import (
     JoinBuild,
     Membership,
     all_pairs,
@@ -39,7 +30,16 @@ from tqp.operators.join_pairs import (
     marks_of_pairs,
     only_row,
 )
-from tqp.operators.join_sort import build_sorted
+from tqp.operators.joins.perfect_hash_join import (
+    LookupBuild,
+    build_lookup,
+    build_membership,
+    empty_positions,
+    mark_positions,
+    positions_are_unique,
+)
+from tqp.operators.joins.sort_join import build_sorted
+from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.runtime.executor import Executor
 
 SIZE = 100

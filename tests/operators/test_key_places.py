@@ -7,8 +7,8 @@ import random
 import pytest
 import torch
 
-from tqp.operators.hash_groups import MULTIPLIERS
-from tqp.operators.key_places import place_keys
+from tqp.operators.groups.hash_groups import MULTIPLIERS
+from tqp.operators.joins.key_places import place_keys
 
 
 def _signed(numbers: list[int]) -> list[int]:

@@ -7,9 +7,9 @@ import random
 import pytest
 import torch
 
-from tqp.operators import key_table
-from tqp.operators.hash_groups import MULTIPLIERS
-from tqp.operators.key_table import KeyTable
+from tqp.operators.groups import key_table
+from tqp.operators.groups.hash_groups import MULTIPLIERS
+from tqp.operators.groups.key_table import KeyTable
 
 
 def _check(table: KeyTable, known: dict[int, int], keys: list[int]) -> None:

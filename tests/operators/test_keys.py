@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from tests.reference import float_order
-from tqp.operators import keys, wide
-from tqp.operators.arrays import as_array
-from tqp.operators.keys import (
+from tqp.operators.memory.arrays import as_array
+from tqp.operators.numbers import wide
+from tqp.operators.rows import keys
+from tqp.operators.rows.keys import (
     Part,
     from_ordered_bits,
     hash_combine,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tqp.operators import logic
+from tqp.operators.numbers import logic
 
 THREE = (True, False, None)
 

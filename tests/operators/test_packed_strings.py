@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from tests.oracle import assert_same_rows
-from tqp.operators import packed_strings
-from tqp.operators.packed_strings import pack_leading_bits, packed_range
-from tqp.operators.string_layout import from_list
+from tqp.operators.string_keys import first_bits as packed_strings
+from tqp.operators.string_keys.first_bits import pack_leading_bits, packed_range
+from tqp.operators.strings.layout import from_list
 from tqp.runtime.lowering import program_builder
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators.arrays import as_array
-from tqp.operators.packed_sums import PackedSums, Range, arrange
+from tqp.operators.groups.packed_sums import PackedSums, Range, arrange
+from tqp.operators.memory.arrays import as_array
 
 _CPU = torch.device("cpu")
 
@@ -83,7 +83,7 @@ def _totals(sums: PackedSums) -> list[list[int]]:
 @pytest.mark.parametrize("capacity", [50, 10_000])
 def test_ranges_of_groups(has_kept: bool, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums of several, each taken apart before or not, merged and read by ranges of groups."""
-    monkeypatch.setattr("tqp.operators.packed_sums._FEW_GROUPS", 0)
+    monkeypatch.setattr("tqp.operators.groups.packed_sums._FEW_GROUPS", 0)
     ranges: list[Range] = [(-9, 100), (0, 1), (0, 3)]
     columns, ids = _columns(ranges, 1000, 3), torch.randint(0, 90, (1000,))
     kept = torch.rand(1000) < 0.7 if has_kept else torch.ones(1000, dtype=torch.bool)
@@ -105,8 +105,8 @@ def test_ranges_of_groups(has_kept: bool, capacity: int, monkeypatch: pytest.Mon
 
 
 def test_more_rows_than_an_accumulator_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS", 64)
-    monkeypatch.setattr("tqp.operators.packed_sums._FEW_ROWS_OF_STRIPE", 16)
+    monkeypatch.setattr("tqp.operators.groups.packed_sums._FEW_ROWS", 64)
+    monkeypatch.setattr("tqp.operators.groups.packed_sums._FEW_ROWS_OF_STRIPE", 16)
     ranges: list[Range] = [(-9, 100), (0, 1), (0, 3)]
     columns, ids = _columns(ranges, 1000, 3), torch.randint(0, 4, (1000,))
     sums = PackedSums(ranges, 4, 10_000, _CPU)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tqp.operators.rows import (
+from tqp.operators.rows.selection import (
     compose,
     compose_padded,
     padding_validity,

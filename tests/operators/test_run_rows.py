@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tqp.data.sorted_runs import sorted_runs
-from tqp.operators.join_directory import build_directory
-from tqp.operators.join_lookup import build_lookup, build_membership
-from tqp.operators.run_rows import rows_in_build
+from tqp.data.encoding.sorted_runs import sorted_runs
+from tqp.operators.joins.offset_array_join import build_directory
+from tqp.operators.joins.perfect_hash_join import build_lookup, build_membership
+from tqp.operators.joins.run_rows import rows_in_build
 
 
 def column(size: int, dtype: torch.dtype = torch.int32) -> torch.Tensor:

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from tqp.operators.runs import Runs
+from tqp.operators.rows.runs import Runs
 
 
 @pytest.mark.parametrize("keys", [[], [5], [1, 1, 1], [1, 2, 3], [3, 3, 1, 1, 1, 7], [2**40, 2**40, -1]])

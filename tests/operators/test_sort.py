@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from tests import reference
-from tqp.operators import sort, wide
-from tqp.operators.sort import SortColumn, sort_rows
-from tqp.operators.string_layout import from_list
+from tqp.operators.numbers import wide
+from tqp.operators.sorting import sort
+from tqp.operators.sorting.sort import SortColumn, sort_rows
+from tqp.operators.strings.layout import from_list
 
 POOLS: dict[str, list[Any]] = {
     "int8": [-128, 127, 0, 1],

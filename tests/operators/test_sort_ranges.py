@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from tests.operators.test_top_rows import KINDS, columns_of, draw
-from tqp.operators import allocation, sort_ranges
-from tqp.operators.sort import SortColumn, sort_rows, take_rows
-from tqp.operators.string_layout import from_list, take, to_list
+from tqp.operators.memory import allocation
+from tqp.operators.sorting import sort_ranges
+from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.strings.layout import from_list, take, to_list
 
 
 def one_worker(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

@@ -14,9 +14,9 @@ from tqp.core import datatypes as t
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
-from tqp.operators import wide
-from tqp.operators.string_casts import resolve_string_cast
-from tqp.operators.string_layout import from_list, take, to_list
+from tqp.operators.numbers import wide
+from tqp.operators.strings.layout import from_list, take, to_list
+from tqp.operators.text.casts import resolve_string_cast
 
 NUMBERS = """|0| 12 |+5|-5|1.5|2.5|-2.5|0.49999|1e3|1.5e1|1.5e-1|2147483647|2147483648|-2147483648|0x1F|0XfF|0xFF|0b11|1_000|1__0|_1|1_
 |abc|1 2|.5|.|5.|1e|1e-1|--5|\t7\n|12345678901234567890|1e10|+|-|true|9.99999|0x|-0x1|2147483647.4|2147483647.5|1,000|1e400|1e-400

@@ -15,8 +15,8 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.kernel import NullRule
-from tqp.operators.string_kernels import STRING_KERNELS
-from tqp.operators.string_layout import from_list, take, to_list
+from tqp.operators.strings.functions import STRING_KERNELS
+from tqp.operators.strings.layout import from_list, take, to_list
 
 ASCII_TEXTS = [
     "",
@@ -317,7 +317,7 @@ def test_chr() -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        ("like", ["a$", "$"], "must not end with escape"),
+        ("like", ["s%$", "$"], "must not end with escape"),
         ("like", ["a", "ab"], "Invalid escape string"),
         ("regexp_matches", ["("], r"Invalid regular expression '\('"),
         ("regexp_matches", ["a", "q"], "Unrecognized regular expression option 'q'"),

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tqp.operators import string_scan
+from tqp.operators.strings import scan as string_scan
 
 ALPHABETS = [b"ab", b"abcdefgh\0\xff", bytes(range(256))]
 

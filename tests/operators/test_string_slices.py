@@ -13,12 +13,16 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import string_compare, string_layout, string_match, string_scan, string_search
-from tqp.operators.string_codes import factorize
-from tqp.operators.string_hash import hash64
-from tqp.operators.string_layout import from_arrow, from_list, take, to_list
-from tqp.operators.string_like import like
-from tqp.operators.string_words import order_key, words
+from tqp.operators.string_keys.codes import factorize
+from tqp.operators.string_keys.hash import hash64
+from tqp.operators.strings import compare as string_compare
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.strings import match as string_match
+from tqp.operators.strings import scan as string_scan
+from tqp.operators.strings import search as string_search
+from tqp.operators.strings.layout import from_arrow, from_list, take, to_list
+from tqp.operators.strings.like import like
+from tqp.operators.strings.words import order_key, words
 
 SEEDS = range(8)
 EMPTY = from_list([])

@@ -12,10 +12,12 @@ import torch
 
 from tqp.data.string_buffers import strings_of
 from tqp.data.strings import OrderedStrings, Strings
-from tqp.operators import string_compare, string_match, string_scan
-from tqp.operators.string_layout import cut, from_list, is_ordered, ordered, take, to_list
-from tqp.operators.string_like import like
-from tqp.operators.string_words import any_ends_in_nul, leading, leading_words, words
+from tqp.operators.strings import compare as string_compare
+from tqp.operators.strings import match as string_match
+from tqp.operators.strings import scan as string_scan
+from tqp.operators.strings.layout import cut, from_list, is_ordered, ordered, take, to_list
+from tqp.operators.strings.like import like
+from tqp.operators.strings.words import any_ends_in_nul, leading, leading_words, words
 
 
 def _slices(chance: random.Random, content: bytes, count: int) -> tuple[Strings, list[bytes]]:

@@ -16,11 +16,13 @@ import torch
 import tqp
 from tqp.core import datatypes as t
 from tqp.data.strings import Strings
-from tqp.operators import number_format, string_build, text_runs, time_format
-from tqp.operators.string_layout import from_list, take, to_list
-from tqp.operators.string_transform import graphemes, reverse, translate
-from tqp.operators.string_words import leading_words
-from tqp.operators.text_fields import read_fields, read_fraction, read_integers
+from tqp.operators.strings import build as string_build
+from tqp.operators.strings.layout import from_list, take, to_list
+from tqp.operators.strings.transform import graphemes, reverse, translate
+from tqp.operators.strings.words import leading_words
+from tqp.operators.text import number_format, time_format
+from tqp.operators.text import runs as text_runs
+from tqp.operators.text.fields import read_fields, read_fraction, read_integers
 
 TEXTS = [
     "",

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import wide
-from tqp.operators.sort import SortColumn, sort_rows, take_rows
-from tqp.operators.string_compare import rows_up_to
-from tqp.operators.string_layout import from_list, take, to_list
-from tqp.operators.top_rows import Bound, top_rows
+from tqp.operators.numbers import wide
+from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.sorting.top_rows import Bound, top_rows
+from tqp.operators.strings.compare import rows_up_to
+from tqp.operators.strings.layout import from_list, take, to_list
 
 KINDS = [
     "int8",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tqp.operators import aggregates
-from tqp.operators.value_counts import count_values, reduce_counts
+from tqp.operators.groups import aggregates
+from tqp.operators.groups.value_counts import count_values, reduce_counts
 
 
 @pytest.mark.parametrize("rows", [0, 1, 500])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tqp.core.errors import ExecutionError
-from tqp.operators import wide, wide_divide
+from tqp.operators.numbers import wide, wide_divide
 
 EDGES = [
     0,

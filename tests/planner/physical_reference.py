@@ -13,10 +13,10 @@ from tests.reference_plan import run as run_logical
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import Field
-from tqp.planner import physical_plan as physical
-from tqp.planner.expressions import Call
-from tqp.planner.logical_plan import Aggregate, JoinType, LogicalPlan, Scan, Sort
-from tqp.planner.physical_plan import GroupAlgorithm, JoinAlgorithm, KeyPacking, PhysicalPlan
+from tqp.planner.algebra.expressions import Call
+from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan, Scan, Sort
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import GroupAlgorithm, JoinAlgorithm, KeyPacking, PhysicalPlan
 
 _EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 

@@ -12,7 +12,7 @@ from itertools import count
 from tests.reference_plan import MemoryTable
 from tqp.core.datatypes import BIGINT, BOOLEAN, HUGEINT
 from tqp.core.schema import Field, Schema
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     TRUE,
     AggregateCall,
     Call,
@@ -27,7 +27,7 @@ from tqp.planner.expressions import (
     ScalarSubquery,
     conjunction,
 )
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,

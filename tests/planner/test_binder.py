@@ -20,7 +20,7 @@ from tests.planner.binding import (
 )
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, ParseError, UnsupportedError
-from tqp.planner.expressions import (
+from tqp.planner.algebra.expressions import (
     Call,
     ColumnRef,
     Exists,
@@ -30,7 +30,7 @@ from tqp.planner.expressions import (
     ScalarSubquery,
     walk,
 )
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -44,7 +44,7 @@ from tqp.planner.logical_plan import (
     UnionAll,
     walk_plan,
 )
-from tqp.planner.verify import PlanVerifier
+from tqp.planner.algebra.verify import PlanVerifier
 
 EXPRESSIONS = (Path(__file__).parent / "typed_expressions.txt").read_text(encoding="utf-8").splitlines()
 TPCH = sorted((Path(__file__).parents[2] / "tpch" / "queries").glob("*.sql"))

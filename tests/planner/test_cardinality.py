@@ -8,9 +8,18 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
 from tqp.core.schema import ColumnStatistics, Field
-from tqp.planner.cardinality import Estimator, estimate, selectivity
-from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Scan, UnionAll
+from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Scan,
+    UnionAll,
+)
+from tqp.planner.physical.cardinality import Estimator, estimate, selectivity
 
 
 class FakeTable:

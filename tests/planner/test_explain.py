@@ -7,10 +7,28 @@ import pytest
 from tests.planner.test_cardinality import call, column, lines, number, orders
 from tqp.core.datatypes import BIGINT, BLOB, BOOLEAN, DATE, DOUBLE, INTERVAL, TIMESTAMP, VARCHAR, decimal
 from tqp.core.schema import Field
-from tqp.planner.explain import explain_logical, explain_physical, format_expression
-from tqp.planner.expressions import AggregateCall, Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.logical_plan import Aggregate, Filter, Join, JoinType, Limit, LogicalPlan, Sort, SortKey
-from tqp.planner.physical_planner import plan_physical
+from tqp.planner.algebra.explain import explain_logical, explain_physical, format_expression
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+)
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Sort,
+    SortKey,
+)
+from tqp.planner.physical.planner import plan_physical
 
 X, Y = ColumnRef(0, BIGINT, "x"), ColumnRef(1, BIGINT, "y")
 S = ColumnRef(2, VARCHAR, "s")

@@ -6,9 +6,9 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR
 from tqp.core.schema import ColumnStatistics, Field
-from tqp.planner.cardinality import Estimator
-from tqp.planner.expressions import Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.filter_order import RemainingConjuncts, cost, order_conjuncts
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.physical.cardinality import Estimator
+from tqp.planner.physical.filter_order import RemainingConjuncts, cost, order_conjuncts
 
 TINY, LARGE, DAY, CODED, TEXT, FLOAT = (
     ColumnRef(0, BIGINT, "tiny"),

@@ -6,11 +6,11 @@ import duckdb
 import pytest
 
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
-from tqp.planner import functions
-from tqp.planner.expressions import ColumnRef, Expression, Literal
-from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS, VARIADIC
-from tqp.planner.missing_functions import missing_feature
-from tqp.planner.type_rules import (
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.missing import missing_feature
+from tqp.planner.functions.table import AGGREGATES, ALIASES, SCALARS, VARIADIC
+from tqp.planner.functions.type_rules import (
     SourceLiteral,
     can_cast,
     common_type,

@@ -5,14 +5,14 @@ import pytest
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, TINYINT, VARCHAR, DataType, TypeKind, decimal
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnStatistics, Field
-from tqp.operators.casts import resolve_cast
+from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
 from tqp.operators.scalar_kernels import resolve as resolve_kernel
-from tqp.planner.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
-from tqp.planner.function_table import SCALARS
-from tqp.planner.functions import Overload, aggregate_overloads, resolve, scalar_overloads
-from tqp.planner.may_raise import aggregate_may_raise, may_raise
-from tqp.planner.type_rules import ANY_ARRAY, ANY_DECIMAL
+from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.functions.registry import Overload, aggregate_overloads, resolve, scalar_overloads
+from tqp.planner.functions.table import SCALARS
+from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
 
 _DECIMAL = decimal(38, 3)
 _SIMPLE = [kind for kind in TypeKind if kind not in (TypeKind.NULL, TypeKind.DECIMAL, TypeKind.ARRAY)]

@@ -8,9 +8,9 @@ import pytest
 from tests.reference_plan import evaluate
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.null_facts import null_rejected_columns, nullable
-from tqp.planner.outcomes import FALSE, NULL, TRUE, null_if_padded, outcomes, rejects_null
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
+from tqp.planner.algebra.outcomes import FALSE, NULL, TRUE, null_if_padded, outcomes, rejects_null
 
 #: Conditions by id, the last two of the padded side, and one number of each side.
 _CONDITIONS = [ColumnRef(id, BOOLEAN, f"c{id}") for id in range(4)]

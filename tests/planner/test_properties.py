@@ -10,8 +10,8 @@ from tests.reference_plan import MemoryTable, run, sorted_rows
 from tqp.core.datatypes import BIGINT, BOOLEAN, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -25,8 +25,7 @@ from tqp.planner.logical_plan import (
     Values,
     walk_plan,
 )
-from tqp.planner.optimizer import optimize
-from tqp.planner.properties import (
+from tqp.planner.algebra.properties import (
     Facts,
     max_rows,
     null_rejected_columns,
@@ -34,6 +33,7 @@ from tqp.planner.properties import (
     refine,
     unique_columns,
 )
+from tqp.planner.optimizer import optimize
 
 KEYS = MemoryTable("keys", {"k": [1, 2, 3, 4], "v": [7, 7, None, 9]})
 MANY = MemoryTable("many", {"f": [1, 1, 2, 5, None], "w": [0, 1, 2, 3, 4]})

@@ -8,9 +8,9 @@ from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
 from tests.reference_plan import MemoryTable, rows_of, sorted_rows
 from tqp.core.datatypes import VARCHAR
 from tqp.core.schema import Field
-from tqp.planner.explain import explain_logical, format_expression
-from tqp.planner.expressions import TRUE, ColumnRef, Literal
-from tqp.planner.logical_plan import (
+from tqp.planner.algebra.explain import explain_logical, format_expression
+from tqp.planner.algebra.expressions import TRUE, ColumnRef, Literal
+from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
@@ -24,8 +24,8 @@ from tqp.planner.logical_plan import (
     Values,
     walk_plan,
 )
+from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.optimizer import REQUIRED, RULES, OptimizerContext, optimize
-from tqp.planner.verify import PlanVerifier
 
 SWITCHABLE = [name for name, _ in RULES if name not in REQUIRED]
 TABLES = example_tables(1)

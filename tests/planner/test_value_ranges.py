@@ -22,8 +22,8 @@ from tqp.core.datatypes import (
     decimal,
 )
 from tqp.core.schema import ColumnStatistics, Field
-from tqp.planner.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.value_ranges import is_finite, operand_range, range_of, value_range
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.value_ranges import is_finite, operand_range, range_of, value_range
 
 RANGES = [(-3, 2), (0, 4), (1, 3), (-5, -2)]
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 
 from tests.random.values import FAMILY_OF
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.planner.function_table import AGGREGATES, ALIASES, SCALARS
-from tqp.planner.functions import Overload, aggregate_overloads, scalar_overloads
+from tqp.planner.functions.registry import Overload, aggregate_overloads, scalar_overloads
+from tqp.planner.functions.table import AGGREGATES, ALIASES, SCALARS
 
 #: Arguments that must be constants, or small: by function, position and kind of constant.
 _CONSTANTS: dict[str, dict[int, str]] = {

@@ -10,7 +10,7 @@ import pytest
 
 import tqp
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
-from tqp.planner.expressions import Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
 from tqp.runtime.lowering.code_ranges import code_ranges, complement, union
 
 WORDS = ["", "A", "AB", "ABC", "B", "BA", "a", "b%", "ä", "äb", "žz", "\U0001f600", "\U0010ffff"]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tqp
-from tqp.operators import join_pairs
+from tqp.operators.joins import pairs as join_pairs
 from tqp.runtime import executor
 from tqp.runtime.pipeline import Cost
 

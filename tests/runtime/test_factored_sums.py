@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.operators import packed_sums
-from tqp.planner import factored_sums
+from tqp.operators.groups import packed_sums
+from tqp.planner.physical import factored_sums
 
 _MARK = "until sums are multiplied"
 _ROWS = 3000

@@ -11,7 +11,7 @@ import torch
 
 import tqp
 from tqp.data.strings import Strings
-from tqp.operators import string_layout
+from tqp.operators.strings import layout as string_layout
 from tqp.runtime import frame
 from tqp.runtime.frame import Frame, FrameColumn, FrameParts, joined_frames, object_bytes
 

@@ -16,7 +16,7 @@ import torch
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.settings import fuse_everything
-from tqp.operators import elementwise
+from tqp.operators.numbers import elementwise
 from tqp.runtime import fuse
 from tqp.runtime.fuse import Fuser, Region, fused_graph
 from tqp.runtime.graph_function import compile_graph

@@ -15,8 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, elementwise
-from tqp.operators import rows as row_kernels
+from tqp.operators.groups import aggregates
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import selection as row_kernels
 from tqp.runtime.graph import Graph, Node, function_name
 from tqp.runtime.graph_function import GraphFunction, compile_graph, interpret
 from tqp.runtime.lowering.graph_builder import GraphBuilder, NamedKernel

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.operators import distinct_pairs
+from tqp.operators.groups import distinct_pairs
 from tqp.runtime.breakers import collect_groups
 
 _QUERIES = (

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.operators import key_table
-from tqp.planner import aggregate_planning
+from tqp.operators.groups import key_table
+from tqp.planner.physical import aggregate_planning
 from tqp.runtime.breakers.hash_groups import HashGroups
 
 _QUERIES = (

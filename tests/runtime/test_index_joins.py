@@ -8,8 +8,8 @@ import torch
 
 import tqp
 from tests.oracle import assert_same_rows
-from tqp.data.key_index import key_index
-from tqp.operators.join_lookup import build_of_index
+from tqp.data.encoding.key_index import key_index
+from tqp.operators.joins.perfect_hash_join import build_of_index
 
 _ORDERS = 2000
 _TABLES = {

@@ -8,8 +8,8 @@ import pytest
 
 import tqp
 from tests.oracle import assert_same_rows
-from tqp.data import numbered_values
-from tqp.planner import aggregate_planning, numbered_keys
+from tqp.data.encoding import numbered_values
+from tqp.planner.physical import aggregate_planning, numbered_keys
 
 _ROWS = 6000
 _RANDOM = np.random.default_rng(8)

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import tqp
-from tqp.operators import elementwise
-from tqp.operators import rows as row_kernels
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import selection as row_kernels
 from tqp.runtime import row_blocks
 from tqp.runtime.graph import Graph
 from tqp.runtime.graph_function import compile_graph, interpret

@@ -16,7 +16,7 @@ class Column:
     """n values of one logical type on one device.
 
     `values` by type: BOOLEAN bool [n]; integer-like types int8/16/32/64 [n], the narrowest that holds the values, or
-    int64 [n, 2] (high, low; see `tqp.operators.wide`) when 64 bits do not; FLOAT float32 [n]; DOUBLE float64 [n];
+    int64 [n, 2] (high, low; see `tqp.operators.numbers.wide`) when 64 bits do not; FLOAT float32 [n]; DOUBLE float64 [n];
     INTERVAL int64 [n, 3] (months, days, microseconds); ARRAY float32 [n, size]; NULL int8 [n];
     VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool.
     """

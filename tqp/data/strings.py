@@ -1,6 +1,6 @@
 """`Strings`: a vector of byte slices, the form in which strings live in tensors.
 
-Kernels over them live in `tqp.operators.string_*`.
+Kernels over them live in `tqp.operators.strings`.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
-from tqp.ml.boosted_trees import original_of
 from tqp.ml.conversion import convert
 from tqp.ml.model import Converted, Label, Model, output_of
-from tqp.ml.onnx_graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
-from tqp.ml.proof import prove
-from tqp.ml.rows_alone import check_rows_alone
+from tqp.ml.onnx.graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
+from tqp.ml.proof.prove import prove
+from tqp.ml.proof.rows_alone import check_rows_alone
 from tqp.ml.scorer import Scorer
+from tqp.ml.trees.boosted import original_of
 
 #: "label", "proba", ("proba", class), "score" or "value"; None: what is usual for the model.
 Output = str | tuple[str, Label] | None

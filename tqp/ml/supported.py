@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from tqp.ml import sklearn_bayes as bayes
-from tqp.ml import sklearn_composition as composition
-from tqp.ml import sklearn_encoders as encoders
-from tqp.ml import sklearn_neighbors as neighbors
-from tqp.ml import sklearn_scalers as scalers
-from tqp.ml import sklearn_svm as svm
-from tqp.ml.boosted_trees import lightgbm_model, xgboost_model
 from tqp.ml.conversion import Entry
-from tqp.ml.sklearn_linear import (
+from tqp.ml.sklearn import bayes, composition, encoders, neighbors, scalers, svm
+from tqp.ml.sklearn.linear import (
     generalized_linear_regressor,
     linear_classifier,
     linear_regressor,
     logistic,
     multilayer_perceptron,
 )
-from tqp.ml.sklearn_trees import (
+from tqp.ml.sklearn.trees import (
     CLASSIFIERS,
     REGRESSORS,
     forest_classifier,
@@ -26,6 +20,7 @@ from tqp.ml.sklearn_trees import (
     hist_gradient_boosting,
     isolation_forest,
 )
+from tqp.ml.trees.boosted import lightgbm_model, xgboost_model
 
 _REGRESSORS = """
     LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV LinearSVR SGDRegressor

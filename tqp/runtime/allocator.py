@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.core.memory import was_freed
-from tqp.operators import allocation
+from tqp.operators.memory import allocation
 
 # names and numbers as in glibc's malloc.h
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3

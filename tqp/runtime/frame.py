@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import allocation, string_layout
-from tqp.operators.allocation import Map
-from tqp.operators.arrays import as_array, as_tensor
+from tqp.operators.memory import allocation
+from tqp.operators.memory.allocation import Map
+from tqp.operators.memory.arrays import as_array, as_tensor
+from tqp.operators.strings import layout as string_layout
 
 
 class FrameColumn(NamedTuple):

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import elementwise
+from tqp.operators.numbers import elementwise
 from tqp.runtime.executor import one_torch_thread
 from tqp.runtime.graph import Graph, Node, function_name, nodes_in
 from tqp.runtime.graph_function import compile_graph

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tqp.operators import arrays
 from tqp.operators.array_forms import array_form, follows_arrays, keeps_nothing, takes_out
+from tqp.operators.memory import arrays
 from tqp.runtime import row_blocks
 from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
 

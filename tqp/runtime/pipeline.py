@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from torch import fx
 
-from tqp.operators.arrays import as_array
+from tqp.operators.memory.arrays import as_array
 from tqp.runtime.frame import FrameParts, cut_values
 from tqp.runtime.graph import Graph, Node
 from tqp.runtime.graph_function import GraphFunction

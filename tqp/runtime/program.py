@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
-from tqp.data.key_index import KeyIndex
-from tqp.data.sorted_runs import SortedRuns, runs_of_column
+from tqp.data.encoding.key_index import KeyIndex
+from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
-from tqp.operators.join_lookup import build_of_index
-from tqp.operators.packed_strings import PackedStrings, pack_column
+from tqp.operators.joins.perfect_hash_join import build_of_index
+from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import function_name

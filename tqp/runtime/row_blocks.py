@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tqp.operators import elementwise
-from tqp.operators.arrays import Array
+from tqp.operators.memory.arrays import Array
+from tqp.operators.numbers import elementwise
 from tqp.runtime.graph import Graph, Node, nodes_in
 
 #: Rows of a block: two masks of one fit into the second cache; shorter calls would meet at the interpreter lock too often.

@@ -8,12 +8,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
-from tqp.operators import allocation, distinct_pairs, elementwise, group_ids, rows, string_hash
-from tqp.operators import keys as key_kernels
-from tqp.operators.hash_groups import partition_rows
-from tqp.operators.join_pairs import mark_rows
-from tqp.operators.string_pack import Packing, repack
+from tqp.operators.groups import distinct_pairs, group_ids
+from tqp.operators.groups.hash_groups import partition_rows
+from tqp.operators.joins.pairs import mark_rows
+from tqp.operators.memory import allocation
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.rows import selection as rows
+from tqp.operators.string_keys import hash as string_hash
+from tqp.operators.string_keys.pack import Packing, repack
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
 from tqp.runtime.breakers.reductions import Reduction, fold
@@ -41,13 +46,13 @@ _TABLE_SLOTS_PER_ROW = 4
 
 def partition_bits(expected_rows: float, device: torch.device) -> int:
     """The logarithm of the number of partitions for so many rows: 0, meaning one, for few."""
-    if device.type != "cpu" or expected_rows < _PARTITIONED_ROWS:
+    if not is_host_device(device) or expected_rows < _PARTITIONED_ROWS:
         return 0
     return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
 
 
 class _PackedKey(NamedTuple):
-    """A key of strings as integers, see `string_pack`."""
+    """A key of strings as integers, see `string_keys.pack`."""
 
     codes: Tensor
     packing: Packing

@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators import aggregates, elementwise, moments, string_codes, string_layout
-from tqp.operators.batches import pool_rows
-from tqp.operators.rows import row_indices, take_padded
+from tqp.operators.groups import aggregates, moments
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.batches import pool_rows
+from tqp.operators.rows.selection import row_indices, take_padded
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings import layout as string_layout
 from tqp.runtime.breakers.collect import order_values
 from tqp.runtime.frame import FrameColumn
 

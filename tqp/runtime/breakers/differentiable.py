@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import aggregates, differentiable, group_ids, rows
-from tqp.operators.sort import sort_rows
+from tqp.operators import differentiable
+from tqp.operators.groups import aggregates, group_ids
+from tqp.operators.rows import selection as rows
+from tqp.operators.sorting.sort import sort_rows
 from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect import SortRows, key_columns
 from tqp.runtime.breakers.collect_groups import CollectGroups, reduce_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from tqp.data.strings import Strings
-from tqp.operators import string_codes
+from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.breakers.collect import CollectRows
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.pipeline import State

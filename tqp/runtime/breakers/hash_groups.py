@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import elementwise
-from tqp.operators.key_table import KeyTable
-from tqp.operators.packed_sums import PackedSums
-from tqp.operators.rows import row_indices, take
+from tqp.operators.groups.key_table import KeyTable
+from tqp.operators.groups.packed_sums import PackedSums
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, summands
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import State

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from tqp.core.datatypes import TypeKind
-from tqp.operators import keys as key_kernels
-from tqp.operators.domain_tables import look_up
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Predict, walk
-from tqp.planner.may_raise import may_raise
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.rows.domain_tables import look_up
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import ColumnRef, Predict, walk
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form, Layout

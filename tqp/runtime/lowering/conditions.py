@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.operators import elementwise, logic, string_layout
-from tqp.planner.expressions import Call, Case, Expression, literal_labels
-from tqp.planner.expressions import Value as StorageValue
-from tqp.planner.null_facts import null_rejected_columns
+from tqp.operators.numbers import elementwise, logic
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.expressions import Call, Case, Expression, literal_labels
+from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.null_facts import null_rejected_columns
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
 from tqp.runtime.lowering.layouts import Form, Layout, narrowest
 from tqp.runtime.lowering.stream import Value

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import elementwise, string_codes, string_hash, wide
-from tqp.operators import keys as key_kernels
-from tqp.operators.comparisons import interval_order
-from tqp.operators.domain_tables import look_up
-from tqp.planner.expressions import Expression
-from tqp.planner.physical_plan import KeyPacking
+from tqp.operators.numbers import elementwise, wide
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.rows.domain_tables import look_up
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.string_keys import hash as string_hash
+from tqp.planner.algebra.expressions import Expression
+from tqp.planner.physical.plan import KeyPacking
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Value

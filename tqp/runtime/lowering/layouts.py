@@ -14,7 +14,7 @@ class Form(Enum):
     """What object carries the values at run time; validity is a separate bool tensor or None."""
 
     NUMBER = "number"  # tensor [n]: bool, integers, floats
-    WIDE = "wide"  # int64 [n, 2]: integers of 65 to 128 bits, see tqp.operators.wide
+    WIDE = "wide"  # int64 [n, 2]: integers of 65 to 128 bits, see tqp.operators.numbers.wide
     MATRIX = "matrix"  # [n, 3] int64 (INTERVAL) or [n, size] float32 (ARRAY)
     CODES = "codes"  # integer tensor [n]: entries of `pool`
     STRINGS = "strings"  # Strings [n]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.operators import arithmetic, elementwise, wide, wide_divide
-from tqp.planner.expressions import Call, Cast
+from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
+from tqp.planner.algebra.expressions import Call, Cast
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest, widest
 from tqp.runtime.lowering.stream import Value

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
-from tqp.data.numbered_values import NumberedValues
-from tqp.data.source_base import Derived
-from tqp.operators import string_codes, string_layout, wide
-from tqp.operators.domain_tables import domain_values
-from tqp.planner.explain import format_expression
-from tqp.planner.expressions import ColumnRef, Expression, transform
-from tqp.planner.expressions import Value as StorageValue
+from tqp.data.encoding.numbered_values import NumberedValues
+from tqp.data.sources.base import Derived
+from tqp.operators.numbers import wide
+from tqp.operators.rows.domain_tables import domain_values
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import ColumnRef, Expression, transform
+from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
@@ -38,7 +41,7 @@ _MANY_ROWS = 65_536
 
 
 class ColumnSource(TableSource, Protocol):
-    """A registered table that can hand out its columns; see tqp.data.sources."""
+    """A registered table that can hand out its columns; see tqp.data.sources.make_source."""
 
     @property
     def version(self) -> int: ...
@@ -74,8 +77,10 @@ class NumberedColumn(NamedTuple):
 
 
 class ProgramBuilder:
-    def __init__(self, device: torch.device, *, carries_gradients: bool = False) -> None:
+    def __init__(self, device: torch.device, backend: Backend, *, carries_gradients: bool = False) -> None:
         self.device = device
+        #: Does the program run on arrays?
+        self.on_host = backend is Backend.HOST
         #: Gradients pass through tensors and breakers only: not through arrays, nor where graphs reduce all rows to one value.
         self.carries_gradients = carries_gradients
         self.pipelines: list[Pipeline] = []
@@ -125,10 +130,10 @@ class ProgramBuilder:
     def packed_strings_of(self, pool: Pool) -> str | None:
         """The slot of the packed strings of a table column, integers that compare as their first bits do.
 
-        None of other pools, of dictionaries, of few strings, and elsewhere than on the CPU.
+        None of other pools, of dictionaries, of few strings, and for torch.
         """
         place = self.pools.get(pool.slot)
-        if place is None or pool.is_dictionary or self.device.type != "cpu" or (pool.size or 0) < _MANY_ROWS:
+        if place is None or pool.is_dictionary or not self.on_host or (pool.size or 0) < _MANY_ROWS:
             return None
         slot = f"{place[0]}_{place[1]}_packed"
         self.packed[slot] = place
@@ -345,7 +350,7 @@ class ProgramBuilder:
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),
                 makes_text=any(node.makes_text for node in graph.nodes),
-                on_arrays=self.device.type == "cpu" and not self.carries_gradients,
+                on_arrays=self.on_host and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )
         )

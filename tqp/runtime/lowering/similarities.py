@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tqp.operators.vectors import SIMILARITIES
-from tqp.planner.expressions import Call, ColumnRef, Expression
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import canonical_layout
 from tqp.runtime.lowering.stream import Value

@@ -11,11 +11,11 @@ import torch
 from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators import batches
-from tqp.operators.packed_strings import packed_range
-from tqp.planner import physical_plan as physical
-from tqp.planner.explain import format_expression
-from tqp.planner.logical_plan import SortKey
+from tqp.operators.rows import batches
+from tqp.operators.string_keys.first_bits import packed_range
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.logical_plan import SortKey
+from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
 from tqp.runtime.lowering.expressions import ExpressionLowering
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
@@ -44,7 +44,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     taken = {field.id for _, fields in late for field in fields}
     fields = [field for field in node.fields if field.id not in taken]
     values = [lowering.materialise(stream.column(field.id)) for field in fields]
-    if node.limit is None and plan.program.device.type == "cpu":
+    if node.limit is None and plan.program.on_host:
         values = [_own_strings(lowering, value) for value in values]
     outputs = [*values, *(Value(_ROW, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")

@@ -1,0 +1,60 @@
+"""avg of integers and decimals, from the exact sum: rounded as DuckDB rounds, once or in two steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.operators.numbers import arithmetic, extended_quotients, wide
+
+#: 10 to this many places times a number of rows is an int64.
+_SMALL_SCALE = 6
+#: C's `long double` is the one of x86, with 64 bits of mantissa; on Arm it is another, on other devices there is none.
+_HAS_EXTENDED_FLOATS = np.finfo(np.longdouble).nmant == 63
+
+
+def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """totals / (counts * 10**scale), float64 [n]; a NaN where the count is 0.
+
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. The division is one of x86's `long double`, as in
+    DuckDB, which rounds the last bit of many a large sum otherwise than float64 would: on every machine and device.
+    """
+    if not (is_host(totals) and _HAS_EXTENDED_FLOATS):
+        return _by_pairs(totals, counts, scale)
+    result = np.empty(totals.shape[0], dtype=np.float64)
+    divisors = counts.numpy()
+    if scale <= _SMALL_SCALE:
+        divisors = divisors * 10**scale
+    else:
+        divisors = divisors * np.longdouble(float(10**scale))
+    dividends = _long_double(totals.numpy()) if wide.is_wide(totals) else totals.numpy()
+    with np.errstate(all="ignore"):
+        np.divide(dividends, divisors, out=result, dtype=np.longdouble, casting="unsafe")
+    return torch.from_numpy(result)
+
+
+def _by_pairs(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """`average` without `long double`, with the same bits."""
+    if scale <= _SMALL_SCALE:
+        divisors = extended_quotients.from_integers(counts * 10**scale)
+    else:
+        divisors = extended_quotients.times(counts, float(10**scale))
+    return extended_quotients.quotient(extended_quotients.from_integers(totals), divisors)
+
+
+def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """As `average`, of sums that are made float64 before they are divided: what DuckDB makes of `sum(x) / count(x)`."""
+    if scale == 0 and not wide.is_wide(totals):
+        totals = wide.from_narrow(totals)  # a HUGEINT beyond 2**53 is rounded as such
+    floats: Tensor = arithmetic.scaled_to_float(totals, scale) / counts.to(torch.float64)
+    return floats
+
+
+def _long_double(values: np.ndarray) -> np.ndarray:
+    """128-bit integers [n, 2] as long doubles: each half by itself, except close below zero."""
+    high, low = values[:, 0], np.ascontiguousarray(values[:, 1])
+    whole = low.view(np.uint64).astype(np.longdouble) + high.astype(np.longdouble) * np.longdouble(2.0**64)
+    below_zero = -(~low).view(np.uint64).astype(np.longdouble) - 1
+    return np.where(high == -1, below_zero, whole)

@@ -1,0 +1,95 @@
+"""Group ids: which rows have equal keys, as dense numbers, one representative row per group.
+
+Each function returns (group_ids int64 [n], representative_rows int64 [g], g): row i belongs to group group_ids[i], and
+representative_rows[k] is the first row of group k. NULLs are the caller's: a code of their own, or an extra column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.operators.groups.hash_groups import group_by_hash, last_of_each
+from tqp.operators.joins.pairs import any_by_row
+from tqp.operators.memory import allocation
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.keys import Word, narrow, pack_by_range, sort_codes
+from tqp.operators.rows.runs import Runs
+from tqp.operators.rows.selection import row_indices, take
+
+Groups = tuple[Tensor, Tensor, int]
+
+# Up to so many slots a row, a table over the key range is cheaper than a sort.
+_TABLE_SLOTS_PER_ROW = 4
+_MIN_TABLE_SLOTS = 1024
+# Between these numbers of rows, hashing is cheaper than a sort: its steps are not too small, and the table fits the cache.
+_MIN_HASHED_ROWS, _MAX_HASHED_ROWS = 2048, 1_000_000
+
+
+def group_ids_of_columns(columns: Sequence[Tensor]) -> Groups:
+    """Groups the rows by several integer columns, each [n] or [n, 2] (wide), of any range."""
+    words = _words(columns)
+    groups = _group_word(words[0])
+    for word in words[1:]:
+        # both ids are dense, below the number of rows: their pairs fit one code
+        inner_ids, _, num_inner = _group_word(word)
+        size = groups[2] * num_inner
+        groups = _group_word(Word(narrow((groups[0] * num_inner).add_(inner_ids), size), size))
+    return groups
+
+
+def one_of_each_combination(columns: Sequence[Tensor]) -> Tensor:
+    """bool [n], true for one row of each distinct combination of integer columns, as `group_ids_of_columns`."""
+    words = _words(columns)
+    if len(words) == 1 and _is_hashed(words[0]):
+        return last_of_each(words[0].codes)
+    first_rows = group_ids_of_columns([word.codes for word in words])[1]
+    return any_by_row(first_rows, columns[0].shape[0])
+
+
+def cluster_boundaries(keys: Tensor) -> Groups:
+    """Groups runs of equal neighbours: for keys [n] that are sorted, or clustered."""
+    runs = Runs(keys)
+    return runs.ids(), runs.first_rows, runs.count
+
+
+def _words(columns: Sequence[Tensor]) -> list[Word]:
+    return pack_by_range(
+        [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
+    )
+
+
+def _fits_table(word: Word) -> bool:
+    return word.span <= max(_TABLE_SLOTS_PER_ROW * word.codes.shape[0], _MIN_TABLE_SLOTS)
+
+
+def _is_hashed(word: Word) -> bool:
+    rows = word.codes.shape[0]
+    return is_host(word.codes) and _MIN_HASHED_ROWS <= rows <= _MAX_HASHED_ROWS and not _fits_table(word)
+
+
+def _group_word(word: Word) -> Groups:
+    codes, span = word
+    if _fits_table(word):
+        return _group_by_table(codes.to(torch.int64), span)
+    if _is_hashed(word):
+        return group_by_hash(codes)
+    ordered, order = sort_codes(codes)
+    sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
+    group_ids = torch.empty_like(sorted_ids).scatter_(0, order, sorted_ids)
+    return group_ids, take(order, first_places), num_groups
+
+
+def _group_by_table(codes: Tensor, size: int) -> Groups:
+    num_rows = codes.shape[0]
+    rows = torch.arange(num_rows, dtype=torch.int32 if num_rows < 2**31 else torch.int64, device=codes.device)
+    table = allocation.full(size, num_rows, rows.dtype, codes.device)
+    table.scatter_reduce_(0, codes, rows, "amin")
+    occupied = row_indices(elementwise.less(table, num_rows))
+    num_groups = occupied.shape[0]
+    first_rows = take(table, occupied).to(torch.int64)
+    table.scatter_(0, occupied, rows[:num_groups])  # from here on it holds the id of each key
+    return take(table, codes).to(torch.int64), first_rows, num_groups

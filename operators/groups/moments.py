@@ -1,0 +1,180 @@
+"""Aggregates beyond sums and extremes: variances and medians.
+
+`group_ids`: integers [n] in [0, num_groups). `validity` (bool [n] or None): rows that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tqp.operators.groups.aggregates import count_by_group, sum_by_group
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.rows.selection import row_indices, take, take_padded
+from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
+
+
+class Moments(NamedTuple):
+    """What a variance is computed from: each [num_groups]."""
+
+    counts: Tensor  # int64
+    means: Tensor  # float64, 0 for an empty group
+    m2: Tensor  # float64, the sum of squared differences from the mean
+
+
+def variance_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> Moments:
+    """Count, mean and squared differences of each group, in two passes over numbers [n]."""
+    if validity is not None:
+        rows = row_indices(validity)
+        values, group_ids = take(values, rows), take(group_ids, rows)
+    values, group_ids = values.to(torch.float64), group_ids.to(torch.int64)
+    counts = count_by_group(group_ids, num_groups)
+    means = sum_by_group(values, group_ids, num_groups) / counts.clamp(min=1)
+    differences = values - take(means, group_ids)
+    m2 = sum_by_group(differences * differences, group_ids, num_groups)
+    return Moments(
+        counts, means, m2.masked_fill_(counts < 2, 0.0)
+    )  # a single infinity varies by 0, not by NaN
+
+
+class _Ordered(NamedTuple):
+    """The valid rows, group by group in the order of some columns; where each group starts, and how many it has."""
+
+    rows: Tensor
+    starts: Tensor
+    counts: Tensor
+
+    def at(self, positions: Tensor) -> Tensor:
+        """The rows at these positions (int64 [num_groups]) of their groups; -1 in an empty group."""
+        empty = self.counts == 0
+        rows = take_padded(self.rows, (self.starts + positions).masked_fill_(empty, 0))
+        return rows.masked_fill_(empty, -1)
+
+
+def _in_order(
+    columns: Sequence[SortColumn], group_ids: Tensor, num_groups: int, validity: Tensor | None
+) -> _Ordered:
+    rows = None if validity is None else row_indices(validity)
+    if rows is not None:
+        columns = [take_rows(column, rows) for column in columns]
+        group_ids = take(group_ids, rows)
+    order = sort_rows([SortColumn(group_ids), *columns])
+    counts = count_by_group(group_ids, num_groups)
+    return _Ordered(order if rows is None else take(rows, order), counts.cumsum(0) - counts, counts)
+
+
+def _sort_columns(values: Tensor, descending: bool = False) -> list[SortColumn]:
+    """One column, or for intervals two that compare as they do."""
+    if values.dim() == 2 and values.shape[1] == 3:
+        return [SortColumn(word, None, descending) for word in interval_order(values).unbind(1)]
+    return [SortColumn(values, None, descending)]
+
+
+def extreme_rows(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    *,
+    greatest: bool = False,
+) -> Tensor:
+    """int64 [num_groups]: the last of the rows with the least (greatest) value of each group; -1 if it is empty.
+
+    `values`: anything that `sort_rows` orders, or intervals [n, 3]. DuckDB takes the last one as well.
+    """
+    ordered = _in_order(_sort_columns(values, descending=not greatest), group_ids, num_groups, validity)
+    return ordered.at((ordered.counts - 1).clamp(min=0))
+
+
+def median_rows(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(lower, upper), int64 [num_groups]: the rows of the one or two middle values of each group; -1 if it is empty.
+
+    `values`: anything that `sort_rows` orders, or intervals [n, 3].
+    """
+    ordered = _in_order(_sort_columns(values), group_ids, num_groups, validity)
+    lower = torch.div(ordered.counts - 1, 2, rounding_mode="floor").clamp_(min=0)
+    return ordered.at(lower), ordered.at(ordered.counts // 2)
+
+
+def median_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(medians float64, validity bool) of each group of numbers [n]: half-way between the two middle values."""
+    lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
+    lower = take_padded(values, lower_rows).to(torch.float64)
+    upper = take_padded(values, upper_rows).to(torch.float64)
+    return lower * 0.5 + upper * 0.5, lower_rows >= 0
+
+
+#: Which way half of an odd number goes: DuckDB takes another one for each family of types.
+Halves = Literal["down", "to_zero", "away"]
+
+
+def median_integers_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    halves: Halves = "down",
+) -> tuple[Tensor, Tensor]:
+    """(medians, validity bool) of each group of integers [n] (or [n, 2]): int64 [num_groups] (or [num_groups, 2]).
+
+    Half-way between the two middle values; `halves` are rounded towards zero for decimals, down for those of 128 bits
+    (which are always rounded so), and away from zero for times.
+    """
+    lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
+    lower = take_padded(values, lower_rows).to(torch.int64)
+    upper = take_padded(values, upper_rows).to(torch.int64)
+    if wide.is_wide(values):
+        return _half_way_wide(lower, upper), lower_rows >= 0
+    return _half_way(lower, upper, halves), lower_rows >= 0
+
+
+def _half_way(lower: Tensor, upper: Tensor, halves: Halves) -> Tensor:
+    """(lower + upper) / 2 of int64 [n], without the carry: what both have, and half of what one of them has."""
+    either = lower ^ upper
+    middle = (lower & upper) + (either >> 1)
+    if halves == "down":
+        return middle
+    is_half, below_zero = (either & 1).to(torch.bool), middle < 0
+    return middle + (is_half & (below_zero if halves == "to_zero" else ~below_zero))
+
+
+def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
+    """As `_half_way`, of int64 [n, 2], rounded down."""
+    either = lower ^ upper
+    half = torch.stack([either[:, 0] >> 1, ((either[:, 1] >> 1) & (2**63 - 1)) | (either[:, 0] << 63)], 1)
+    return wide.add(lower & upper, half)
+
+
+_MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+def median_intervals_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(medians int64 [num_groups, 3], validity bool) of each group of intervals [n, 3].
+
+    The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days.
+    """
+    lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
+    lower, upper = take_padded(values, lower_rows), take_padded(values, upper_rows)
+    totals = [(side[:, 0] * 30 + side[:, 1]) * _MICROSECONDS_PER_DAY + side[:, 2] for side in (lower, upper)]
+    middle = _half_way(totals[0], totals[1], "away")
+    days = torch.div(middle, _MICROSECONDS_PER_DAY, rounding_mode="trunc")
+    between = torch.stack([torch.zeros_like(days), days, middle - days * _MICROSECONDS_PER_DAY], 1)
+    return torch.where((lower_rows == upper_rows).unsqueeze(1), lower, between), lower_rows >= 0
+
+
+def variance(moments: Moments, sample: bool) -> tuple[Tensor, Tensor]:
+    """(variances float64, validity bool): of a sample, NULL below two rows, or of the population, NULL for none."""
+    divisor = moments.counts - 1 if sample else moments.counts
+    return moments.m2 / divisor.clamp(min=1), divisor > 0

@@ -1,0 +1,1 @@
+"""Arrays and tensors over the same memory, and where large ones come from."""

@@ -1,0 +1,239 @@
+"""Checked 64-bit integer arithmetic: +, -, *, unary -, and decimal rescaling, for values that may overflow.
+
+The runtime calls these where value ranges do not prove that a result fits; where they do, it uses torch's operators.
+Each check first looks at the smallest and largest value, which costs a fraction of the operation itself, and only
+then, if those do not settle it, at every row.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
+from tqp.operators.numbers import elementwise, wide
+from tqp.operators.numbers.logic import any_true
+
+Operand = Tensor | int
+Bounds = tuple[int, int]
+
+_INT64_BOUNDS = (-(2**63), 2**63 - 1)
+#: Sums of two values inside it cannot wrap.
+_HALF_BOUNDS = (-(2**62), 2**62 - 1)
+_REMEDY = "; cast an operand to a wider type"
+
+
+def add_checked(
+    a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
+) -> Tensor:
+    """a + b as int64 [n]; raises ExecutionError if a valid row leaves `bounds` (inclusive, within 64 bits)."""
+    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
+    result = _as_operand(a) + _as_operand(b)
+    low, high = a_low + b_low, a_high + b_high
+    if not _inside(low, high, bounds):
+        bad = _outside(result, bounds)
+        if not _inside(low, high, _INT64_BOUNDS):
+            bad = bad | (((_as_operand(a) ^ result) & (_as_operand(b) ^ result)) < 0)
+        _raise_overflow("addition", "+", type_name, a, b, bad, validity)
+    return _as_tensor(result)
+
+
+def subtract_checked(
+    a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
+) -> Tensor:
+    """a - b as int64 [n]; raises ExecutionError if a valid row leaves `bounds`."""
+    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
+    result = _as_operand(a) - _as_operand(b)
+    low, high = a_low - b_high, a_high - b_low
+    if not _inside(low, high, bounds):
+        bad = _outside(result, bounds)
+        if not _inside(low, high, _INT64_BOUNDS):
+            bad = bad | (((_as_operand(a) ^ _as_operand(b)) & (_as_operand(a) ^ result)) < 0)
+        _raise_overflow("subtraction", "-", type_name, a, b, bad, validity)
+    return _as_tensor(result)
+
+
+def multiply_checked(
+    a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
+) -> Tensor:
+    """a * b as int64 [n]; raises ExecutionError if a valid row leaves `bounds`."""
+    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
+    result = _as_operand(a) * _as_operand(b)
+    corners = (a_low * b_low, a_low * b_high, a_high * b_low, a_high * b_high)
+    low, high = min(corners), max(corners)
+    if not _inside(low, high, bounds):
+        bad = _outside(result, bounds)
+        if not _inside(low, high, _INT64_BOUNDS):
+            # The result is right modulo 2**64: a wrapped one is off by at least that from the estimate in floating
+            # point, whose error is below 2**12 where the true product fits.
+            estimate = _as_float(a) * _as_float(b)
+            bad = bad | ((estimate - result.to(torch.float64)).abs() > 2.0**32)  # type: ignore[union-attr]
+        _raise_overflow("multiplication", "*", type_name, a, b, bad, validity)
+    return _as_tensor(result)
+
+
+def check_bounds(values: Tensor, bounds: Bounds, message: str, validity: Tensor | None = None) -> Tensor:
+    """`values` itself; raises ExecutionError(message) if a valid row lies outside `bounds` (inclusive)."""
+    if not _inside(*value_range(values), bounds):
+        bad = _outside(values, bounds)
+        if any_true(bad if validity is None else bad & validity):
+            raise ExecutionError(message)
+    return values
+
+
+def outside_bounds(values: Tensor, bounds: Bounds) -> Tensor | None:
+    """bool [n]: rows outside `bounds`, or None if there is none."""
+    return None if _inside(*value_range(values), bounds) else _outside(values, bounds)
+
+
+def rescale(values: Tensor, from_scale: int, to_scale: int) -> Tensor:
+    """Scaled integers with another scale, int64 [n]; half away from zero when digits are dropped, as DuckDB rounds.
+
+    Raising the scale wraps where the result leaves 64 bits: check first, or use `rescale_checked`.
+    """
+    values = values.to(torch.int64)
+    if to_scale == from_scale:
+        return values
+    if to_scale > from_scale:
+        raised: Tensor = values * 10 ** (to_scale - from_scale)
+        return raised
+    return divide_half_away(values, 10 ** (from_scale - to_scale))
+
+
+def rescale_checked(
+    values: Tensor,
+    from_scale: int,
+    to_scale: int,
+    bounds: Bounds,
+    message: str,
+    validity: Tensor | None = None,
+) -> Tensor:
+    """`rescale`, raising ExecutionError(message) if a valid row leaves `bounds`."""
+    if to_scale <= from_scale:
+        return check_bounds(rescale(values, from_scale, to_scale), bounds, message, validity)
+    factor = 10 ** (to_scale - from_scale)
+    # Checked before the product, so that nothing can wrap; the quotients round toward zero.
+    check_bounds(values, (-(-bounds[0] // factor), bounds[1] // factor), message, validity)
+    scaled: Tensor = values.to(torch.int64) * min(factor, 2**63 - 1)
+    return scaled
+
+
+def divide_half_away(values: Tensor, divisor: int) -> Tensor:
+    """values / divisor (positive), rounded half away from zero: int64 [n]. Never wraps."""
+    if divisor > 2**63 - 1:
+        # At most 0.92 in magnitude; a half or more rounds to one.
+        threshold = -(-divisor // 2)
+        if threshold > 2**63 - 1:
+            return torch.zeros_like(values, dtype=torch.int64)
+        return (values >= threshold).to(torch.int64) - (values <= -threshold).to(torch.int64)
+    values = values.to(torch.int64)
+    half = -(-divisor // 2)  # |remainder| >= half rounds away
+    low, high = value_range(values)
+    if -(2**63) + half <= low and high < 2**63 - half:  # the half can be added without wrapping
+        offset = divisor // 2
+        if low >= 0:
+            return elementwise.floor_divide(values + offset, divisor)
+        return elementwise.truncate_divide(values + ((values >> 63) | 1) * offset, divisor)
+    quotient = elementwise.truncate_divide(values, divisor)
+    remainder = values - quotient * divisor
+    return quotient + (remainder >= half).to(torch.int64) - (remainder <= -half).to(torch.int64)
+
+
+def scaled_to_float(values: Tensor, scale: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Scaled integers [n] or [n, 2] as float64 or float32 [n], rounded as DuckDB casts integers and decimals.
+
+    A decimal becomes the nearest double. Where its digits and the power of ten are doubles themselves, one division
+    gives that; the others, beyond 2**53 or 22 places, are divided as Python integers, which round correctly too.
+    """
+    if scale == 0:
+        return wide.to_float(values, dtype) if wide.is_wide(values) else values.to(dtype)
+    if wide.are_few(values):
+        ints = wide.to_ints(values) if wide.is_wide(values) else values.reshape(-1).tolist()
+        quotients = torch.tensor([number / 10**scale for number in ints], dtype=torch.float64)
+        return quotients.reshape(values.shape[:1]).to(dtype)
+    result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(
+        10**scale
+    )
+    inexact = _beyond_float64(values) if scale <= _EXACT_POWER else torch.ones_like(result, dtype=torch.bool)
+    if inexact is not None and any_true(inexact):
+        rows = inexact.reshape(-1).nonzero().reshape(-1)
+        power = 10**scale
+        exact = [value / power for value in wide.to_ints(torch.index_select(wide.widen(values), 0, rows))]
+        shape = result.shape
+        result = result.reshape(-1).index_put(
+            (rows,), torch.tensor(exact, dtype=torch.float64, device=values.device)
+        )
+        result = result.reshape(shape)
+    return result.to(dtype)
+
+
+#: The largest power of ten that is a float64.
+_EXACT_POWER = 22
+
+
+def _beyond_float64(values: Tensor) -> Tensor | None:
+    """bool [n]: rows beyond 2**53 in magnitude; None if there is none."""
+    if wide.is_wide(values):
+        return wide.to_float64(wide.magnitude(values)) > 2.0**53
+    return outside_bounds(values, (-(2**53), 2**53))
+
+
+def value_range(values: Operand) -> Bounds:
+    """Smallest and largest element (of NULL rows too); (0, 0) for none. Narrow CUDA types are not read back."""
+    if isinstance(values, int):
+        return values, values
+    if values.numel() == 0:
+        return 0, 0
+    if not is_host(values) and values.dtype != torch.int64:
+        limits = torch.iinfo(
+            values.dtype
+        )  # a bound good enough for most checks, without waiting for the device
+        return limits.min, limits.max
+    if is_host(values):
+        array = values.numpy()
+        return int(array.min()), int(array.max())
+    low, high = torch.aminmax(values)
+    return int(low), int(high)
+
+
+def _inside(low: int, high: int, bounds: Bounds) -> bool:
+    return bounds[0] <= low and high <= bounds[1]
+
+
+def _outside(values: Operand, bounds: Bounds) -> Tensor:
+    values = _as_tensor(values).to(torch.int64)  # a bound that a narrower dtype does not hold would wrap
+    low, high = max(bounds[0], _INT64_BOUNDS[0]), min(bounds[1], _INT64_BOUNDS[1])
+    return (values < low) | (values > high)
+
+
+def _as_operand(values: Operand) -> Operand:
+    return values if isinstance(values, int) else values.to(torch.int64)
+
+
+def _as_tensor(values: Operand) -> Tensor:
+    return values if isinstance(values, Tensor) else torch.tensor(values, dtype=torch.int64)
+
+
+def _as_float(values: Operand) -> Tensor | float:
+    return float(values) if isinstance(values, int) else values.to(torch.float64)
+
+
+def _raise_overflow(
+    noun: str, symbol: str, type_name: str, a: Operand, b: Operand, bad: Tensor, validity: Tensor | None
+) -> None:
+    if validity is not None:
+        bad = bad & validity
+    if not any_true(bad):
+        return
+    row = int(bad.reshape(-1).to(torch.uint8).argmax())
+    raise ExecutionError(
+        f"Overflow in {noun} of {type_name} ({_element(a, row)} {symbol} {_element(b, row)})" + _REMEDY
+    )
+
+
+def _element(values: Operand, row: int) -> int:
+    if isinstance(values, int):
+        return values
+    flat = values.reshape(-1)
+    return int(flat[row if flat.numel() > 1 else 0])

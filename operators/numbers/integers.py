@@ -1,0 +1,123 @@
+"""Functions of integers: bits, shifts, greatest common divisors and least common multiples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.wide_forms import narrow_if_possible
+
+
+def _bits(data_type: DataType) -> int:
+    """The width of an integer type, its sign included."""
+    low, high = data_type.bounds
+    return high.bit_length() + (low < 0)
+
+
+def _resolve_bitwise(function: Callable[[Tensor, Tensor], Tensor]) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        if not all(data_type.is_integer for data_type in argument_types):
+            return None
+
+        def bitwise(a: Tensor, b: Tensor) -> Tensor:
+            if wide.is_wide(a) or wide.is_wide(b):
+                return narrow_if_possible(function(wide.widen(a), wide.widen(b)))
+            return function(a.to(torch.int64), b.to(torch.int64))
+
+        return Kernel(bitwise, accepts_wide=True)
+
+    return resolve
+
+
+def _resolve_not(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    (data_type,) = argument_types
+    if not data_type.is_integer:
+        return None
+    low, high = data_type.bounds
+    if data_type.kind is TypeKind.UBIGINT:
+        # The complement of a value below 2**63 needs the unsigned half.
+        return Kernel(
+            lambda values: narrow_if_possible(wide.from_unsigned(~wide.widen(values)[:, 1])),
+            accepts_wide=True,
+        )
+    if low == 0:
+        return Kernel(lambda values: high - values.to(torch.int64))
+    return Kernel(
+        lambda values: ~values if wide.is_wide(values) else ~values.to(torch.int64), accepts_wide=True
+    )
+
+
+def _resolve_shift_left(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    data_type = argument_types[0]
+    if not data_type.is_integer or data_type.bounds[1] >= 2**63:
+        return None
+    bits = _bits(data_type)
+    value_bits = bits - (data_type.bounds[0] < 0)
+
+    def shift_left(values: Tensor, shift: Tensor, *, validity: Tensor | None = None) -> Tensor:
+        values, shift = values.to(torch.int64), shift.to(torch.int64)
+        wide.raise_where(values < 0, "Cannot left-shift a negative number", validity)
+        wide.raise_where(shift < 0, "Cannot left-shift by a negative number", validity)
+        capped = shift.clamp(0, value_bits)
+        message = f"Overflow in left shift of {data_type}; cast the operand to a wider type"
+        wide.raise_where((values >> (value_bits - capped)) != 0, message, validity)
+        return values << capped.clamp(max=62)
+
+    return Kernel(shift_left, checks=True)
+
+
+def _resolve_shift_right(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    data_type = argument_types[0]
+    if not data_type.is_integer or data_type.bounds[1] >= 2**63:
+        return None
+    bits = _bits(data_type)
+
+    def shift_right(values: Tensor, shift: Tensor) -> Tensor:
+        values, shift = values.to(torch.int64), shift.to(torch.int64)
+        possible = (shift >= 0) & (shift < bits)  # any other shift gives 0, also of a negative value
+        return (values >> (shift * possible)) * possible
+
+    return Kernel(shift_right)
+
+
+def greatest_common_divisor(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n], never negative; raises ExecutionError if that is 2**63."""
+    result = torch.gcd(a.to(torch.int64), b.to(torch.int64))
+    wide.raise_where(result < 0, "gcd value is out of range", validity)
+    return result
+
+
+def least_common_multiple(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """int64 [n], never negative; 0 if an operand is; raises ExecutionError beyond 64 bits."""
+    a, b = a.to(torch.int64), b.to(torch.int64)
+    divisor = torch.gcd(a, b)
+    divisor = divisor + (divisor == 0)
+    product = wide.multiply_narrow(torch.div(a, divisor, rounding_mode="trunc"), b)
+    product = wide.magnitude(product)
+    return wide.to_narrow(product, "lcm value is out of range", validity)
+
+
+def _resolve_gcd(function: Callable[..., Tensor]) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        if not all(data_type.is_integer for data_type in argument_types):
+            return None
+        return Kernel(function, checks=True)
+
+    return resolve
+
+
+INTEGER_KERNELS: dict[str, Overload] = {
+    "bit_and": _resolve_bitwise(torch.bitwise_and),
+    "bit_or": _resolve_bitwise(torch.bitwise_or),
+    "bit_xor": _resolve_bitwise(torch.bitwise_xor),
+    "bit_not": _resolve_not,
+    "shift_left": _resolve_shift_left,
+    "shift_right": _resolve_shift_right,
+    "gcd": _resolve_gcd(greatest_common_divisor),
+    "lcm": _resolve_gcd(least_common_multiple),
+}

@@ -1,0 +1,329 @@
+"""Numeric functions: rounding, division, roots, logarithms, trigonometry. Integers with bits are next door."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
+from tqp.operators.numbers.casts import round_half_away
+from tqp.operators.numbers.wide_forms import narrow_if_possible
+
+_DIVISION_BY_ZERO = "Division by zero in {}; guard the divisor with nullif(divisor, 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class OfFloats:
+    """A function of one or more tensors of a float dtype, into which it converts its arguments."""
+
+    function: Callable[..., Tensor]
+    dtype: torch.dtype
+
+    def __call__(self, *values: Tensor) -> Tensor:
+        return self.function(*(value.to(self.dtype) for value in values))
+
+
+def _on_floats(function: Callable[..., Tensor]) -> Overload:
+    """An overload for arguments that are all FLOAT or DOUBLE; the result has the dtype of the result type."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        if not all(data_type.is_float for data_type in argument_types):
+            return None
+        if result_type.kind is TypeKind.BOOLEAN:
+            return Kernel(function)
+        dtype = torch.float32 if result_type.kind is TypeKind.FLOAT else torch.float64
+        return Kernel(OfFloats(function, dtype))
+
+    return resolve
+
+
+def _cube_root(values: Tensor) -> Tensor:
+    root = torch.pow(values.abs(), 1 / 3)
+    # One Newton step: pow(x, 1/3) alone is off for perfect cubes, since 1/3 is not a float.
+    root = torch.where(
+        (root == 0) | torch.isinf(root), root, root - (root - values.abs() / (root * root)) / 3
+    )
+    return torch.copysign(root, values)
+
+
+def _log_base(base: Tensor, values: Tensor) -> Tensor:
+    return torch.log10(values) / torch.log10(base)
+
+
+# ---- divide, modulo ------------------------------------------------------------------------------------------------
+
+
+def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
+    """a / b truncated toward zero, integers [n]; a zero divisor, and `low` / -1, raise ExecutionError."""
+    divisor = _one_divisor(b)
+    if divisor is not None:
+        return elementwise.truncate_divide(a, divisor)
+    a, b = a.to(torch.int64), _nonzero_divisor(b, "//", validity)
+    if low < 0:
+        # The one quotient that does not fit: the smallest value has no positive counterpart.
+        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
+    return torch.div(a, b, rounding_mode="trunc")
+
+
+def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
+    """The remainder, with the sign of a, integers [n]; raises as `integer_divide` does, and DuckDB."""
+    divisor = _one_divisor(b)
+    if divisor is not None:
+        return elementwise.truncate_remainder(a, divisor)
+    a, b = a.to(torch.int64), _nonzero_divisor(b, "%", validity)
+    if low < 0:
+        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
+    return torch.fmod(a, b)
+
+
+def _one_divisor(b: Tensor) -> int | None:
+    """The divisor, if it is positive and the same for all rows: a literal; reads nothing back from a device."""
+    divisor = int(b) if b.numel() == 1 and is_host(b) else 0
+    return divisor if divisor > 0 else None
+
+
+def _nonzero_divisor(b: Tensor, symbol: str, validity: Tensor | None) -> Tensor:
+    """b as int64 with 1 in rows that do not count: torch raises for any zero."""
+    b = b.to(torch.int64)
+    low, high = arithmetic.value_range(b)
+    if low > 0 or high < 0:
+        return b
+    zero = b == 0
+    wide.raise_where(zero, _DIVISION_BY_ZERO.format(f"x {symbol} 0"), validity)
+    return b + zero
+
+
+def _resolve_division(symbol: str) -> Overload:
+    narrow, broad = (
+        (integer_divide, wide_divide.integer_divide) if symbol == "//" else (modulo, wide_divide.modulo)
+    )
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        if all(data_type.is_float for data_type in argument_types):
+            return Kernel(_float_integer_divide, checks=True) if symbol == "//" else Kernel(torch.fmod)
+        if not all(data_type.is_integer or data_type.is_decimal for data_type in argument_types):
+            return None
+        low = argument_types[0].bounds[0] if argument_types[0].is_integer else 0
+
+        def divide(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+            if wide.is_wide(a) or wide.is_wide(b):
+                return narrow_if_possible(broad(wide.widen(a), wide.widen(b), validity))
+            if low < -(2**63):  # HUGEINT held in 64 bits: only the smallest int64 can need more
+                a_low, _ = arithmetic.value_range(a)
+                if a_low == -(2**63):
+                    return broad(wide.widen(a), wide.widen(b), validity)
+                return narrow(a, b, 0, validity=validity)
+            return narrow(a, b, low, validity=validity)
+
+        return Kernel(divide, checks=True, accepts_wide=True, any_width=True)
+
+    return resolve
+
+
+def _float_integer_divide(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DuckDB's // on floats divides like /, but a zero divisor is an error."""
+    wide.raise_where(b == 0, _DIVISION_BY_ZERO.format("x // 0.0"), validity)
+    return a / b
+
+
+# ---- abs, sign -----------------------------------------------------------------------------------------------------
+
+
+def _resolve_absolute(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    (data_type,) = argument_types
+    if data_type.is_float:
+        return Kernel(torch.abs)
+    if not (data_type.is_integer or data_type.is_decimal):
+        return None
+    low = max(data_type.bounds[0], -(2**63))
+    if data_type.is_decimal:
+        low = -(2**63)
+    message = f"Overflow on abs({data_type.bounds[0]}); cast the operand to a wider type"
+
+    def absolute(values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+        if wide.is_wide(values):
+            return wide.absolute(values, validity, message)
+        values = values.to(torch.int64)
+        first = arithmetic.value_range(values)[0]
+        if first >= 0:
+            return values
+        if first <= low:
+            if data_type.bounds[0] < low:  # a 128-bit type whose values happen to be narrow
+                return wide.absolute(wide.from_narrow(values))
+            wide.raise_where(values <= low, message, validity)
+        return values.abs()
+
+    return Kernel(absolute, checks=True, accepts_wide=True)
+
+
+def _resolve_sign(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    def sign(values: Tensor) -> Tensor:
+        if wide.is_wide(values):
+            return wide.sign(values)
+        return (values > 0).to(torch.int64) - (values < 0).to(
+            torch.int64
+        )  # NaN is neither: 0, as DuckDB has it
+
+    return Kernel(sign, accepts_wide=True) if argument_types[0].is_numeric else None
+
+
+# ---- rounding ------------------------------------------------------------------------------------------------------
+
+
+def _resolve_whole(float_function: Callable[[Tensor], Tensor], direction: str) -> Overload:
+    """floor, ceil: of decimals to scale 0, of floats in place; integers are already whole."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        (data_type,) = argument_types
+        if data_type.is_float:
+            return Kernel(float_function)
+        if data_type.is_integer:
+            if result_type.is_float:
+                return Kernel(lambda values: arithmetic.scaled_to_float(values, 0), accepts_wide=True)
+            return Kernel(lambda values: values, accepts_wide=True)
+        if not data_type.is_decimal:
+            return None
+        power = 10 ** (data_type.scale - result_type.scale)
+        return Kernel(lambda values: _divide_power(values, power, direction), accepts_wide=True)
+
+    return resolve
+
+
+def _divide_power(values: Tensor, power: int, direction: str) -> Tensor:
+    """Integers, narrow or wide, divided by a power of ten: `floor`, `ceil`, `trunc` or `away` (half away from zero)."""
+    if power == 1:
+        return values
+    if wide.is_wide(values) or power > 2**63 - 1:
+        values = wide.widen(values)
+        result = wide_divide.divide_by_int(values, power, round_half_away=direction == "away")
+        if direction in ("floor", "ceil"):
+            product = wide.multiply(result, wide.from_ints([power], values.device))
+            inexact = wide.less(values, product) if direction == "floor" else wide.less(product, values)
+            step = wide.from_narrow(inexact.to(torch.int64))
+            result = wide.subtract(result, step) if direction == "floor" else wide.add(result, step)
+        return narrow_if_possible(result)
+    values = values.to(torch.int64)
+    if direction == "away":
+        return arithmetic.divide_half_away(values, power)
+    if direction == "ceil":
+        quotient = torch.div(values, power, rounding_mode="trunc")
+        return quotient + (values - quotient * power > 0)
+    return torch.div(values, power, rounding_mode=direction)
+
+
+def _resolve_round(direction: str) -> Overload:
+    """round and trunc, with an optional constant number of digits, which may be negative."""
+    whole = round_half_away if direction == "away" else torch.trunc
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        data_type = argument_types[0]
+        constant = frozenset({1}) if len(argument_types) == 2 else frozenset()
+        if data_type.is_float:
+            if not constant:
+                return Kernel(whole)
+            return Kernel(
+                lambda values, digits: _round_floats(values, digits, whole), constant_arguments=constant
+            )
+        if not (data_type.is_integer or data_type.is_decimal):
+            return None
+
+        def rounded(values: Tensor, digits: int = 0, *, validity: Tensor | None = None) -> Tensor:
+            return _round_integers(values, int(digits), data_type, result_type, direction, validity)
+
+        return Kernel(rounded, constant_arguments=constant, checks=True, accepts_wide=True)
+
+    return resolve
+
+
+def _round_floats(values: Tensor, digits: int, whole: Callable[[Tensor], Tensor]) -> Tensor:
+    """DuckDB's way, through a product with a power of ten in double precision."""
+    doubles = values.to(torch.float64)
+    power = 10.0 ** abs(digits) if abs(digits) <= 308 else math.inf
+    if digits >= 0:
+        result = whole(doubles * power) / power
+        fallback = doubles
+    else:
+        result = whole(doubles / power) * power
+        # A power beyond the range of doubles leaves nothing to round to; what is not finite stays.
+        fallback = torch.where(torch.isfinite(doubles), 0.0, doubles) if whole is round_half_away else doubles
+    return torch.where(torch.isfinite(result), result, fallback).to(values.dtype)
+
+
+def _round_integers(
+    values: Tensor, digits: int, source: DataType, target: DataType, direction: str, validity: Tensor | None
+) -> Tensor:
+    """Scaled integers rounded at 10**-digits and brought to the target's scale; bounds are checked."""
+    dropped = source.scale - digits
+    if dropped <= 0 and source.scale == target.scale:
+        return values
+    if dropped > 40 or 10**dropped > 2 * max(
+        map(abs, source.bounds)
+    ):  # every value is less than half of that
+        return torch.zeros(values.shape[:1], dtype=torch.int64, device=values.device)
+    quotient = _divide_power(values, 10 ** max(dropped, 0), direction)
+    factor = 10 ** max(target.scale - min(digits, source.scale), 0)
+    name = str(target)
+    message = f"Overflow in ROUND of {name}; cast the operand to a wider type"
+    if factor == 1:
+        return _check(quotient, target.bounds, message, validity)
+    if not wide.is_wide(quotient) and factor < 2**63:
+        low, high = arithmetic.value_range(quotient)
+        if low * factor >= -(2**63) and high * factor < 2**63:
+            return _check(quotient.to(torch.int64) * factor, target.bounds, message, validity)
+    product = wide.multiply(wide.widen(quotient), wide.from_ints([factor], values.device), validity, message)
+    return narrow_if_possible(_check(product, target.bounds, message, validity))
+
+
+def _check(values: Tensor, bounds: tuple[int, int], message: str, validity: Tensor | None) -> Tensor:
+    if wide.is_wide(values):
+        return wide.check_bounds(values, *bounds, message, validity)
+    return arithmetic.check_bounds(values, bounds, message, validity)
+
+
+#: Functions of floats with one or two arguments; the binder casts to DOUBLE (or keeps FLOAT) as DuckDB does.
+FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "divide": torch.true_divide,
+    "sqrt": elementwise.square_root,
+    "cbrt": _cube_root,
+    "exp": elementwise.exponential,
+    "ln": elementwise.natural_logarithm,
+    "log10": elementwise.decimal_logarithm,
+    "log2": elementwise.binary_logarithm,
+    "log": _log_base,
+    "power": torch.pow,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tan": torch.tan,
+    "asin": torch.asin,
+    "acos": torch.acos,
+    "atan": torch.atan,
+    "atan2": torch.atan2,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "tanh": torch.tanh,
+    "degrees": lambda values: values * (180 / math.pi),
+    "radians": lambda values: values * (math.pi / 180),
+    "floored_modulo": lambda dividend, divisor: dividend - divisor * torch.floor(dividend / divisor),
+    "is_nan": torch.isnan,
+    "is_inf": torch.isinf,
+    "is_finite": torch.isfinite,
+}
+
+MATH_KERNELS: dict[str, Overload] = {
+    **{name: _on_floats(function) for name, function in FLOAT_FUNCTIONS.items()},
+    "integer_divide": _resolve_division("//"),
+    "modulo": _resolve_division("%"),
+    "abs": _resolve_absolute,
+    "sign": _resolve_sign,
+    "floor": _resolve_whole(torch.floor, "floor"),
+    "ceil": _resolve_whole(torch.ceil, "ceil"),
+    "round": _resolve_round("away"),
+    "trunc": _resolve_round("trunc"),
+}

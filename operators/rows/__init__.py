@@ -1,0 +1,1 @@
+"""Rows of a batch: selected, gathered, numbered, and their keys as integers."""

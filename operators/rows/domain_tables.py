@@ -1,0 +1,48 @@
+"""Look-up tables over the domain of a column: all entries of a dictionary, or all integers of a narrow range."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.operators.memory.arrays import Array, Values
+from tqp.operators.rows.selection import take, take_padded
+
+
+def look_up(table: Values, codes: Values, low: int = 0, nullable: bool = False) -> Values:
+    """`table[codes - low]` for integer codes [n] of any width; `table` is [domain] or [domain, k].
+
+    `nullable`: some codes stand under NULL and may be anything. An empty table gives zeros: all its codes are such.
+    """
+    if isinstance(codes, np.ndarray):
+        assert isinstance(table, np.ndarray)
+        return _look_up_array(table, codes, low, nullable)
+    if is_host(codes):
+        return torch.from_numpy(_look_up_array(table.numpy(), codes.numpy(), low, nullable))
+    if low:
+        codes = codes.to(torch.int64 if codes.dtype == torch.int64 else torch.int32) - low
+    elif codes.dtype not in (torch.int32, torch.int64):
+        codes = codes.to(torch.int32)
+    if table.shape[0] == 0:
+        return table.new_zeros((codes.shape[0], *table.shape[1:]))
+    if nullable:
+        codes = codes.clamp(0, table.shape[0] - 1)
+    return torch.index_select(table, 0, codes)
+
+
+def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Array:
+    if table.shape[0] == 0:
+        return np.zeros((codes.shape[0], *table.shape[1:]), table.dtype)
+    if low:
+        # The places of codes that count are narrow where both are.
+        is_narrow = codes.itemsize <= 4 and not nullable and abs(low) < 1 << 31
+        codes = np.subtract(codes, low, dtype=np.int32 if is_narrow else np.int64)
+    return take_padded(table, codes) if nullable else take(table, codes)
+
+
+def domain_values(low: int, high: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Every integer from `low` to `high`, both included."""
+    offsets = torch.arange(high - low + 1, device=device)  # `high + 1` may not fit 64 bits
+    return offsets.add_(low).to(dtype)

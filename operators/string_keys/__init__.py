@@ -1,0 +1,1 @@
+"""Strings as integers: for sorting, grouping and joins."""

@@ -1,0 +1,184 @@
+"""Strings as integers that compare, or are equal, as they do: sorting and grouping strings is work on integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.data.strings import Strings
+from tqp.operators.groups.group_ids import group_ids_of_columns
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.sorting.sort import SortColumn, sort_rows
+from tqp.operators.string_keys.hash import hash64
+from tqp.operators.string_keys.pack import pack
+from tqp.operators.string_keys.rank import rank
+from tqp.operators.strings.compare import equal
+from tqp.operators.strings.layout import cut, from_arrow, from_list, take, to_arrow_binary, to_list
+from tqp.operators.strings.words import BLOCK, WORD, order_key, words
+
+#: Rows looked at to tell whether a column repeats its values.
+_SAMPLE_ROWS = 512
+
+
+def order_codes(strings: Strings, validity: Tensor | None = None) -> Tensor:
+    """Integers that compare as the valid rows do: int64 [n]; NULL rows get any."""
+    return _codes(strings, validity, rank)
+
+
+def group_codes(strings: Strings, validity: Tensor | None = None) -> Tensor:
+    """Integers that are equal where valid rows are: int64 [n]; NULL rows get any."""
+    return _codes(strings, validity, _numbers)
+
+
+def _codes(strings: Strings, validity: Tensor | None, number: Callable[[Strings], Tensor]) -> Tensor:
+    """The packed rows if they fit into integers, else what `number` makes of them."""
+    rows = None if validity is None else row_indices(validity)
+    valid = strings if rows is None else take(strings, rows)
+    codes = pack(valid)
+    if codes is None:
+        codes = number(valid)
+    return codes if rows is None else torch.zeros_like(strings.starts).index_copy_(0, rows, codes)
+
+
+def _numbers(strings: Strings) -> Tensor:
+    """A number for each distinct value: int64 [n]."""
+    if is_host(strings.starts) and not _is_mostly_distinct(strings):
+        indices = to_arrow_binary(strings).dictionary_encode().indices
+        return torch.from_numpy(np.array(indices, np.int64))
+    ids, first_rows, count = group_ids_of_columns([hash64(strings)])
+    if count == strings.num_rows:
+        return ids
+    # Rows of one hash are one group only if they equal their group's first row.
+    step = BLOCK if is_host(ids) else strings.num_rows
+    for start in range(0, strings.num_rows, step):
+        firsts = torch.index_select(first_rows, 0, ids[start : start + step])
+        here = torch.arange(start, start + firsts.shape[0], device=ids.device)
+        others = row_indices(elementwise.not_equal(firsts, here))
+        same = equal(take(strings, torch.index_select(here, 0, others)), take(strings, firsts[others]))
+        if not bool(same.all()):
+            return rank(strings)
+    return ids
+
+
+def dictionary_positions(strings: Strings, dictionary: Strings) -> Tensor:
+    """The place of each row among the distinct rows of `dictionary`, its number of rows where it is none: int32 [n]."""
+    missing = dictionary.num_rows
+    if strings.num_rows == 0 or missing == 0:
+        return torch.zeros_like(strings.lengths)
+    places = pc.index_in(to_arrow_binary(strings), value_set=to_arrow_binary(dictionary))
+    filled = places.fill_null(missing) if places.null_count else places
+    return torch.from_numpy(np.array(filled, np.int32)).to(strings.starts.device)
+
+
+def extreme_row(strings: Strings, *, greatest: bool) -> int:
+    """A row with the least or greatest of the strings, of which there is at least one."""
+    rows: Tensor | None = None  # those that may be it; None for all
+    current, offset = strings, 0
+    while True:
+        codes = torch.cat(
+            [
+                order_key(words(cut(current, start, start + BLOCK), offset))
+                for start in range(0, current.num_rows, BLOCK)
+            ]
+        )
+        best = codes.max() if greatest else codes.min()
+        kept = row_indices(elementwise.equal(codes, int(best)))
+        rows = kept if rows is None else torch.index_select(rows, 0, kept)
+        current, offset = take(current, kept), offset + WORD
+        # Zero bytes stand past the end of a row: of those that tie to their ends, the length decides.
+        if current.num_rows == 1 or int(current.lengths.max()) <= offset:
+            place = current.lengths.argmax() if greatest else current.lengths.argmin()
+            return int(rows[place])
+
+
+def least_of_all(strings: Strings, validity: Tensor | None = None) -> Strings:
+    """The least of the (valid) strings, with bytes of its own: one row, or none where there is no string."""
+    return _extreme(strings, validity, greatest=False)
+
+
+def greatest_of_all(strings: Strings, validity: Tensor | None = None) -> Strings:
+    """The greatest of the (valid) strings, as `least_of_all`."""
+    return _extreme(strings, validity, greatest=True)
+
+
+def _extreme(strings: Strings, validity: Tensor | None, *, greatest: bool) -> Strings:
+    if validity is not None:
+        strings = take(strings, row_indices(validity.expand(strings.num_rows)))
+    if strings.num_rows == 0:
+        return from_list([], strings.starts.device)
+    row = extreme_row(strings, greatest=greatest)
+    # Copied: a slice would keep the bytes of all rows.
+    return from_list(to_list(cut(strings, row, row + 1)), strings.starts.device)
+
+
+def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor, Strings]:
+    """Number the distinct values of the valid rows in byte order.
+
+    Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get some
+    code, a safe index: with rows but no valid one, the distinct values are one empty string.
+    """
+    if strings.num_rows == 0:
+        return torch.zeros_like(strings.starts), strings
+    if is_host(strings.starts) and not _is_mostly_distinct(strings):
+        return _factorize_on_host(strings, validity)
+    if validity is None:
+        codes = rank(strings)
+        return codes, _representatives(strings, codes)
+    rows = row_indices(validity)
+    codes = torch.zeros_like(strings.starts)
+    if rows.shape[0] == 0:
+        return codes, from_list([b""], strings.starts.device)
+    valid_strings = take(strings, rows)
+    valid_codes = rank(valid_strings)
+    return codes.index_copy_(0, rows, valid_codes), _representatives(valid_strings, valid_codes)
+
+
+def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
+    """A number for each distinct value, int64 [n], and these values by number, in any order. By Arrow's hash table."""
+    encoded = to_arrow_binary(strings).dictionary_encode()
+    codes = torch.from_numpy(np.array(encoded.indices, np.int64)).to(strings.starts.device)
+    return codes, from_arrow(encoded.dictionary, strings.starts.device)
+
+
+def category_codes(strings: Strings, *words: str) -> Tensor:
+    """The position of each row's string among the words, -1 for others: int32 [n]. By Arrow's hash table."""
+    found = pc.index_in(
+        to_arrow_binary(strings), value_set=pa.array([word.encode() for word in words], pa.large_binary())
+    )
+    codes = torch.from_numpy(np.array(found.fill_null(-1)))
+    return codes.to(strings.starts.device)
+
+
+def _representatives(strings: Strings, codes: Tensor) -> Strings:
+    """One row of each code, in the order of the codes."""
+    rows = torch.empty(int(codes.max()) + 1, dtype=torch.int64, device=codes.device)
+    rows.scatter_(0, codes, torch.arange(codes.shape[0], device=codes.device))
+    return take(strings, rows)
+
+
+def _is_mostly_distinct(strings: Strings) -> bool:
+    """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
+    if strings.num_rows < 8 * _SAMPLE_ROWS:
+        return False
+    sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
+    values = to_list(sample)
+    return len(set(values)) > 0.9 * len(values)
+
+
+def _factorize_on_host(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings]:
+    """By Arrow's hash table, then sorting the distinct values only."""
+    encoded = to_arrow_binary(strings, validity).dictionary_encode()
+    distinct = from_arrow(encoded.dictionary)
+    if distinct.num_rows == 0:
+        return torch.zeros_like(strings.starts), from_list([b""])
+    order = sort_rows([SortColumn(distinct)])
+    ranks = torch.empty_like(order).scatter_(0, order, torch.arange(order.shape[0]))
+    found = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
+    return torch.index_select(ranks, 0, torch.from_numpy(np.array(found))), take(distinct, order)

@@ -1,0 +1,339 @@
+"""Build, move, join and export `Strings`: what concerns where the bytes lie, not what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+from torch.utils.dlpack import from_dlpack
+
+from tqp.core.memory import reserve
+from tqp.data.backend import is_host, is_host_device
+from tqp.data.string_buffers import gathered
+from tqp.data.strings import OrderedStrings, Strings
+from tqp.operators.memory import allocation
+from tqp.operators.memory.arrays import running_sums
+from tqp.operators.rows.selection import row_indices
+
+#: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
+_SLACK = 4
+_WORD = 8
+_SAMPLE_ROWS = 256
+_PLACE_BYTES = 12
+#: Rows shorter than this on the average are copied by eight bytes.
+_SHORT = 64
+
+
+def take(strings: Strings, rows: Tensor) -> Strings:
+    """Rows of `strings` by index, int32 or int64 [m]; no bytes are moved."""
+    return Strings(
+        torch.index_select(strings.starts, 0, rows),
+        torch.index_select(strings.lengths, 0, rows),
+        strings.data,
+    )
+
+
+def cut(strings: Strings, start: int, stop: int) -> Strings:
+    """Rows start..stop of `strings` as views."""
+    return type(strings)(strings.starts[start:stop], strings.lengths[start:stop], strings.data)
+
+
+def rows_of_block(strings: Strings, num_bytes: int) -> int:
+    """How many rows have about so many bytes, their places and lengths included; all of them on other devices."""
+    num_rows = strings.num_rows
+    if num_rows == 0 or not is_host(strings.starts):
+        return max(num_rows, 1)
+    sample = strings.lengths[:: -(-num_rows // _SAMPLE_ROWS)]
+    return int(num_bytes // (_PLACE_BYTES + float(sample.numpy().mean()))) + 1
+
+
+def broadcast(strings: Strings, num_rows: int) -> Strings:
+    """One row repeated `num_rows` times, without copying its bytes; other Strings are returned as they are."""
+    if strings.num_rows != 1 or num_rows == 1:
+        return strings
+    return Strings(
+        strings.starts.expand(num_rows).contiguous(),
+        strings.lengths.expand(num_rows).contiguous(),
+        strings.data,
+    )
+
+
+def extent(strings: Strings) -> tuple[int, int]:
+    """Lowest start and highest end over all rows; (0, 0) without rows."""
+    if strings.num_rows == 0:
+        return 0, 0
+    if is_host(strings.starts):
+        starts = strings.starts.numpy()
+        if isinstance(strings, OrderedStrings):
+            return int(starts[0]), int(starts[-1]) + int(strings.lengths.numpy()[-1])
+        return int(starts.min()), int(row_ends(strings).max())
+    return int(strings.starts.min()), int((strings.starts + strings.lengths).max())
+
+
+def total_length(strings: Strings) -> int:
+    """Sum of the lengths in bytes."""
+    return int(strings.lengths.sum(dtype=torch.int64))
+
+
+def is_contiguous(strings: Strings) -> bool:
+    """Whether each row starts where the row before it ends."""
+    if strings.num_rows < 2:
+        return True
+    ends = strings.starts[:-1] + strings.lengths[:-1]
+    if is_host(ends):
+        return bool(np.array_equal(ends.numpy(), strings.starts[1:].numpy()))
+    return torch.equal(ends, strings.starts[1:])
+
+
+def row_ends(strings: Strings) -> npt.NDArray[np.int64]:
+    """Where each row ends, in main memory: int64 [n]."""
+    result = strings.lengths.numpy().astype(np.int64)  # NumPy adds integers of two widths at half the speed
+    result += strings.starts.numpy()
+    return result
+
+
+def ordered(strings: Strings) -> Strings:
+    """The same strings, copied unless they already lie in row order, disjoint, with only modest gaps between."""
+    if is_ordered(strings):
+        return strings
+    if not is_host(strings.starts):
+        return compact(strings)
+    short = total_length(strings) < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
+    return _copy_words(strings) if short else compact(strings)
+
+
+def is_ordered(strings: Strings) -> bool:
+    """Whether the strings lie in row order, disjoint, with only modest gaps between."""
+    if strings.num_rows < 2 or isinstance(strings, OrderedStrings):
+        return True
+    if not is_host(strings.starts):
+        ends = strings.starts + strings.lengths
+        in_order = bool((ends[:-1] <= strings.starts[1:]).all())
+        return in_order and int(ends[-1] - strings.starts[0]) <= _SLACK * total_length(strings)
+    starts, stops = strings.starts.numpy(), row_ends(strings)
+    total = int(strings.lengths.numpy().sum())
+    return bool(stops[-1] - starts[0] <= _SLACK * total and (stops[:-1] <= starts[1:]).all())
+
+
+def _copy_words(strings: Strings) -> Strings:
+    """The same strings one after the other, each on a multiple of eight bytes: for short rows faster than a memcpy each."""
+    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
+    counts = (lengths + (_WORD - 1)) >> 3
+    np.maximum(counts, 1, out=counts)
+    first = running_sums(counts, np.int64)
+    total = int(first[-1])
+    first -= counts
+    # From one word of a row to the next it is eight bytes; np.repeat would take ten times as long.
+    places = np.full(total, _WORD)
+    places[0] = starts[0]
+    places[first[1:]] = starts[1:] - starts[:-1] - ((counts[:-1] - 1) << 3)
+    places = running_sums(places, places.dtype)
+    first <<= 3
+    # A view whose row i is the eight bytes from i on; the last ones are reached by shifting.
+    last = strings.data.shape[0] - _WORD
+    windows = strings.data.as_strided((last + 1, _WORD), (1, 1))
+    late = int(places.max()) > last
+    inside = np.minimum(places, last) if late else places
+    copied = torch.index_select(windows, 0, torch.from_numpy(inside)).view(-1)
+    if late:
+        copied.numpy().view("<u8")[:] >>= ((places - inside) << 3).astype(np.uint64)
+    return Strings(torch.from_numpy(first), strings.lengths, copied)
+
+
+def compact(strings: Strings) -> Strings:
+    """The same strings with their bytes contiguous in row order, starting at offset 0 of `data`."""
+    if is_contiguous(strings):
+        low, high = extent(strings)
+        return Strings(strings.starts - low, strings.lengths, strings.data[low:high])
+    ends = strings.lengths.cumsum(0, dtype=torch.int64)
+    starts = ends - strings.lengths
+    on_host = is_host(strings.starts)
+    total = int(ends[-1])
+    reserve(total)
+    if on_host:
+        data = _buffer_tensor(gathered(strings).buffers()[2], total, pa.uint8())
+    else:
+        data = _gather_bytes(strings, starts, total)
+    return Strings(starts, strings.lengths, data)
+
+
+def _gather_bytes(strings: Strings, starts: Tensor, total: int) -> Tensor:
+    """The bytes of all rows one after the other, one index per byte."""
+    shift = torch.repeat_interleave(strings.starts - starts, strings.lengths, output_size=total)
+    return torch.index_select(strings.data, 0, shift + torch.arange(total, device=shift.device))
+
+
+def concatenate(parts: Sequence[Strings]) -> Strings:
+    """The rows of all parts in order. Parts over one buffer share it; other bytes are copied once.
+
+    A part that needs little of a large buffer is compacted before its bytes are copied. At least one part.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    lengths = allocation.concatenate([part.lengths for part in parts])
+    by_buffer: dict[tuple[int, int], list[int]] = {}
+    for position, part in enumerate(parts):
+        by_buffer.setdefault((part.data.data_ptr(), part.data.shape[0]), []).append(position)
+    if len(by_buffer) == 1:
+        return Strings(allocation.concatenate([part.starts for part in parts]), lengths, parts[0].data)
+    starts: list[Tensor] = [part.starts for part in parts]
+    buffers: list[Tensor] = []
+    offset = 0
+    for positions in by_buffer.values():
+        joined = concatenate([parts[position] for position in positions])
+        low, high = extent(joined)
+        if high - low > _SLACK * total_length(joined):
+            joined = compact(joined)
+            low, high = 0, joined.data.shape[0]
+        moved = joined.starts + (offset - low)
+        counts = [parts[position].num_rows for position in positions]
+        for position, piece in zip(positions, torch.split(moved, counts), strict=True):
+            starts[position] = piece
+        buffers.append(joined.data[low:high])
+        offset += high - low
+    return Strings(torch.cat(starts), lengths, torch.cat(buffers))
+
+
+def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Strings | None) -> Strings:
+    """CASE: in each row the value of the first true condition (bool [n]), else `default` (None: the empty string).
+
+    Values have n rows or one. Only bytes of the rows that are chosen are copied, and none if one buffer holds all.
+    """
+    num_rows = max(condition.numel() for condition in conditions)
+    device = conditions[0].device
+    branches = [*values, default if default is not None else from_list([b""], device)]
+    buffers = {branch.data.data_ptr() for branch in branches}
+    if is_host_device(device) and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
+        return _choose_by_arrow(conditions, branches)
+    which = torch.full((num_rows,), len(values), dtype=torch.int64, device=device)
+    for position in reversed(range(len(values))):
+        which.masked_fill_(conditions[position], position)
+    parts: list[Strings] = []
+    source = torch.zeros_like(which)
+    offset = 0
+    for position, branch in enumerate(branches):
+        rows = row_indices(which == position)
+        if branch.num_rows == 1:
+            parts.append(branch)
+            source.index_fill_(0, rows, offset)
+        else:
+            parts.append(take(branch, rows))
+            source.index_copy_(0, rows, torch.arange(offset, offset + rows.shape[0], device=device))
+        offset += parts[-1].num_rows
+    return take(concatenate(parts), source)
+
+
+def _choose_by_arrow(conditions: Sequence[Tensor], branches: Sequence[Strings]) -> Strings:
+    columns = [
+        pa.scalar(to_list(branch)[0], pa.large_binary()) if branch.num_rows == 1 else to_arrow_binary(branch)
+        for branch in branches
+    ]
+    num_rows = max(branch.num_rows for branch in branches)
+    chosen = columns.pop()
+    for condition in reversed(conditions):
+        mask = pa.array(condition.expand(num_rows).numpy())
+        chosen = pc.if_else(mask, columns.pop(), chosen)
+    return from_arrow(chosen)
+
+
+def replace_rows(strings: Strings, rows: Tensor, others: Strings) -> Strings:
+    """The strings, but for those at `rows` (int64 [m]), in whose places the m others stand."""
+    if rows.shape[0] == strings.num_rows:
+        return take(
+            others, torch.empty_like(rows).scatter_(0, rows, torch.arange(rows.shape[0], device=rows.device))
+        )
+    joined = concatenate([strings, others])
+    places = torch.arange(strings.num_rows, device=rows.device)
+    places[rows] = torch.arange(strings.num_rows, joined.num_rows, device=rows.device)
+    return take(joined, places)
+
+
+def from_list(values: Sequence[str | bytes | None], device: torch.device | str = "cpu") -> Strings:
+    """Strings of Python values; None becomes an empty string (its validity is the caller's)."""
+    encoded = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+    lengths = torch.tensor([len(value) for value in encoded], dtype=torch.int32)
+    ends = lengths.cumsum(0, dtype=torch.int64)
+    joined = b"".join(encoded)
+    data = torch.from_numpy(np.frombuffer(joined, dtype=np.uint8).copy())
+    return Strings((ends - lengths).to(device), lengths.to(device), data.to(device))
+
+
+def to_list(strings: Strings) -> list[bytes]:
+    """The value of every row as Python bytes."""
+    dense = to_host(compact(strings))
+    content = dense.data.numpy().tobytes()
+    starts, lengths = dense.starts.tolist(), dense.lengths.tolist()
+    return [content[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+
+
+def to_host(strings: Strings) -> Strings:
+    """The same strings in main memory; itself when they are there."""
+    return Strings(strings.starts.cpu(), strings.lengths.cpu(), strings.data.cpu())
+
+
+def from_arrow(array: pa.Array[Any] | pa.ChunkedArray[Any], device: torch.device | str = "cpu") -> Strings:
+    """Strings of any Arrow string or binary array, over its own buffer where it is of a `large` type.
+
+    NULL rows get length 0; their validity is the caller's.
+    """
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if not (pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)):
+        array = array.cast(pa.large_string() if _is_text(array.type) else pa.large_binary())
+    _, offset_buffer, data_buffer = array.buffers()
+    if len(array) == 0:
+        return from_list([], device)
+    offsets = _buffer_tensor(offset_buffer, array.offset + len(array) + 1, pa.int64())[array.offset :]
+    size = int(offsets[-1])
+    data = _buffer_tensor(data_buffer, size, pa.uint8()) if size else torch.empty(0, dtype=torch.uint8)
+    lengths = (offsets[1:] - offsets[:-1]).to(torch.int32)
+    if array.null_count:
+        lengths *= torch.from_numpy(array.is_valid().to_numpy(zero_copy_only=False))
+    return Strings(offsets[:-1].to(device), lengths.to(device), data.to(device))
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_string_view(data_type))
+
+
+def _buffer_tensor(buffer: pa.Buffer, count: int, data_type: pa.DataType) -> Tensor:
+    """The first `count` values of an Arrow buffer as a tensor over the same memory."""
+    if count == 0:
+        return torch.empty(0, dtype=torch.uint8 if data_type == pa.uint8() else torch.int64)
+    tensor: Tensor = from_dlpack(pa.Array.from_buffers(data_type, count, [None, buffer]))
+    return tensor
+
+
+def to_arrow(strings: Strings, validity: Tensor | None = None) -> pa.LargeStringArray:
+    """A LargeStringArray, zero-copy where the rows are contiguous. `validity`: bool [n], True = valid."""
+    array: pa.LargeStringArray = _export(strings, validity, pa.large_string())
+    return array
+
+
+def to_arrow_binary(strings: Strings, validity: Tensor | None = None) -> pa.LargeBinaryArray:
+    """A LargeBinaryArray, zero-copy where the rows are contiguous. `validity`: bool [n], True = valid."""
+    array: pa.LargeBinaryArray = _export(strings, validity, pa.large_binary())
+    return array
+
+
+def _export(strings: Strings, validity: Tensor | None, data_type: pa.DataType) -> Any:
+    if strings.num_rows == 0:
+        return pa.array([], data_type)
+    strings = to_host(strings if is_contiguous(strings) else compact(strings))
+    last = strings.starts[-1:] + strings.lengths[-1:]
+    offsets = torch.cat([strings.starts, last]).numpy()
+    bitmap = None
+    if validity is not None:
+        bitmap = pa.py_buffer(np.packbits(validity.cpu().numpy(), bitorder="little"))
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(strings.data.contiguous().numpy())]
+    return pa.Array.from_buffers(data_type, strings.num_rows, buffers)

@@ -1,0 +1,105 @@
+"""Regular expressions: RE2, as in DuckDB, through Arrow's compute functions on the host. Patterns are constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.core.patterns import invalid_pattern, with_options
+from tqp.data.strings import Strings
+from tqp.operators.strings.layout import from_arrow, to_arrow
+from tqp.operators.strings.like import match_expression
+
+
+def regexp_matches(strings: Strings, pattern: str, options: str = "") -> Tensor:
+    """Whether the pattern matches somewhere in each row: bool [n]."""
+    return _match(strings, pattern, with_options(pattern, options))
+
+
+def regexp_full_match(strings: Strings, pattern: str, options: str = "") -> Tensor:
+    """Whether the pattern matches the whole of each row: bool [n]."""
+    expression = rf"\A(?:{with_options(pattern, options)})\z"
+    return _match(strings, pattern, expression)
+
+
+def regexp_replace(strings: Strings, pattern: str, replacement: str, options: str = "") -> Strings:
+    r"""The first match in each row (all of them with option `g`) replaced; \1 to \9 stand for groups, \0 for the match."""
+    expression = with_options(pattern, options.replace("g", ""))
+    limit = None if "g" in options else 1
+    if strings.num_rows == 0:
+        return strings
+    replaced = _checked(
+        pattern,
+        lambda: pc.replace_substring_regex(
+            to_arrow(strings), pattern=expression, replacement=replacement, max_replacements=limit
+        ),
+    )
+    return from_arrow(replaced, strings.starts.device)
+
+
+def regexp_extract(strings: Strings, pattern: str, group: int = 0, options: str = "") -> Strings:
+    """Group `group` (0: all) of the first match in each row, empty without a match or for a group that took no part."""
+    if not 0 <= group <= 9:
+        raise ExecutionError("Group index must be between 0 and 9")
+    expression, count = _named_groups(pattern)
+    names = f"g{group}"
+    if group > count or strings.num_rows == 0:
+        return strings._replace(lengths=strings.lengths * 0)
+    whole = f"(?P<g0>{with_options(expression, options)})"
+    extracted = _checked(pattern, lambda: pc.extract_regex(to_arrow(strings), whole))
+    return from_arrow(pc.fill_null(pc.struct_field(extracted, names), ""), strings.starts.device)
+
+
+def _match(strings: Strings, pattern: str, expression: str) -> Tensor:
+    found: Tensor = _checked(pattern, lambda: match_expression(strings, expression))
+    return found
+
+
+def _checked(pattern: str, function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except pa.ArrowInvalid as error:
+        raise invalid_pattern(pattern, error) from error
+
+
+@lru_cache(maxsize=256)
+def _named_groups(pattern: str) -> tuple[str, int]:
+    """The pattern with its capturing groups named g1, g2, ... (Arrow returns named groups only), and their number."""
+    pieces: list[str] = []
+    count = 0
+    index = 0
+    in_class = False
+    while index < len(pattern):
+        letter = pattern[index]
+        if letter == "\\":
+            pieces.append(pattern[index : index + 2])
+            index += 2
+            continue
+        if in_class:
+            in_class = letter != "]"
+        elif letter == "[":
+            in_class = True
+            # A closing bracket right after the opening is a member of the class.
+            for opening in ("[^]", "[]", "[^"):
+                if pattern.startswith(opening, index):
+                    letter = opening
+                    break
+        elif letter == "(":
+            named = pattern.startswith(("(?P<", "(?<"), index)
+            if named or not pattern.startswith("(?", index):
+                count += 1
+                letter = f"(?P<g{count}>"
+                if named:
+                    index = pattern.index(">", index)
+                pieces.append(letter)
+                index += 1
+                continue
+        pieces.append(letter)
+        index += len(letter)
+    return "".join(pieces), count

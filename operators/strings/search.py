@@ -1,0 +1,106 @@
+"""Find words in strings: prefixes, suffixes, occurrences and positions. LIKE patterns are built on it in `like`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host, is_host_device
+from tqp.data.strings import Strings
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings import match as string_match
+from tqp.operators.strings.compare import equal
+from tqp.operators.strings.layout import ordered, to_list
+from tqp.operators.strings.words import stands_at
+
+
+def starts_with_word(strings: Strings, word: bytes) -> Tensor:
+    """Whether each row starts with `word`: bool [n]."""
+    return stands_at(strings, strings.starts, word, elementwise.greater_equal(strings.lengths, len(word)))
+
+
+def ends_with_word(strings: Strings, word: bytes) -> Tensor:
+    """Whether each row ends with `word`: bool [n]."""
+    places = elementwise.add(strings.starts, strings.lengths).sub_(len(word))
+    return stands_at(strings, places, word, elementwise.greater_equal(strings.lengths, len(word)))
+
+
+def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
+    """Where `word` first occurs: the rows that contain it, ascending, and the offset in each; both int64 [m]."""
+    device = strings.starts.device
+    if not word or strings.num_rows == 0:
+        return torch.arange(strings.num_rows, device=device), torch.zeros_like(strings.starts)
+    if is_host_device(device):
+        found, places = string_match.first_places(strings, string_match.search_for(strings, word))
+        return torch.from_numpy(found), torch.from_numpy(places)
+    rows, offsets = occurrences(strings, word)
+    is_first = torch.ones_like(rows, dtype=torch.bool)
+    torch.ne(rows[1:], rows[:-1], out=is_first[1:])
+    kept = row_indices(is_first)
+    return torch.index_select(rows, 0, kept), torch.index_select(offsets, 0, kept)
+
+
+def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
+    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m].
+
+    At least one row.
+    """
+    if is_host(strings.starts):
+        found, places = string_match.all_places(strings, string_match.search_for(strings, word))
+        return torch.from_numpy(found), torch.from_numpy(places)
+    strings = ordered(strings)
+    low = int(strings.starts[0])
+    hits = _scan(strings.data[low : int(strings.starts[-1] + strings.lengths[-1])], word).add_(low)
+    rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
+    offsets = hits - torch.index_select(strings.starts, 0, rows)
+    inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
+    return torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
+
+
+def _scan(span: Tensor, word: bytes) -> Tensor:
+    """Positions of `word` in `span`: every byte compared everywhere, one read-back."""
+    count = span.shape[0] - len(word) + 1
+    if count <= 0:
+        return torch.empty(0, dtype=torch.int64, device=span.device)
+    matches = span[:count] == word[0]
+    for offset in range(1, len(word)):
+        matches &= span[offset : offset + count] == word[offset]
+    return row_indices(matches)
+
+
+# Functions with the needle as an argument -----------------------------------------------------------------------------
+
+
+def starts_with(strings: Strings, needle: Strings) -> Tensor:
+    """starts_with(strings, needle): bool [n]. Either side may be one row."""
+    fits = strings.lengths >= needle.lengths
+    lengths = torch.minimum(strings.lengths, needle.lengths)
+    starts = strings.starts.expand(lengths.shape)
+    return equal(Strings(starts, lengths, strings.data), needle).logical_and_(fits)
+
+
+def ends_with(strings: Strings, needle: Strings) -> Tensor:
+    """ends_with(strings, needle): bool [n]. Either side may be one row."""
+    fits = strings.lengths >= needle.lengths
+    lengths = torch.minimum(strings.lengths, needle.lengths)
+    starts = strings.starts + (strings.lengths - lengths)
+    return equal(Strings(starts, lengths, strings.data), needle).logical_and_(fits)
+
+
+def contains(strings: Strings, needle: Strings) -> Tensor:
+    """contains(strings, needle): bool [n]. Either side may be one row."""
+    return find(strings, needle) >= 0
+
+
+def find(strings: Strings, needle: Strings) -> Tensor:
+    """Byte offset of the first occurrence of `needle` in each row, -1 without one: int64 [n]."""
+    device = strings.starts.device
+    if needle.num_rows == 1:
+        rows, offsets = first_occurrences(strings, to_list(needle)[0])
+        return torch.full_like(strings.starts, -1).index_copy_(0, rows, offsets)
+    haystacks, needles = to_list(strings), to_list(needle)
+    if len(haystacks) == 1:
+        haystacks *= len(needles)
+    found = [haystack.find(word) for haystack, word in zip(haystacks, needles, strict=True)]
+    return torch.tensor(found, dtype=torch.int64, device=device)

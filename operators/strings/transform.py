@@ -1,0 +1,410 @@
+"""String functions that cut or rewrite each row: substring, case, trim, reverse, and those that measure it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.data.strings import Strings
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.strings.characters import (
+    character_lengths,
+    first_code_points,
+    is_ascii,
+    slice_characters,
+    slice_same_characters,
+)
+from tqp.operators.strings.layout import (
+    broadcast,
+    compact,
+    extent,
+    from_arrow,
+    from_list,
+    ordered,
+    replace_rows,
+    take,
+    to_arrow,
+    to_host,
+    to_list,
+    total_length,
+)
+from tqp.operators.strings.search import find
+from tqp.operators.strings.words import words
+
+#: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
+_FAR = 1 << 40
+
+#: A buffer is reversed as it is where it has at most so many times the bytes of its rows; else these are copied first.
+_SLACK = 4
+
+#: What TRIM removes when it is not told: Unicode's space separators (tabs and line ends stay).
+_SPACES = "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
+
+
+# Measures -------------------------------------------------------------------------------------------------------------
+
+
+def length(strings: Strings) -> Tensor:
+    """Characters in each row: int64 [n]."""
+    return character_lengths(strings)
+
+
+def octet_length(strings: Strings) -> Tensor:
+    """Bytes in each row: int64 [n]."""
+    return strings.lengths.to(torch.int64)
+
+
+def bit_length(strings: Strings) -> Tensor:
+    """Bits in each row: int64 [n]."""
+    return octet_length(strings).mul_(8)
+
+
+def ascii_code(strings: Strings) -> Tensor:
+    """Code point of the first character, 0 for an empty row: int64 [n]."""
+    return first_code_points(strings)
+
+
+def unicode_code(strings: Strings) -> Tensor:
+    """Code point of the first character, -1 for an empty row: int64 [n]."""
+    return first_code_points(strings).masked_fill_(strings.lengths == 0, -1)
+
+
+def position(haystack: Strings, needle: Strings) -> Tensor:
+    """Character position of the first `needle`, from 1; 0 without one: int64 [n]."""
+    offsets = find(haystack, needle)
+    if is_ascii(haystack):
+        return offsets.add_(1)
+    before = offsets.clamp(min=0).to(torch.int32)
+    before_strings = Strings(haystack.starts.expand(before.shape), before, haystack.data)
+    return character_lengths(before_strings).add_(1).masked_fill_(offsets < 0, 0)
+
+
+# Cutting --------------------------------------------------------------------------------------------------------------
+
+
+def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> Strings:
+    """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
+    `count` takes characters before `start`. Both int64 [n] or 0-d.
+    """
+    if is_host(strings.starts) and start.numel() == 1 and (count is None or count.numel() == 1):
+        begin = int(start) - 1
+        end = _FAR if count is None else begin + int(count)
+        if -1 <= begin <= end:
+            return slice_same_characters(strings, max(begin, 0), max(end, 0))
+    position_from_one = _near(start)
+    wanted = None if count is None else _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        begin = torch.where(position_from_one < 0, position_from_one + characters, position_from_one - 1)
+        if wanted is None:
+            return begin, characters
+        end = begin + wanted
+        return torch.minimum(begin, end), torch.maximum(begin, end)
+
+    return slice_characters(_as_many(strings, start, count), bounds)
+
+
+def left(strings: Strings, count: Tensor) -> Strings:
+    """The first `count` characters, or all but the last -`count`."""
+    if is_host(strings.starts) and count.numel() == 1:
+        return slice_same_characters(strings, 0, int(count))
+    wanted = _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(characters), torch.where(wanted < 0, wanted + characters, wanted)
+
+    return slice_characters(_as_many(strings, count), bounds)
+
+
+def right(strings: Strings, count: Tensor) -> Strings:
+    """The last `count` characters, or all but the first -`count`."""
+    if is_host(strings.starts) and count.numel() == 1 and not is_ascii(strings):
+        number = int(count)
+        return (
+            slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
+        )
+    wanted = _near(count)
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.where(wanted < 0, -wanted, characters - wanted), characters
+
+    return slice_characters(_as_many(strings, count), bounds)
+
+
+def _near(number: Tensor) -> Tensor:
+    return number.to(torch.int64).clamp(-_FAR, _FAR)
+
+
+def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
+    """`strings`, its one row repeated where another argument has more."""
+    return broadcast(strings, max(1 if other is None else other.numel() for other in others))
+
+
+def trim(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at either end."""
+    return _strip(strings, characters, pc.utf8_trim, (True, True))
+
+
+def trim_left(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at the start."""
+    return _strip(strings, characters, pc.utf8_ltrim, (True, False))
+
+
+def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
+    """Without any of `characters` at the end."""
+    return _strip(strings, characters, pc.utf8_rtrim, (False, True))
+
+
+def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: tuple[bool, bool]) -> Strings:
+    if not characters:
+        return strings
+    if not characters.isascii():
+        if not is_ascii(strings):
+            return _by_arrow(strings, lambda array: strip(array, characters=characters))
+        characters = "".join(character for character in characters if character.isascii())
+    for at_start in (True, False):
+        if ends[0 if at_start else 1]:
+            strings = _strip_bytes(strings, characters.encode(), at_start)
+    return strings
+
+
+def _strip_bytes(strings: Strings, characters: bytes, at_start: bool) -> Strings:
+    """Take one byte off the rows that have one to take, until none has."""
+    table = torch.zeros(256, dtype=torch.bool)
+    table[list(characters)] = True
+    table = table.to(strings.starts.device)
+    starts, lengths = strings.starts.clone(), strings.lengths.clone()
+    rows: Tensor | None = None
+    while True:
+        current = (
+            Strings(starts, lengths, strings.data)
+            if rows is None
+            else take(Strings(starts, lengths, strings.data), rows)
+        )
+        edge = (
+            current
+            if at_start
+            else Strings(
+                current.starts + (current.lengths - 1).clamp_(min=0),
+                current.lengths.clamp(max=1),
+                current.data,
+            )
+        )
+        byte = (words(edge, 0) & 0xFF).to(torch.int32)
+        kept = row_indices(torch.index_select(table, 0, byte) & (current.lengths > 0))
+        if kept.shape[0] == 0:
+            return Strings(starts, lengths, strings.data)
+        rows = kept if rows is None else torch.index_select(rows, 0, kept)
+        lengths[rows] -= 1
+        if at_start:
+            starts[rows] += 1
+
+
+# Rewriting ------------------------------------------------------------------------------------------------------------
+
+
+def upper(strings: Strings) -> Strings:
+    """In upper case, character by character (one stays one: 'ﬁ' has no upper case)."""
+    if not is_ascii(strings):
+        return _by_arrow(strings, pc.utf8_upper)
+    return _shift_letters(strings, ord("a"))
+
+
+def lower(strings: Strings) -> Strings:
+    """In lower case, character by character."""
+    if not is_ascii(strings):
+        return _by_arrow(strings, pc.utf8_lower)
+    return _shift_letters(strings, ord("A"))
+
+
+def _shift_letters(strings: Strings, first: int) -> Strings:
+    """Switch the case of the 26 letters from `first` on."""
+    dense = compact(strings)
+    is_letter = (dense.data - first) < 26  # bytes wrap round, so this is first <= byte < first + 26
+    return dense._replace(data=dense.data ^ (is_letter.to(torch.uint8) << 5))
+
+
+def reverse(strings: Strings) -> Strings:
+    """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
+    if is_ascii(strings):
+        return _reverse_bytes(strings)
+    if is_host(strings.starts):
+        backwards = _by_arrow(strings, pc.utf8_reverse)
+        rows = rows_with_clusters(strings)
+        if rows.shape[0] == 0:
+            return backwards
+        return replace_rows(backwards, rows, map_texts(take(strings, rows), _reversed))
+    return map_texts(strings, _reversed)
+
+
+def _reverse_bytes(strings: Strings) -> Strings:
+    """Each row's bytes back to front: the whole buffer is, in which the rows then lie from the end."""
+    low, high = extent(strings)
+    if high - low > _SLACK * total_length(strings):
+        strings = compact(strings)
+        low, high = extent(strings)
+    starts = high - strings.lengths - strings.starts
+    return Strings(starts, strings.lengths, strings.data[low:high].flip(0))
+
+
+def _reversed(text: str) -> str:
+    return text[::-1] if text.isascii() else "".join(reversed(graphemes(text)))
+
+
+@lru_cache
+def _pairs_of_clusters() -> npt.NDArray[np.bool_]:
+    """Of each two bytes, as a little-endian integer: may a character that joins others begin with them?"""
+    pairs = np.zeros(1 << 16, np.bool_)
+    for code in (
+        *range(0x300, 0xD800),
+        *range(0xE000, 0x20000),
+        *range(0xE0000, 0xE0200),
+    ):  # no marks elsewhere
+        if joins_others(chr(code)):
+            first, second = chr(code).encode()[:2]
+            pairs[first | second << 8] = True
+    pairs[ord("\r") | ord("\n") << 8] = True
+    return pairs
+
+
+def rows_with_clusters(strings: Strings) -> Tensor:
+    """The rows that may hold what a reader sees as one character in several code points: int64 [m], ascending."""
+    strings = ordered(strings)
+    low, high = extent(strings)
+    data = strings.data[low:high].numpy()
+    if high - low < 2:
+        return torch.empty(0, dtype=torch.int64)
+    pairs = data[1:].astype(np.uint16)
+    pairs <<= 8
+    pairs |= data[:-1]
+    places = torch.from_numpy(_pairs_of_clusters().take(pairs).nonzero()[0] + low)
+    if places.shape[0] == 0:
+        return places
+    # A place belongs to the last row that starts at it or before, if that reaches so far.
+    rows = torch.searchsorted(strings.starts, places, right=True) - 1
+    inside = (rows >= 0) & (places < (strings.starts + strings.lengths)[rows.clamp(min=0)])
+    found: Tensor = torch.unique(rows[inside])
+    return found
+
+
+def graphemes(text: str) -> list[str]:
+    """`text` cut into what a reader sees as characters: marks, joiners and emoji modifiers stay with their base."""
+    clusters: list[str] = []
+    flags = 0
+    for character in text:
+        is_flag = _is_flag(character)
+        joined = bool(clusters) and (
+            (joins_others(character) and not is_flag)
+            or clusters[-1].endswith("\u200d")
+            or (is_flag and flags % 2 == 1)
+            or (character == "\n" and clusters[-1] == "\r")
+        )
+        flags = flags + 1 if is_flag else 0
+        if joined:
+            clusters[-1] += character
+        else:
+            clusters.append(character)
+    return clusters
+
+
+def joins_others(character: str) -> bool:
+    """May it be one character with the ones around it: a mark, a joiner, an emoji modifier or half of a flag?"""
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character == "\u200d"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or _is_flag(character)
+    )
+
+
+def _is_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def translate(strings: Strings, source: str, target: str) -> Strings:
+    """Each character of `source` replaced by the one of `target` in its place, or removed without one."""
+    table: dict[int, int] = {}
+    for index, character in enumerate(source):
+        table.setdefault(ord(character), ord(target[index]) if index < len(target) else -1)
+    if not table:
+        return strings
+    if max(*table.keys(), *table.values(), 0) < 0x80:  # no byte of another character is touched
+        return _translate_units(compact(strings), table)
+    if is_ascii(strings) and max(table.values()) < 0x80:
+        return _translate_units(compact(strings), {old: new for old, new in table.items() if old < 0x80})
+    return _translate_code_points(strings, table)
+
+
+def _translate_units(strings: Strings, table: dict[int, int]) -> Strings:
+    """Bytes as `table` says, of contiguous strings; -1 for those that are removed."""
+    device = strings.starts.device
+    codes = torch.arange(256, dtype=torch.uint8)
+    kept = torch.ones(256, dtype=torch.bool)
+    for old, new in table.items():
+        codes[old] = max(new, 0)
+        kept[old] = new >= 0
+    units = strings.data.to(torch.int32)
+    data = torch.index_select(codes.to(device), 0, units)
+    if bool(kept.all()):
+        return strings._replace(data=data)
+    is_kept = torch.index_select(kept.to(device), 0, units)
+    starts, lengths = _counts_between(is_kept, strings)
+    return Strings(starts, lengths.to(torch.int32), data[is_kept])
+
+
+def _counts_between(counts: Tensor, strings: Strings) -> tuple[Tensor, Tensor]:
+    """Of contiguous strings, the sums of `counts` (one for each byte or character) before each row and in it: int64 [n]."""
+    sums = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=counts.device)
+    torch.cumsum(counts, 0, out=sums[1:])
+    before = torch.index_select(sums, 0, strings.starts)
+    return before, torch.index_select(sums, 0, strings.starts + strings.lengths) - before
+
+
+def _translate_code_points(strings: Strings, table: dict[int, int]) -> Strings:
+    """Characters as `table` says; -1 for those that are removed. All rows' characters at once, on the host."""
+    dense = to_host(compact(strings))
+    text = dense.data.numpy().tobytes().decode()
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    is_lead = (dense.data & 0xC0) != 0x80
+    starts, lengths = _counts_between(is_lead, dense)
+    codes = np.arange(max(int(points.max(initial=0)), *table.keys()) + 1, dtype=np.int32)
+    for old, new in table.items():
+        codes[old] = new
+    translated = codes.take(points)
+    is_kept = translated >= 0
+    sizes = is_kept * (1 + (translated >= 0x80) + (translated >= 0x800) + (translated >= 0x10000))
+    starts, lengths = _counts_between(
+        torch.from_numpy(sizes), Strings(starts, lengths.to(torch.int32), dense.data)
+    )
+    raw = translated[is_kept].astype("<u4").tobytes().decode("utf-32-le").encode()
+    data = torch.from_numpy(np.frombuffer(raw, np.uint8).copy())
+    return Strings(*(part.to(strings.starts.device) for part in (starts, lengths.to(torch.int32), data)))
+
+
+def replace(strings: Strings, old: str, new: str) -> Strings:
+    """Each `old`, from the left and without overlap, replaced by `new`."""
+    if not old:
+        return strings
+    return _by_arrow(strings, lambda array: pc.replace_substring(array, pattern=old, replacement=new))
+
+
+def _by_arrow(strings: Strings, function: Callable[..., Any]) -> Strings:
+    """Apply an Arrow compute function, on the host."""
+    return from_arrow(function(to_arrow(strings)), strings.starts.device)
+
+
+def map_texts(strings: Strings, function: Callable[[str], str]) -> Strings:
+    """Apply a Python function to each distinct value: for what is rare. `strings` must be UTF-8."""
+    codes, distinct = distinct_values(strings)
+    texts = [function(value.decode()) for value in to_list(distinct)]
+    return take(from_list(texts, strings.starts.device), codes)

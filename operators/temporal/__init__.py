@@ -1,0 +1,1 @@
+"""Kernels of dates, times, timestamps and intervals."""

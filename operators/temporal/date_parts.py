@@ -1,0 +1,318 @@
+"""date_part / EXTRACT: fields of dates, timestamps, times and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
+from tqp.data.backend import is_host
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.numbers import arithmetic, elementwise
+from tqp.operators.temporal import dates
+
+_ALIASES: dict[str, str] = {
+    alias: part
+    for part, aliases in {
+        "year": "yr y years yrs",
+        "month": "mon months mons",
+        "day": "days d dayofmonth",
+        "decade": "decades",
+        "century": "centuries",
+        "millennium": "mil millenniums millennia mils millenium",
+        "microsecond": "microseconds us usec usecs usecond useconds",
+        "millisecond": "milliseconds ms msec msecs",
+        "second": "sec seconds secs s",
+        "minute": "min minutes mins m",
+        "hour": "hr hours hrs h",
+        "dow": "dayofweek weekday",
+        "week": "weeks w weekofyear",
+        "doy": "dayofyear",
+        "quarter": "quarters",
+    }.items()
+    for alias in aliases.split()
+}
+
+
+def normalize_part(part: str | bytes) -> str:
+    """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'. Bytes are a string's storage."""
+    part = (part.decode() if isinstance(part, bytes) else part).lower()
+    return _ALIASES.get(part, part)
+
+
+def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    """date_part(part, x): integers [n], or float64 [n] for epoch and julian; NULL for infinite dates."""
+    if len(argument_types) != 2:
+        return None
+    data_type = argument_types[1]
+    constant = frozenset({0})
+    if data_type.kind is TypeKind.TIME:
+        return Kernel(
+            lambda part, values: _clock_part(_known(part, _CLOCK_PARTS, data_type), values),
+            constant_arguments=constant,
+        )
+    if data_type.kind is TypeKind.INTERVAL:
+        return Kernel(_interval_part, constant_arguments=constant)
+    if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
+
+        def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
+            field = _narrow_clock_field(normalize_part(part), values, data_type)
+            if field is not None:
+                return field, None
+            return _date_part(part, values, data_type), dates.finite_validity(values, data_type)
+
+        return Kernel(date_part, constant_arguments=constant, returns_validity=True, any_width=True)
+    return None
+
+
+def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor:
+    part = normalize_part(part)
+    day_function = DAY_PARTS.get(part)
+    if day_function is not None:
+        return dates.by_day(dates.days_of(values, data_type), lambda days: _narrow(day_function(days)))
+    if part in _ZONE_PARTS and data_type.kind is TypeKind.TIMESTAMP_TZ:
+        return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
+    per_second = TICKS_PER_SECOND.get(data_type.kind, 1)
+    if part == "epoch":
+        return _epoch(values, data_type)
+    if part in _EPOCH_UNITS:
+        target = _EPOCH_UNITS[part]
+        if data_type.kind is TypeKind.DATE:
+            return values.to(torch.int64) * (SECONDS_PER_DAY * target)
+        return _change_unit(values.to(torch.int64), per_second, target)
+    if part in _CLOCK_FIELDS and data_type.is_timestamp and per_second <= MICROSECONDS_PER_SECOND:
+        seconds, number = _CLOCK_FIELDS[part]  # a day has a whole number of each
+        units = _narrow(elementwise.floor_divide(values.to(torch.int64), seconds * per_second))
+        return elementwise.floor_remainder(units, number)
+    days, ticks = dates.split_days(values, data_type)
+    if part == "julian":
+        julian = days.to(torch.float64) + 2_440_588
+        return julian if ticks is None else julian + ticks.to(torch.float64) / (per_second * SECONDS_PER_DAY)
+    _known(part, (*DAY_PARTS, *_CLOCK_PARTS[:5], "epoch", "julian"), data_type)
+    if ticks is None:
+        return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
+    return _clock_part(part, _change_unit(ticks, per_second, MICROSECONDS_PER_SECOND))
+
+
+def _narrow_clock_field(part: str, values: Tensor, data_type: DataType) -> Tensor | None:
+    """A field of _CLOCK_FIELDS as int8 [n], where all timestamps are from 1970 on and not too late for it, nor infinite."""
+    per_second = TICKS_PER_SECOND.get(data_type.kind, MICROSECONDS_PER_SECOND + 1)
+    if part not in _CLOCK_FIELDS or per_second > MICROSECONDS_PER_SECOND or values.dim() != 1:
+        return None
+    seconds, number = _CLOCK_FIELDS[part]
+    return elementwise.narrow_digits(values.to(torch.int64), seconds * per_second, number)
+
+
+#: Seconds of a field of the time of day, and how many of them the next larger one has.
+_CLOCK_FIELDS = {"hour": (3_600, 24), "minute": (60, 60), "second": (1, 60)}
+
+
+def _narrow(values: Tensor) -> Tensor:
+    """int64 [n] as int32 where they fit: gathers and divisions of those cost half. Reads nothing back from a device."""
+    if not is_host(values):
+        return values
+    low, high = arithmetic.value_range(values)
+    return values.to(torch.int32) if low >= -(2**31) and high < 2**31 else values
+
+
+def _epoch(values: Tensor, data_type: DataType) -> Tensor:
+    if data_type.kind is TypeKind.DATE:
+        return values.to(torch.float64) * SECONDS_PER_DAY
+    per_second = TICKS_PER_SECOND[data_type.kind]
+    if per_second > MICROSECONDS_PER_SECOND:
+        values = _change_unit(values, per_second, MICROSECONDS_PER_SECOND)
+        per_second = MICROSECONDS_PER_SECOND
+    if data_type.kind is TypeKind.TIMESTAMP_TZ:  # DuckDB's calendar library counts in milliseconds
+        milliseconds = elementwise.floor_divide(values, 1_000)
+        rest = values - milliseconds * 1_000
+        return milliseconds.to(torch.float64) / 1_000 + rest.to(torch.float64) / MICROSECONDS_PER_SECOND
+    return values.to(torch.float64) / per_second
+
+
+def _clock_part(part: str, microseconds: Tensor) -> Tensor:
+    """A field of the time of day, given in microseconds (any integer width), [n]."""
+    values = microseconds.to(torch.int64)
+    if part == "hour":
+        return elementwise.floor_divide(values, 3_600 * MICROSECONDS_PER_SECOND)
+    if part == "minute":
+        return elementwise.floor_remainder(elementwise.floor_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
+    if part == "second":
+        return elementwise.floor_remainder(elementwise.floor_divide(values, MICROSECONDS_PER_SECOND), 60)
+    if part == "millisecond":
+        return elementwise.floor_remainder(elementwise.floor_divide(values, 1_000), 60_000)
+    if part == "microsecond":
+        return elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
+    if part == "epoch":
+        return values.to(torch.float64) / MICROSECONDS_PER_SECOND
+    if part in _EPOCH_UNITS:
+        return _microseconds_in_unit(values, part)
+    return torch.zeros_like(values)  # the zone of a TIME
+
+
+#: Units per second of the parts that count from an epoch in whole units.
+_EPOCH_UNITS = {"epoch_ms": 10**3, "epoch_us": 10**6, "epoch_ns": 10**9}
+
+
+def _microseconds_in_unit(microseconds: Tensor, part: str) -> Tensor:
+    """Of a duration, in a part of _EPOCH_UNITS, truncated: int64 [n]."""
+    if part == "epoch_ms":
+        return _divide(microseconds, 1_000)
+    return microseconds * (_EPOCH_UNITS[part] // 10**6)
+
+
+def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
+    """A field of int64 [n, 3] (months, days, microseconds); every division truncates toward zero."""
+    part = normalize_part(part)
+    months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
+    per_month = {"year": 12, "decade": 120, "century": 1_200, "millennium": 12_000}.get(part)
+    if per_month is not None:
+        return _divide(months, per_month)
+    if part == "month":
+        return elementwise.truncate_remainder(months, 12)
+    if part == "quarter":
+        return _divide(elementwise.truncate_remainder(months, 12), 3) + 1
+    if part == "day":
+        return days
+    if part == "epoch":
+        # A year counts 365.25 days, a month beyond whole years 30.
+        years = _divide(months, 12)
+        whole_days = days + elementwise.truncate_remainder(months, 12) * 30
+        seconds = years * 31_557_600 + whole_days * SECONDS_PER_DAY
+        return seconds.to(torch.float64) + microseconds.to(torch.float64) / MICROSECONDS_PER_SECOND
+    if part in _EPOCH_UNITS:  # here every month counts 30 days
+        whole_days = (months * 30 + days) * (SECONDS_PER_DAY * _EPOCH_UNITS[part])
+        return whole_days + _microseconds_in_unit(microseconds, part)
+    minute = 60 * MICROSECONDS_PER_SECOND
+    if part == "hour":
+        return _divide(microseconds, 60 * minute)
+    if part == "minute":
+        return _divide(elementwise.truncate_remainder(microseconds, 60 * minute), minute)
+    if part in _INTERVAL_SECOND_PARTS:
+        return _divide(elementwise.truncate_remainder(microseconds, minute), _INTERVAL_SECOND_PARTS[part])
+    raise UnsupportedError(f'date_part: an INTERVAL has no part "{part}"')
+
+
+_INTERVAL_SECOND_PARTS = {"second": MICROSECONDS_PER_SECOND, "millisecond": 1_000, "microsecond": 1}
+_ZONE_PARTS = ("timezone", "timezone_hour", "timezone_minute")
+_CLOCK_PARTS = (
+    "hour", "minute", "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us", "epoch_ns", *_ZONE_PARTS,
+)  # fmt: skip
+
+
+def _month(days: Tensor) -> Tensor:
+    return dates.civil_from_days(days)[1]
+
+
+def _day(days: Tensor) -> Tensor:
+    return dates.civil_from_days(days)[2]
+
+
+def _decade(days: Tensor) -> Tensor:
+    return _divide(dates.year_from_days(days), 10)
+
+
+def _century(days: Tensor) -> Tensor:
+    return _counted_from_one(dates.year_from_days(days), 100)
+
+
+def _millennium(days: Tensor) -> Tensor:
+    return _counted_from_one(dates.year_from_days(days), 1_000)
+
+
+def _counted_from_one(year: Tensor, length: int) -> Tensor:
+    """The first century is the years 1 to 100; the one before it, century -1, ends with year 0."""
+    return torch.where(year > 0, _divide(year - 1, length) + 1, _divide(year, length) - 1)
+
+
+def _quarter(days: Tensor) -> Tensor:
+    return _divide(_month(days) - 1, 3) + 1
+
+
+def _iso_day_of_week(days: Tensor) -> Tensor:
+    return elementwise.floor_remainder(days + 3, 7) + 1
+
+
+def _week(days: Tensor) -> Tensor:
+    return dates.iso_year_and_week(days)[1]
+
+
+def _iso_year(days: Tensor) -> Tensor:
+    return dates.iso_year_and_week(days)[0]
+
+
+def _year_and_week(days: Tensor) -> Tensor:
+    year, week = dates.iso_year_and_week(days)
+    return year * 100 + torch.where(year > 0, week, -week)
+
+
+def _day_of_year(days: Tensor) -> Tensor:
+    return days - dates.first_day_of_year(days) + 1
+
+
+def _era(days: Tensor) -> Tensor:
+    return (dates.year_from_days(days) > 0).to(torch.int64)
+
+
+#: Parts that depend on the day alone: function of int64 [n] day numbers to int64 [n].
+DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "year": dates.year_from_days,
+    "month": _month,
+    "day": _day,
+    "decade": _decade,
+    "century": _century,
+    "millennium": _millennium,
+    "quarter": _quarter,
+    "dow": dates.day_of_week,
+    "isodow": _iso_day_of_week,
+    "week": _week,
+    "isoyear": _iso_year,
+    "yearweek": _year_and_week,
+    "doy": _day_of_year,
+    "era": _era,
+}
+
+
+def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> str:
+    part = normalize_part(part)
+    if part not in parts:
+        raise UnsupportedError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
+    return part
+
+
+def _divide(values: Tensor, divisor: int) -> Tensor:
+    return elementwise.truncate_divide(values, divisor)
+
+
+def _change_unit(values: Tensor, per_second: int, target_per_second: int) -> Tensor:
+    """Ticks of one length as ticks of another, half away from zero as DuckDB rounds: int64 [n]."""
+    if per_second > target_per_second:
+        return arithmetic.divide_half_away(values, per_second // target_per_second)
+    return values * (target_per_second // per_second)
+
+
+def _resolve_finite(wanted: bool) -> Overload:
+    """isfinite and isinf of DATE and timestamps."""
+
+    def resolve(argument_types: tuple[DataType, ...], _: DataType) -> Kernel | None:
+        (data_type,) = argument_types
+
+        def function(values: Tensor) -> Tensor:
+            finite = dates.finite_validity(values, data_type)
+            if finite is None:
+                return torch.full(values.shape, wanted, device=values.device)
+            return finite if wanted else ~finite
+
+        return Kernel(function, any_width=True)
+
+    return resolve
+
+
+DATE_PART_KERNELS: dict[str, Overload] = {
+    "date_part": resolve_date_part,
+    "is_finite_date": _resolve_finite(True),
+    "is_inf_date": _resolve_finite(False),
+}

@@ -1,0 +1,78 @@
+"""The table of what makes dates of pieces and text, and names and text of dates: make_date, dayname, strftime, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.strings import Strings
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.temporal import dates
+from tqp.operators.temporal.make_dates import make_date, make_timestamp
+from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES, strftime
+from tqp.operators.text.strptime import strptime
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+def _resolve_name(names: tuple[str, ...], index: Callable[[Tensor], Tensor]) -> Overload:
+    """The name of each day's `index`: Strings that share one small buffer; NULL for infinite dates."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        (data_type,) = argument_types
+        if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
+            return None
+
+        def name_of(values: Tensor) -> tuple[Strings, Tensor | None]:
+            positions = dates.by_day(dates.days_of(values, data_type).reshape(-1), index)
+            table = string_layout.from_list(names, values.device)
+            return string_layout.take(table, positions), dates.finite_validity(values, data_type)
+
+        return Kernel(name_of, returns_validity=True)
+
+    return resolve
+
+
+def _month_position(days: Tensor) -> Tensor:
+    return dates.civil_from_days(days)[1] - 1
+
+
+# ---- text by a pattern -----------------------------------------------------------------------------------------------
+
+
+def _resolve_format(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    data_type = argument_types[0]
+    if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
+        return None
+
+    def call(values: Tensor, pattern: str | bytes) -> Strings:
+        return strftime(values, _text(pattern), data_type)
+
+    return Kernel(call, constant_arguments=frozenset({1}))
+
+
+def _resolve_parse(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    if argument_types[0].kind is not TypeKind.VARCHAR or result_type.kind is not TypeKind.TIMESTAMP:
+        return None
+
+    def call(strings: Strings, pattern: str | bytes, *, validity: Tensor | None = None) -> Tensor:
+        return strptime(strings, _text(pattern), validity)
+
+    return Kernel(call, constant_arguments=frozenset({1}), checks=True)
+
+
+def _text(constant: str | bytes) -> str:
+    return constant.decode() if isinstance(constant, bytes) else constant
+
+
+FORMAT_KERNELS: dict[str, Overload] = {
+    "make_date": lambda argument_types, result_type: Kernel(make_date, checks=True),
+    "make_timestamp": lambda argument_types, result_type: Kernel(make_timestamp, checks=True),
+    "dayname": _resolve_name(DAY_NAMES, dates.day_of_week),
+    "monthname": _resolve_name(MONTH_NAMES, _month_position),
+    "strftime": _resolve_format,
+    "strptime": _resolve_parse,
+}

@@ -1,0 +1,233 @@
+"""Write dates, times, timestamps and intervals as DuckDB prints them: digits at fixed places, all rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.core import time_limits
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.data.backend import is_host
+from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import Array
+from tqp.operators.numbers.elementwise import floor_divide, truncate_divide
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings.build import join
+from tqp.operators.strings.layout import choose, from_list, replace_rows, take
+from tqp.operators.temporal import dates
+from tqp.operators.text.number_format import format_integers
+from tqp.operators.text.runs import Run, digits, literal, look_up, paste, strings_of
+
+
+def by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
+    """write(values) of int64 [n], once for each integer of their range where that is short."""
+    rows = values.shape[0]
+    if rows == 0:
+        return write(values)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= rows // 2:
+        return write(values)
+    table = write(torch.arange(low, high + 1, device=values.device))
+    return take(table, values - low)
+
+
+def format_dates(values: Tensor) -> Strings:
+    """'2024-02-29', '0044-03-15 (BC)', 'infinity'."""
+    return by_value(values.reshape(-1).to(torch.int64), _dates_row_by_row)
+
+
+#: Days of the years that four digits write: 0001-01-01 to 9999-12-31.
+_FIRST_PLAIN_DAY, _LAST_PLAIN_DAY = -719_162, 2_932_896
+
+
+def _dates_row_by_row(days: Tensor) -> Strings:
+    plain, others = plain_days(days)
+    written = strings_of(date_run(plain), plain)
+    if others is None:
+        return written
+    return replace_rows(
+        written, others, from_list([_date_text(day) for day in days[others].tolist()], days.device)
+    )
+
+
+def plain_days(days: Tensor) -> tuple[Any, Tensor | None]:
+    """The days, an array on the CPU, with a plain one in place of each whose year has not four digits, and the rows of these."""
+    if not days.numel() or (int(days.min()) >= _FIRST_PLAIN_DAY and int(days.max()) <= _LAST_PLAIN_DAY):
+        return (days.numpy() if is_host(days) else days), None
+    is_plain = (days >= _FIRST_PLAIN_DAY) & (days <= _LAST_PLAIN_DAY)
+    days = days * is_plain
+    return (days.numpy() if is_host(days) else days), row_indices(~is_plain)
+
+
+def date_run(days: Any) -> Run:
+    """'2024-02-29' of day numbers int64 [n], a tensor or an array, of years with four digits."""
+    year, month, day = dates.civil_from_days(days)
+    return paste([digits(year, 4), literal("-"), digits(month, 2), literal("-"), digits(day, 2)])
+
+
+def _date_text(day: int) -> str:
+    if abs(day) >= time_limits.INFINITE_DAY:
+        return "infinity" if day > 0 else "-infinity"
+    year, month, day_of_month = (int(part) for part in dates.civil_from_days(torch.tensor([day])))
+    if year <= 0:
+        return f"{1 - year:04}-{month:02}-{day_of_month:02} (BC)"
+    return f"{year:04}-{month:02}-{day_of_month:02}"
+
+
+def format_times(values: Tensor) -> Strings:
+    """'23:59:59', '00:00:00.25'."""
+    ticks = values.reshape(-1).to(torch.int64)
+    return _with_clock([], ticks, time_limits.MICROSECONDS_PER_SECOND)
+
+
+def clock_run(seconds: Any) -> Run:
+    """'23:59:59' of seconds since midnight, int64 [n], a tensor or an array."""
+    return Run([look_up(_clock_table(), seconds)], 8)
+
+
+@lru_cache
+def _clock_table() -> Array:
+    """All times of day as words: int64 [86401], 24:00:00 among them."""
+    seconds = np.arange(time_limits.SECONDS_PER_DAY + 1)
+    colon = literal(":")
+    hour, minute, second = (digits(part, 2) for part in (seconds // 3600, seconds // 60 % 60, seconds % 60))
+    (word,) = paste([hour, colon, minute, colon, second]).words
+    return np.asarray(word)
+
+
+def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 0) -> Strings:
+    """Runs from byte `first` on, then the time of day in ticks: hours, minutes and seconds, and the fraction with its trailing
+    zeros cut."""
+    seconds: Any = floor_divide(ticks, per_second)
+    fraction: Any = ticks - seconds * per_second
+    if is_host(ticks):
+        seconds, fraction = seconds.numpy(), fraction.numpy()
+    runs = [*before, clock_run(seconds)]
+    width = len(str(per_second)) - 1
+    if not width or not bool((fraction != 0).any()):
+        return strings_of(paste(runs), seconds, first)
+    run = paste([*runs, literal("."), digits(fraction, width)])
+    significant = (fraction != 0) * (width + 1)
+    for zeros in range(1, width):
+        is_round = fraction == floor_divide(fraction, 10**zeros) * 10**zeros
+        if not bool(is_round.any()):
+            break
+        significant -= (is_round & (fraction != 0)) * 1  # torch subtracts no booleans
+    return strings_of(run, seconds, first, run.width - width - 1 + significant)
+
+
+def format_timestamps(values: Tensor, source: DataType) -> Strings:
+    """'2024-02-29 12:00:00.5', with '+00' for TIMESTAMP WITH TIME ZONE; 'infinity'."""
+    ticks = values.reshape(-1).to(torch.int64)
+    per_second = TICKS_PER_SECOND[source.kind]
+    per_day = time_limits.SECONDS_PER_DAY * per_second
+    days = floor_divide(ticks, per_day)
+    clock = ticks - days * per_day
+    infinite = (ticks == time_limits.INFINITE_TICK) | (ticks == -time_limits.INFINITE_TICK)
+    if bool(infinite.any()):  # of nanoseconds the year would have four digits
+        days = days.masked_fill_(infinite, time_limits.INFINITE_DAY)
+    plain, others = plain_days(days)
+    before = paste([date_run_by_day(plain), literal(" ")])
+    written = _with_clock([before], clock, per_second)
+    zone = [from_list(["+00"], values.device)] if source.kind is TypeKind.TIMESTAMP_TZ else []
+    if zone:
+        written = join([written, *zone])
+    if others is None:
+        return written
+    infinite = infinite[others]
+    parts = [_dates_row_by_row(days[others]), from_list([" "], values.device)]
+    long = join([*parts, _with_clock([], clock[others] * ~infinite, per_second), *zone])
+    words = [from_list([word], values.device) for word in ("infinity", "-infinity")]
+    text = choose([infinite & (ticks[others] > 0), infinite], words, long)
+    return replace_rows(written, others, text)
+
+
+def date_run_by_day(days: Any) -> Run:
+    """As `date_run`, from a table where the days span a short range."""
+    return run_by_day(days, date_run)
+
+
+def run_by_day(days: Any, write: Callable[[Any], Run]) -> Run:
+    """write(days) of day numbers int64 [n], a tensor or an array, once for each day of their range where that is short."""
+    rows = days.shape[0]
+    if not rows:
+        return write(days)
+    low, high = int(days.min()), int(days.max())
+    if high - low >= rows // 2:
+        return write(days)
+    span = np.arange(low, high + 1)
+    table = write(span)
+    codes = days - low
+    return Run([word if isinstance(word, int) else look_up(word, codes) for word in table.words], table.width)
+
+
+def format_intervals(values: Tensor) -> Strings:
+    """'1 year 2 months 3 days 04:05:06'; '00:00:00' if all fields are zero."""
+    months, days, microseconds = values.reshape(-1, 3).unbind(1)
+    years = truncate_divide(months, 12)
+    parts: list[Strings] = []
+    started = torch.zeros(months.shape[0], dtype=torch.bool, device=values.device)
+    for count, unit in ((years, "year"), (months - years * 12, "month"), (days, "day")):
+        present = count != 0
+        if bool(present.any()):
+            parts.append(_part(by_value(count.contiguous(), _counter_of(unit)), started, present))
+            started = started | present
+    clock = (microseconds != 0) | ~started
+    if not parts or bool(clock.any()):
+        parts.append(_part(_format_durations(microseconds), started, clock))
+    return join(parts) if len(parts) > 1 else parts[0]
+
+
+def _part(text: Strings, started: Tensor, present: Tensor) -> Strings:
+    """A part of an interval where it is present, without its leading blank where nothing stands before it."""
+    skipped = (~started).to(torch.int32)
+    return Strings(text.starts + skipped, (text.lengths - skipped) * present, text.data)
+
+
+def _counter_of(unit: str) -> Callable[[Tensor], Strings]:
+    def write(counts: Tensor) -> Strings:
+        """' 1 day', ' -2 days'."""
+        units = from_list([f" {unit}s"], counts.device)
+        lengths = units.lengths - ((counts == 1) | (counts == -1)).to(torch.int32)
+        numbers = [from_list([" "], counts.device), format_integers(counts)]
+        return join([*numbers, Strings(torch.zeros_like(counts), lengths, units.data)])
+
+    return write
+
+
+def _format_durations(microseconds: Tensor) -> Strings:
+    """' -04:05:06.5': a clock of as many hours as there are."""
+    # Whole seconds first: the least int64 has no positive counterpart.
+    seconds = truncate_divide(microseconds, time_limits.MICROSECONDS_PER_SECOND)
+    fraction = (microseconds - seconds * time_limits.MICROSECONDS_PER_SECOND).abs_()
+    seconds = seconds.abs_()
+    hours = floor_divide(seconds, 3600)
+    is_short = hours < 24  # the table of times of day ends there
+    ticks = (seconds - hours * 3600 * ~is_short) * time_limits.MICROSECONDS_PER_SECOND + fraction
+    negative = microseconds < 0
+    signs = (~negative).to(torch.int64)
+    text = _with_clock(
+        [literal(" -")],
+        ticks,
+        time_limits.MICROSECONDS_PER_SECOND,
+        signs.numpy() if is_host(signs) else signs,
+    )
+    plain = row_indices(~negative)
+    text.data[text.starts[plain]] = ord(" ")
+    long = row_indices(~is_short)
+    if not long.shape[0]:
+        return text
+    # Hours beyond a day's stand before the minutes.
+    head, rest = negative[long] + 1, take(text, long)
+    skipped = head + 2
+    parts = [
+        Strings(rest.starts, head.to(torch.int32), rest.data),
+        format_integers(hours[long]),
+        Strings(rest.starts + skipped, (rest.lengths - skipped).to(torch.int32), rest.data),
+    ]
+    return replace_rows(text, long, join(parts))

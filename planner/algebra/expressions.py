@@ -1,0 +1,311 @@
+"""Bound expressions: typed, nameless trees over column ids.
+
+After binding every implicit conversion is an explicit `Cast`, so both sides of a comparison or an addition have one
+type. Equality ignores where an expression stands in the SQL (`span`). Subquery expressions exist only until the
+unnesting rule has run; aggregate calls only inside an Aggregate node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.models import ModelOutput, ModelSignature
+
+if TYPE_CHECKING:
+    from tqp.planner.algebra.logical_plan import LogicalPlan
+
+#: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks), float, str, bytes,
+#: (months, days, microseconds) for intervals, the elements of arrays, None for NULL.
+Value = bool | int | float | str | bytes | tuple[int, int, int] | tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Base. `data_type` is a field or property of every expression."""
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return ()
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return self
+
+    if TYPE_CHECKING:
+
+        @property
+        def data_type(self) -> DataType: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Expression):
+    """A constant. 0.0 and -0.0 are two, though SQL calls them equal: what is computed from them differs."""
+
+    value: Value
+    data_type: DataType
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = (self.value, self.data_type), (other.value, other.data_type)
+        return mine == theirs and (not isinstance(self.value, (float, tuple)) or repr(mine) == repr(theirs))
+
+    def __hash__(self) -> int:
+        return hash((self.value, self.data_type))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef(Expression):
+    """A column by id. Free of any plan node, so a correlated reference is one whose id the input does not produce."""
+
+    id: int
+    data_type: DataType
+    name: str = (
+        ""  # display only; two references are equal only if their names are, so take it from the field
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function or operator of `planner/functions/`, by its canonical name (`add`, `like`, `substring`, ...)."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    data_type: DataType
+    span: tuple[int, int] | None = field(
+        default=None, compare=False
+    )  # where in the SQL; for errors and comments
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    input: Expression
+    data_type: DataType
+    is_try: bool = False  # TRY_CAST: NULL instead of an error
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Expression):
+    """CASE WHEN condition THEN value ... ELSE default END; all values have `data_type`."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression
+    data_type: DataType
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (*(expression for branch in self.branches for expression in branch), self.default)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        branches = tuple(zip(inputs[:-1:2], inputs[1:-1:2], strict=True))
+        return replace(self, branches=branches, default=inputs[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class InList(Expression):
+    """input IN (literal, ...): all values are non-NULL literals of the input's type; NOT IN is `not` around it.
+
+    A NULL in the list, or an element that is not constant, is bound as an `or` of comparisons instead.
+    """
+
+    input: Expression
+    values: tuple[Literal, ...]
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Predict(Expression):
+    """A call of a registered model. `arguments` pair up with its inputs: numbers, arrays, and codes of categories.
+
+    `combinations`: in a physical plan, how many combinations of values are scored instead of rows; 0 for rows.
+    """
+
+    model: ModelSignature
+    output: ModelOutput
+    arguments: tuple[Expression, ...]
+    combinations: int = 0
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def data_type(self) -> DataType:
+        return self.output.data_type
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(Expression):
+    """An aggregate of `planner/functions/`: count_star, count, sum, avg, min, max, ... Only inside Aggregate."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    data_type: DataType
+    distinct: bool = False
+    filter: Expression | None = None
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        if self.filter is None:
+            return replace(self, arguments=inputs)
+        return replace(self, arguments=inputs[:-1], filter=inputs[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery(Expression):
+    """(SELECT one column): NULL for no row, an ExecutionError for more than one."""
+
+    plan: LogicalPlan
+    data_type: DataType
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    plan: LogicalPlan
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class QuantifiedComparison(Expression):
+    """operand <comparison> ANY|ALL (plan). IN is `equal` ANY, NOT IN is `not` around that.
+
+    `operands` pair up with the plan's output columns (row IN has several, with `equal` only), already of one type.
+    """
+
+    comparison: str  # equal, not_equal, less, less_equal, greater, greater_equal
+    is_all: bool
+    operands: tuple[Expression, ...]
+    plan: LogicalPlan
+
+    @property
+    def data_type(self) -> DataType:
+        return BOOLEAN
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.operands
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, operands=inputs)
+
+
+TRUE = Literal(True, BOOLEAN)
+FALSE = Literal(False, BOOLEAN)
+
+
+def literal_labels(expression: Expression) -> frozenset[Value]:
+    """The strings that a CASE chooses from, if it chooses between literals only; else none.
+
+    The runtime stores such a value as codes into a dictionary of them.
+    """
+    if not isinstance(expression, Case) or not expression.data_type.is_string:
+        return frozenset()
+    values = (*(value for _, value in expression.branches), expression.default)
+    if not all(isinstance(value, Literal) for value in values):
+        return frozenset()
+    return frozenset(part.value for part in values if isinstance(part, Literal) and part.value is not None)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, parents first; does not enter the plans of subqueries."""
+    left = [expression]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(reversed(node.inputs))
+
+
+def column_ids(expression: Expression) -> frozenset[int]:
+    """Ids of the columns an expression reads; does not enter the plans of subqueries."""
+    found, left = set(), [expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, ColumnRef):
+            found.add(node.id)
+        else:
+            left.extend(node.inputs)
+    return frozenset(found)
+
+
+def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild bottom-up, with `function` applied to every node after its children, first to last."""
+    parents_first: list[tuple[Expression, tuple[Expression, ...]]] = []
+    left = [expression]
+    while left:
+        node = left.pop()
+        inputs = node.inputs
+        parents_first.append((node, inputs))
+        left.extend(inputs)
+    done: list[Expression] = []  # the rebuilt nodes whose parents are still to come
+    while parents_first:
+        node, inputs = parents_first.pop()
+        if inputs:
+            changed = done[-len(inputs) :]
+            del done[-len(inputs) :]
+            for new, old in zip(changed, inputs, strict=True):
+                if new is not old:
+                    node = node.with_inputs(tuple(changed))
+                    break
+        done.append(function(node))
+    return done[0]
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """Split at top-level ANDs; TRUE splits into nothing."""
+    if not (isinstance(condition, Call) and condition.function == "and"):
+        return () if condition == TRUE else (condition,)
+    parts: list[Expression] = []
+    left: list[Expression] = [condition]
+    while left:
+        part = left.pop()
+        if isinstance(part, Call) and part.function == "and":
+            left.extend(reversed(part.arguments))
+        elif part != TRUE:
+            parts.append(part)
+    return tuple(parts)
+
+
+def conjunction(parts: tuple[Expression, ...]) -> Expression:
+    """The AND of the parts; TRUE for none."""
+    if not parts:
+        return TRUE
+    return parts[0] if len(parts) == 1 else Call("and", parts, BOOLEAN)

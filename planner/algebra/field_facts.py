@@ -1,0 +1,368 @@
+"""How each operator changes what is known of its columns: nullability, ranges, uniqueness, order.
+
+Pure functions from the input's fields to the output's, for logical and physical plans alike. All facts are sound but
+`distinct_count`, which is an estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from tqp.core.datatypes import TypeKind
+from tqp.core.schema import ColumnStatistics, Field
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Value,
+    column_ids,
+    literal_labels,
+)
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
+from tqp.planner.algebra.value_ranges import Range, field_range, operand_range, value_range
+from tqp.planner.physical.join_keys import JoinKeys, key_column
+
+Fields = dict[int, Field]
+
+_FLIPPED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+
+
+def with_facts(
+    field: Field,
+    known: Range | None,
+    can_be_null: bool,
+    distinct: float | None = None,
+    is_unique: bool = False,
+    is_sorted: bool = False,
+    dictionary_size: int | None = None,
+) -> Field:
+    """The field with new facts in place of all its old ones."""
+    low, high = known if known is not None else (None, None)
+    statistics = ColumnStatistics(low, high, distinct, is_unique, is_sorted, dictionary_size)
+    return Field(field.id, field.name, field.data_type, can_be_null, statistics)
+
+
+def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) -> Field:
+    """The field with its range kept, nullability as given, uniqueness and order kept only if allowed."""
+    old = field.statistics
+    can_be_null = field.nullable or can_be_null
+    is_unique, is_sorted = old.is_unique and is_unique, old.is_sorted and is_sorted
+    if (can_be_null, is_unique, is_sorted) == (field.nullable, old.is_unique, old.is_sorted):
+        return field
+    known = field_range(field)
+    return with_facts(
+        field, known, can_be_null, old.distinct_count, is_unique, is_sorted, old.dictionary_size
+    )
+
+
+def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:
+    """The field of a projected or grouped expression."""
+    if isinstance(expression, ColumnRef) and (source := fields.get(expression.id)) is not None:
+        if source.id == field.id and source.name == field.name:
+            return source
+        return Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
+    return with_facts(
+        field,
+        _type_safe(value_range(expression, fields), field),
+        nullable(expression, fields),
+        expression_distinct(expression, fields),
+        dictionary_size=len(literal_labels(expression)) or None,
+    )
+
+
+def expression_distinct(expression: Expression, fields: FieldsById) -> float | None:
+    """An estimate of how many values the expression takes, from its columns; None if one of them is unknown."""
+    if labels := literal_labels(expression):
+        return float(len(labels))
+    distinct: float | None = 1.0
+    for identifier in column_ids(expression):
+        field = fields.get(identifier)
+        count = None if field is None else field_distinct(field)
+        if count is None:
+            distinct = None
+            break
+        distinct = (distinct or 1.0) * count
+    known = value_range(expression, fields)
+    if known is None:
+        return distinct
+    span = float(known[1] - known[0] + 1)
+    return span if distinct is None else min(span, distinct)
+
+
+def field_distinct(field: Field) -> float | None:
+    """The estimated number of distinct values of a column, at most what its range allows."""
+    statistics = field.statistics
+    count = statistics.distinct_count
+    if count is None and statistics.dictionary_size is not None:
+        count = float(statistics.dictionary_size)
+    if field.data_type.kind is TypeKind.BOOLEAN:
+        return 2.0
+    if statistics.minimum is None or statistics.maximum is None:
+        return count
+    span = float(statistics.maximum - statistics.minimum + 1)
+    return span if count is None else min(count, span)
+
+
+def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
+    """Fields of the rows for which all `parts` are true."""
+    result = dict(fields)
+    for part in parts:
+        for identifier in null_rejected_columns(part):
+            field = result.get(identifier)
+            if field is not None and field.nullable:
+                old = field.statistics
+                result[identifier] = Field(field.id, field.name, field.data_type, False, old)
+        if isinstance(part, InList):
+            if isinstance(part.input, ColumnRef):
+                _narrow_to_values(result, part.input, [literal.value for literal in part.values])
+        elif isinstance(part, Call) and len(part.arguments) == 2:
+            left, right = part.arguments
+            _narrow_by_comparison(result, part.function, left, right)
+            _narrow_by_comparison(result, _FLIPPED.get(part.function, part.function), right, left)
+    return result
+
+
+def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]) -> None:
+    integers = [value for value in values if type(value) is int]
+    field = fields.get(column.id)
+    if len(integers) == len(values) > 0 and column.data_type.is_integer_like:
+        _narrow(fields, column, min(integers), max(integers), len(set(integers)))
+    elif field is not None:
+        old, distinct = field.statistics, field_distinct(field)
+        count = float(len(values)) if distinct is None else min(distinct, float(len(values)))
+        fields[column.id] = with_facts(
+            field,
+            field_range(field),
+            field.nullable,
+            count,
+            old.is_unique,
+            old.is_sorted,
+            old.dictionary_size,
+        )
+
+
+def _narrow_by_comparison(fields: Fields, function: str, column: Expression, other: Expression) -> None:
+    if not isinstance(column, ColumnRef):
+        return
+    if function == "equal" and isinstance(other, Literal) and other.value is not None:
+        _narrow_to_values(fields, column, (other.value,))
+        return
+    if not column.data_type.is_integer_like:
+        return
+    if function not in _FLIPPED and function != "equal":
+        return
+    known = operand_range(other, fields)
+    if known is None:
+        return
+    low, high = known
+    match function:
+        case "equal":
+            _narrow(fields, column, low, high, None)
+        case "less":
+            _narrow(fields, column, None, high - 1, None)
+        case "less_equal":
+            _narrow(fields, column, None, high, None)
+        case "greater":
+            _narrow(fields, column, low + 1, None, None)
+        case "greater_equal":
+            _narrow(fields, column, low, None, None)
+
+
+def _narrow(
+    fields: Fields, column: ColumnRef, low: int | None, high: int | None, count: float | None
+) -> None:
+    """Intersect the column's range with [low, high]."""
+    field = fields.get(column.id)
+    if field is None:
+        return
+    old = field.statistics
+    bounds = field_range(field) or field.data_type.bounds
+    low = bounds[0] if low is None else max(low, bounds[0])
+    high = bounds[1] if high is None else min(high, bounds[1])
+    if low > high:  # no row is left, so any range is true of them
+        low = high = bounds[0]
+    if (low, high) == field_range(field) and count is None:
+        return
+    distinct = old.distinct_count
+    if distinct is not None and old.minimum is not None and old.maximum is not None:
+        distinct *= (high - low + 1) / (old.maximum - old.minimum + 1)
+    distinct = max(1.0, distinct) if distinct is not None else None
+    distinct = distinct if count is None else min(count, count if distinct is None else distinct)
+    fields[column.id] = with_facts(
+        field, (low, high), field.nullable, distinct, old.is_unique, old.is_sorted, old.dictionary_size
+    )
+
+
+def join_fields(
+    left: Fields,
+    right: Fields,
+    join_type: JoinType,
+    keys: JoinKeys,
+    mark: Field | None = None,
+    *,
+    left_once: bool,
+    right_once: bool,
+    keeps_left_order: bool,
+) -> Fields:
+    """Fields of a join. `left_once`: a left row comes out at most once (`right_once` likewise)."""
+    left_padded = join_type is JoinType.FULL
+    right_padded = left_padded or join_type in (JoinType.LEFT, JoinType.SINGLE)
+    one_side = join_type in (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+    result = {
+        identifier: weakened(field, left_padded, left_once or one_side, keeps_left_order)
+        for identifier, field in left.items()
+    }
+    if not one_side:
+        for identifier, field in right.items():
+            result[identifier] = weakened(field, right_padded, right_once, False)
+    if mark is not None:
+        result[mark.id] = mark
+    if join_type in (JoinType.INNER, JoinType.SEMI):
+        _equate(result, left, right, keys, keeps_left_order)
+        residual = [
+            part for part in keys.residual if all(identifier in result for identifier in column_ids(part))
+        ]
+        if residual:
+            return filter_fields(result, residual)
+    return result
+
+
+def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_left_order: bool) -> None:
+    """Both sides of a matched key hold one value: it is in both ranges, and not NULL unless NULLs match."""
+    for left_key, right_key, null_equal in zip(keys.left, keys.right, keys.null_equal, strict=True):
+        known = _intersection(operand_range(left_key, left), operand_range(right_key, right))
+        left_column = key_column(left_key)
+        left_field = None if left_column is None else left.get(left_column)
+        if not null_equal:
+            for identifier in null_rejected_columns(left_key) | null_rejected_columns(right_key):
+                field = result.get(identifier)
+                if field is not None and field.nullable:
+                    result[identifier] = Field(field.id, field.name, field.data_type, False, field.statistics)
+        for key in (left_key, right_key):
+            field = result.get(key.id) if isinstance(key, ColumnRef) else None
+            if field is None:
+                continue
+            old = field.statistics
+            in_order = left_field is not None and left_field.statistics.is_sorted and keeps_left_order
+            is_sorted = old.is_sorted or (in_order and not field.nullable)
+            if known is not None and known != field_range(field) or is_sorted != old.is_sorted:
+                result[field.id] = with_facts(
+                    field,
+                    known or field_range(field),
+                    field.nullable,
+                    old.distinct_count,
+                    old.is_unique,
+                    is_sorted,
+                    old.dictionary_size,
+                )
+
+
+def _intersection(first: Range | None, second: Range | None) -> Range | None:
+    if first is None or second is None:
+        return None
+    low, high = max(first[0], second[0]), min(first[1], second[1])
+    return (low, high) if low <= high else (low, low)
+
+
+def aggregate_fields(
+    fields: Fields,
+    key_fields: Sequence[Field],
+    keys: Sequence[Expression],
+    aggregate_fields: Sequence[Field],
+    aggregates: Sequence[AggregateCall],
+    max_rows: int,
+) -> list[Field]:
+    """Fields of a group-by over at most `max_rows` rows: the keys', then the aggregates'."""
+    result: list[Field] = []
+    for field, key in zip(key_fields, keys, strict=True):
+        source = project_field(field, key, fields)
+        result.append(
+            with_facts(
+                source,
+                field_range(source),
+                source.nullable,
+                source.statistics.distinct_count,
+                is_unique=len(keys) == 1,
+                dictionary_size=source.statistics.dictionary_size,
+            )
+        )
+    for field, call in zip(aggregate_fields, aggregates, strict=True):
+        result.append(_aggregate_field(field, call, fields, bool(keys), max_rows))
+    return result
+
+
+def _aggregate_field(
+    field: Field, call: AggregateCall, fields: Fields, grouped: bool, max_rows: int
+) -> Field:
+    if call.function in ("count_star", "count"):
+        least = 1 if call.function == "count_star" and grouped and call.filter is None else 0
+        # d different counts need 0 + 1 + ... + (d - 1) rows
+        distinct_counts = (1.0 + math.sqrt(1.0 + 8.0 * max_rows)) / 2.0 if grouped else 1.0
+        return with_facts(field, (least, max(least, max_rows)), False, distinct_counts)
+    argument = call.arguments[0]
+    can_be_null = not grouped or call.filter is not None or nullable(argument, fields)
+    if call.function in ("stddev_samp", "var_samp"):  # NULL for a single value
+        can_be_null = True
+    known: Range | None = None
+    distinct: float | None = None
+    if call.function in ("min", "max", "any_value"):
+        known, distinct = value_range(argument, fields), expression_distinct(argument, fields)
+    elif call.function == "sum" and field.data_type.is_integer_like:
+        element, rows = operand_range(argument, fields), max(1, max_rows)
+        if element is not None and argument.data_type.scale == field.data_type.scale:
+            known = min(element[0], element[0] * rows), max(element[1], element[1] * rows)
+    return with_facts(field, _type_safe(known, field), can_be_null, distinct)
+
+
+def union_field(field: Field, branches: Sequence[Field]) -> Field:
+    """The field of a UNION ALL column over the fields of its branches."""
+    ranges = [field_range(branch) for branch in branches]
+    counts = [field_distinct(branch) for branch in branches]
+    low = [known[0] for known in ranges if known is not None]
+    high = [known[1] for known in ranges if known is not None]
+    return with_facts(
+        field,
+        (min(low), max(high)) if low and len(low) == len(ranges) else None,
+        any(branch.nullable for branch in branches),
+        sum(count for count in counts if count is not None) if None not in counts else None,
+    )
+
+
+def values_field(field: Field, column: Sequence[Expression]) -> Field:
+    """The field of one column of VALUES."""
+    empty: Mapping[int, Field] = {}
+    ranges = [
+        value_range(value, empty)
+        for value in column
+        if not (isinstance(value, Literal) and value.value is None)
+    ]
+    known = [pair for pair in ranges if pair is not None]
+    return with_facts(
+        field,
+        _type_safe((min(p[0] for p in known), max(p[1] for p in known)), field)
+        if known and len(known) == len(ranges)
+        else None,
+        any(nullable(value, empty) for value in column),
+        float(len(column)),
+    )
+
+
+def _type_safe(known: Range | None, field: Field) -> Range | None:
+    """A column's values passed their overflow check, so they fit its type."""
+    if known is None or not field.data_type.is_integer_like:
+        return None
+    low, high = field.data_type.bounds
+    if known[0] >= low and known[1] <= high:
+        return known
+    return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else None

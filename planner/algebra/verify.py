@@ -1,0 +1,175 @@
+"""Checks that a logical plan is well formed: ids unique, columns available, types equal, schemas of the right shape.
+
+A failure is a bug in the stage that made the plan, never a user's: it raises AssertionError naming that stage.
+"""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.schema import Schema
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    QuantifiedComparison,
+    walk,
+)
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    UnionAll,
+    Values,
+)
+from tqp.planner.rules.columns import TWO_SIDED, Subquery
+from tqp.planner.rules.nulls import COMPARISONS
+
+_SAME_TYPED = COMPARISONS | {"is_distinct_from", "is_not_distinct_from", "coalesce"}
+
+
+class PlanVerifier:
+    """Verifies plans that share nodes: a node seen before, under the same outer columns, is not checked again."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, tuple[LogicalPlan, frozenset[int]]] = {}
+        self._expressions: dict[int, Expression] = {}
+        self._shared: dict[int, LogicalPlan] = {}
+        self.allow_subqueries = True
+
+    def verify(self, plan: LogicalPlan, stage: str) -> None:
+        """Raise AssertionError, naming the stage that made the plan, if it is not well formed."""
+        self._shared.clear()
+        try:
+            self._check(plan, frozenset())
+        except _IllFormedError as error:
+            raise AssertionError(f"{stage} made an ill-formed plan: {error}") from None
+
+    def verify_schema(self, plan: LogicalPlan, schema: Schema, stage: str) -> None:
+        """Raise AssertionError if the plan's output columns are not those of `schema`, in order and type."""
+        made = [(field.id, field.data_type) for field in plan.schema]
+        wanted = [(field.id, field.data_type) for field in schema]
+        if made != wanted:
+            raise AssertionError(f"{stage} changed the output columns from {wanted} to {made}")
+
+    def _check(self, plan: LogicalPlan, outer: frozenset[int]) -> frozenset[int]:
+        """Check a plan that may read the `outer` columns; returns the ids it puts out."""
+        seen = self._seen.get(id(plan))
+        if seen is not None:
+            return seen[1]
+        outputs = self._check_node(plan, outer)
+        if not outer:  # inside subqueries what is available differs from place to place
+            self._seen[id(plan)] = (plan, outputs)  # the plan too: it keeps the id from being used again
+        return outputs
+
+    def _check_node(self, plan: LogicalPlan, outer: frozenset[int]) -> frozenset[int]:
+        if isinstance(plan, Join):
+            return self._check_join(plan, outer)
+        inputs = [self._check(child, outer) for child in plan.inputs]
+        available = inputs[0] | outer if len(inputs) == 1 else outer
+        for expression in plan.expressions:
+            self._check_expression(expression, available, isinstance(plan, Aggregate))
+        match plan:
+            case Filter():
+                _require(plan.condition.data_type == BOOLEAN, "a filter's condition is not BOOLEAN")
+                return inputs[0]
+            case Project():
+                _pair_up(plan.fields, plan.outputs)
+                return _unique(plan.fields)
+            case Aggregate():
+                _pair_up(plan.key_fields, plan.keys)
+                _pair_up(plan.aggregate_fields, plan.aggregates)
+                return _unique(plan.schema)
+            case Scan():
+                _require(
+                    len(plan.columns) == len(plan.fields),
+                    f"scan of {plan.table_name}: columns and fields differ",
+                )
+                return _unique(plan.fields)
+            case Values():
+                for row in plan.rows:
+                    _pair_up(plan.fields, row)
+                return _unique(plan.fields)
+            case UnionAll():
+                for branch in plan.branches:
+                    _same_types(plan.fields, branch.schema, "a union's branch")
+                return _unique(plan.fields)
+            case Shared():
+                first = self._shared.setdefault(plan.identifier, plan.input)
+                _require(first is plan.input or first == plan.input, f"shared plan {plan.identifier} differs")
+                _same_types(plan.fields, plan.input.schema, "a shared plan")
+                return _unique(plan.fields)
+            case _:
+                return inputs[0]
+
+    def _check_join(self, plan: Join, outer: frozenset[int]) -> frozenset[int]:
+        left = self._check(plan.left, outer)
+        right = self._check(plan.right, outer | left if self.allow_subqueries else outer)
+        both = left | right
+        _require(plan.condition.data_type == BOOLEAN, "a join's condition is not BOOLEAN")
+        self._check_expression(plan.condition, both | outer, False)
+        _require((plan.mark is not None) == (plan.join_type is JoinType.MARK), "only a mark join has a mark")
+        if plan.join_type in TWO_SIDED:
+            _require(len(both) == len(left) + len(right), "the sides of a join share column ids")
+            return both
+        return left if plan.mark is None else left | {plan.mark.id}
+
+    def _check_expression(self, expression: Expression, available: frozenset[int], aggregates: bool) -> None:
+        for node in walk(expression):
+            match node:
+                case ColumnRef():
+                    if node.id not in available:
+                        raise _IllFormedError(f"column {node.name}#{node.id} is not available")
+                case Call(function=function) if function in _SAME_TYPED:
+                    types = {argument.data_type for argument in node.arguments}
+                    if len(types) != 1:
+                        raise _IllFormedError(f"{function} of {', '.join(sorted(map(str, types)))}")
+                case Call(function="and" | "or" | "not" as function):
+                    if any(argument.data_type != BOOLEAN for argument in node.arguments):
+                        raise _IllFormedError(f"{function} of something that is not BOOLEAN")
+                case AggregateCall():
+                    _require(aggregates and node is expression, "an aggregate call outside an Aggregate")
+                case _:
+                    pass
+            if isinstance(node, Subquery):
+                _require(self.allow_subqueries, "a subquery is left")
+                self._check(node.plan, available)
+                if isinstance(node, QuantifiedComparison):
+                    _same_types(node.plan.schema, node.operands, "the operands of a subquery")
+
+
+class _IllFormedError(Exception):
+    pass
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise _IllFormedError(message)
+
+
+def _unique(fields: Schema) -> frozenset[int]:
+    ids = frozenset([field.id for field in fields])
+    if len(ids) != len(fields):
+        raise _IllFormedError(f"ids are not unique in {[(field.id, field.name) for field in fields]}")
+    return ids
+
+
+def _pair_up(fields: Schema, expressions: tuple[Expression, ...]) -> None:
+    _require(len(fields) == len(expressions), f"{len(fields)} fields for {len(expressions)} expressions")
+    for field, expression in zip(fields, expressions, strict=True):
+        if field.data_type != expression.data_type:
+            raise _IllFormedError(
+                f"field {field.name}#{field.id} is {field.data_type}, its expression {expression.data_type}"
+            )
+
+
+def _same_types(fields: Schema, others: Schema | tuple[Expression, ...], what: str) -> None:
+    types = [field.data_type for field in fields]
+    made = [other.data_type for other in others]
+    if types != made:
+        raise _IllFormedError(f"{what} has the types {[*map(str, made)]}, not {[*map(str, types)]}")

@@ -1,0 +1,212 @@
+"""CAST of one storage value in plain Python, with DuckDB's rules; what constant folding and parameters rest on.
+
+Covers what literals need; `cast_value` answers NotImplemented for the rest, which is then left to the kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import math
+from typing import Any
+
+from tqp.core import time_limits
+from tqp.core.datatypes import DOUBLE, FLOAT, HUGEINT, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.core.text_numbers import ParseFailure, round_half_away
+from tqp.core.text_values import parser_of
+from tqp.planner.algebra.expressions import Value
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+_INTERVAL_UNITS: dict[str, tuple[int, int, int]] = {
+    "microsecond": (0, 0, 1),
+    "millisecond": (0, 0, 1_000),
+    "second": (0, 0, 1_000_000),
+    "minute": (0, 0, 60_000_000),
+    "hour": (0, 0, 3_600_000_000),
+    "day": (0, 1, 0),
+    "week": (0, 7, 0),
+    "month": (1, 0, 0),
+    "quarter": (3, 0, 0),
+    "year": (12, 0, 0),
+    "decade": (120, 0, 0),
+    "century": (1200, 0, 0),
+    "millennium": (12000, 0, 0),
+}
+_UNIT_SPELLINGS = {
+    **{unit: unit for unit in _INTERVAL_UNITS},
+    **{unit + "s": unit for unit in _INTERVAL_UNITS},
+    **dict.fromkeys(("us", "usec", "usecs", "microsec"), "microsecond"),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisec"), "millisecond"),
+    **dict.fromkeys(("s", "sec", "secs"), "second"),
+    **dict.fromkeys(("m", "min", "mins"), "minute"),
+    **dict.fromkeys(("h", "hr", "hrs"), "hour"),
+    "d": "day",
+    "w": "week",
+    **dict.fromkeys(("mon", "mons"), "month"),
+    **dict.fromkeys(("y", "yr", "yrs"), "year"),
+    **dict.fromkeys(("dec", "decs"), "decade"),
+    **dict.fromkeys(("c", "cent", "centuries"), "century"),
+    **dict.fromkeys(("mil", "mils", "millennia"), "millennium"),
+}
+
+
+def unit_name(text: str) -> str | None:
+    """The unit that a spelling stands for (`mins` is `minute`), or None."""
+    return _UNIT_SPELLINGS.get(text.lower())
+
+
+def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
+    """`count` units as (months, days, microseconds); None where that overflows, which is for a kernel to tell."""
+    months, days, micros = _INTERVAL_UNITS[unit]
+    if not math.isfinite(micros * count):
+        return None
+    interval = (months * int(count), days * int(count), round(micros * count) if micros else 0)
+    fits = max(abs(interval[0]), abs(interval[1])) < 2**31 and abs(interval[2]) < 2**63
+    return interval if fits else None
+
+
+def cast_value(value: Value, source: DataType, target: DataType) -> Any:
+    """`value` of type `source` as a storage value of `target`.
+
+    Raises ExecutionError if the value cannot be converted; returns NotImplemented for casts it does not know.
+    """
+    if value is None or source == target:
+        return value
+    if source.kind is TypeKind.VARCHAR and isinstance(value, str):
+        return _parse(value, target)
+    if target.is_integer or target.is_decimal:
+        return _to_whole(value, source, target)
+    if target.is_float:
+        return _to_float(value, source, target)
+    if target.kind is TypeKind.BOOLEAN and (source.is_integer or source.is_float):
+        return bool(value)
+    if target.is_temporal and source.is_temporal and isinstance(value, int):
+        return _convert_temporal(value, source, target)
+    if target.kind is TypeKind.VARCHAR:
+        return _to_text(value, source)
+    return NotImplemented
+
+
+def bounds_error(value: object, source: DataType, target: DataType) -> ExecutionError:
+    """The error for a constant that the target type cannot hold."""
+    return ExecutionError(
+        f"{value} ({source}) is out of range for {target}; cast to a wider type, or use TRY_CAST"
+    )
+
+
+def _to_whole(value: Value, source: DataType, target: DataType) -> Any:
+    """To an integer or a decimal, rounding half away from zero (floats to integers: half to even)."""
+    shift = target.scale - source.scale
+    if isinstance(value, bool):
+        # with no whole digits TRUE does not fit; DuckDB makes it the smallest fraction
+        whole = int(value) * (1 if target.precision == target.scale else 10**target.scale)
+    elif isinstance(value, int) and (source.is_integer or source.is_decimal):
+        whole = value * 10**shift if shift >= 0 else round_half_away(value, 10**-shift)
+    elif isinstance(value, float):
+        whole = _round_float(value, source, target)
+    else:
+        return NotImplemented
+    low, high = target.bounds
+    if not low <= whole <= high:
+        shown = value if not source.scale else f"{int(value) / 10**source.scale}"
+        raise bounds_error(shown, source, target)
+    return whole
+
+
+def _round_float(value: float, source: DataType, target: DataType) -> int:
+    scaled = value * 10.0**target.scale
+    # DuckDB takes the least HUGEINT for out of range
+    if not math.isfinite(scaled) or scaled <= HUGEINT.bounds[0]:
+        raise bounds_error(value, source, target)
+    if target.is_integer:
+        return round(scaled)
+    whole = math.trunc(scaled)
+    rest = scaled - whole
+    return whole + (rest >= 0.5) - (rest <= -0.5)
+
+
+def _to_float(value: Value, source: DataType, target: DataType) -> Any:
+    if isinstance(value, (bool, int)) and (source.is_numeric or source.kind is TypeKind.BOOLEAN):
+        number = int(value) / 10**source.scale if source.scale else float(value)
+    elif isinstance(value, float):
+        number = value
+    else:
+        return NotImplemented
+    return NotImplemented if target.kind is TypeKind.FLOAT and not _is_float32(number) else number
+
+
+def _is_float32(number: float) -> bool:
+    """Exactly representable in 32 bits; others are left for the kernels to round."""
+    try:
+        return rounded_to_float32(number) == number or math.isnan(number)
+    except ExecutionError:
+        return False
+
+
+def rounded_to_float32(number: float) -> float:
+    """The nearest number that has 32 bits. Raises ExecutionError if all are smaller."""
+    rounded: float = ctypes.c_float(number).value
+    if math.isinf(rounded) and not math.isinf(number):
+        raise bounds_error(number, DOUBLE, FLOAT)
+    return rounded
+
+
+def _convert_temporal(value: int, source: DataType, target: DataType) -> Any:
+    """Infinity stays; a finer unit must fit 64 bits, a coarser one rounds half away from zero."""
+    if source.kind is TypeKind.DATE and target.is_timestamp:
+        if abs(value) == time_limits.INFINITE_DAY:
+            return time_limits.INFINITE_TICK if value > 0 else -time_limits.INFINITE_TICK
+        return _tick(value * time_limits.SECONDS_PER_DAY, TypeKind.TIMESTAMP_S, source, target)
+    if not source.is_timestamp:
+        return NotImplemented
+    infinite = abs(value) == time_limits.INFINITE_TICK
+    if target.is_timestamp:
+        return value if infinite else _tick(value, source.kind, source, target)
+    if infinite:
+        if target.kind is TypeKind.TIME:
+            raise ExecutionError("Can't get TIME of infinite TIMESTAMP")
+        return time_limits.INFINITE_DAY if value > 0 else -time_limits.INFINITE_DAY
+    micros = _tick(value, source.kind, source, TIMESTAMP)
+    days, clock = divmod(micros, time_limits.MICROSECONDS_PER_DAY)
+    return days if target.kind is TypeKind.DATE else clock
+
+
+def _tick(value: int, unit: TypeKind, source: DataType, target: DataType) -> int:
+    """An instant, so many units since 1970, in the target's unit."""
+    up, down = TICKS_PER_SECOND[target.kind], TICKS_PER_SECOND[unit]
+    tick = value * (up // down) if up >= down else round_half_away(value, down // up)
+    if up > time_limits.MICROSECONDS_PER_SECOND:
+        inside = abs(tick) < time_limits.INFINITE_TICK
+    else:
+        micros = tick * (time_limits.MICROSECONDS_PER_SECOND // up)
+        inside = time_limits.FIRST_MICROSECOND <= micros <= time_limits.LAST_MICROSECOND
+    if not inside:
+        raise bounds_error(f"a {source}", source, target)
+    return tick
+
+
+def _to_text(value: Value, source: DataType) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and source.is_integer:
+        return str(value)
+    if isinstance(value, int) and source.is_decimal:
+        whole_digits = source.precision > source.scale  # no zero before the point if there is none
+        digits = str(abs(value)).rjust(source.scale + whole_digits, "0")
+        sign = "-" if value < 0 else ""
+        return sign + (f"{digits[: -source.scale]}.{digits[-source.scale :]}" if source.scale else digits)
+    if isinstance(value, int) and source.kind is TypeKind.DATE and -719_162 <= value <= 2_932_896:
+        return datetime.date.fromordinal(value + _EPOCH).isoformat()
+    return NotImplemented
+
+
+def _parse(text: str, target: DataType) -> Any:
+    parser = parser_of(target)
+    if parser is None:
+        return NotImplemented
+    try:
+        return parser(text, target)
+    except ParseFailure as failure:
+        raise ExecutionError(str(failure)) from None

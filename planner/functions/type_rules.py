@@ -1,0 +1,361 @@
+"""Which types go together, as DuckDB has it: implicit casts and their cost, common types, decimal arithmetic.
+
+A number or string written in the SQL has no fixed type yet (`1` next to a TINYINT is a TINYINT, `'1994-01-01'` next to
+a DATE is a DATE); it is a `SourceLiteral` until something decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tqp.core.datatypes import (
+    BIGINT,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    MAX_DECIMAL_PRECISION,
+    SMALLINT,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    decimal,
+)
+from tqp.planner.algebra.expressions import Expression, Literal
+
+#: Decimals up to this many digits fit 64 bits; products of such stay there rather than widen (and are checked).
+_MAX_PRECISION_64 = 18
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLiteral(Literal):
+    """An integer or string as written in the SQL: its type bends to its surroundings. Never left in a plan."""
+
+
+def settle(expression: Expression) -> Expression:
+    """The expression with the type it has when nothing around it says otherwise."""
+    if isinstance(expression, SourceLiteral):
+        return Literal(expression.value, expression.data_type)
+    return expression
+
+
+#: Parameter type "any DECIMAL": the argument keeps its own precision and scale.
+ANY_DECIMAL = DataType(TypeKind.DECIMAL)
+#: Parameter type "any array": the argument keeps its own size.
+ANY_ARRAY = DataType(TypeKind.ARRAY)
+
+_SIGNED = (TypeKind.TINYINT, TypeKind.SMALLINT, TypeKind.INTEGER, TypeKind.BIGINT, TypeKind.HUGEINT)
+_UNSIGNED = (TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT)
+_FRACTIONAL = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.DECIMAL)
+
+#: What each type may become without being asked.
+_IMPLICIT: dict[TypeKind, tuple[TypeKind, ...]] = {
+    TypeKind.TINYINT: (*_SIGNED[1:], *_FRACTIONAL),
+    TypeKind.SMALLINT: (*_SIGNED[2:], *_FRACTIONAL),
+    TypeKind.INTEGER: (*_SIGNED[3:], *_FRACTIONAL),
+    TypeKind.BIGINT: (*_SIGNED[4:], *_FRACTIONAL),
+    TypeKind.HUGEINT: _FRACTIONAL,
+    TypeKind.UTINYINT: (*_UNSIGNED[1:], *_SIGNED[1:], *_FRACTIONAL),
+    TypeKind.USMALLINT: (*_UNSIGNED[2:], *_SIGNED[2:], *_FRACTIONAL),
+    TypeKind.UINTEGER: (*_UNSIGNED[3:], *_SIGNED[3:], *_FRACTIONAL),
+    TypeKind.UBIGINT: (TypeKind.HUGEINT, *_FRACTIONAL),
+    TypeKind.DECIMAL: (TypeKind.FLOAT, TypeKind.DOUBLE),
+    TypeKind.FLOAT: (TypeKind.DOUBLE,),
+    TypeKind.DATE: (
+        TypeKind.TIMESTAMP,
+        TypeKind.TIMESTAMP_TZ,
+        TypeKind.TIMESTAMP_NS,
+        TypeKind.TIMESTAMP_MS,
+        TypeKind.TIMESTAMP_S,
+    ),
+    TypeKind.TIMESTAMP: (TypeKind.TIMESTAMP_TZ, TypeKind.TIMESTAMP_NS),
+    TypeKind.TIMESTAMP_S: (
+        TypeKind.TIMESTAMP,
+        TypeKind.TIMESTAMP_MS,
+        TypeKind.TIMESTAMP_NS,
+        TypeKind.TIMESTAMP_TZ,
+    ),
+    TypeKind.TIMESTAMP_MS: (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS, TypeKind.TIMESTAMP_TZ),
+    TypeKind.TIMESTAMP_NS: (TypeKind.TIMESTAMP,),
+}
+
+_TARGET_COST: dict[TypeKind, int] = {
+    TypeKind.BIGINT: 101,
+    TypeKind.INTEGER: 102,
+    TypeKind.HUGEINT: 103,
+    TypeKind.DOUBLE: 104,
+    TypeKind.DECIMAL: 105,
+    TypeKind.TIMESTAMP_NS: 119,
+    TypeKind.TIMESTAMP: 120,
+    TypeKind.TIMESTAMP_TZ: 121,
+    TypeKind.TIMESTAMP_MS: 122,
+    TypeKind.TIMESTAMP_S: 123,
+    TypeKind.VARCHAR: 149,
+}
+_DEFAULT_TARGET_COST = 110
+
+
+def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
+    """What it costs to pass `argument` where `target` is wanted; 0 if it has that type, None if it may not be."""
+    source = argument.data_type
+    if isinstance(argument, SourceLiteral):
+        if source.kind is TypeKind.VARCHAR:
+            if target == ANY_DECIMAL:
+                return None  # text says nothing of precision and scale
+            return 1 if target.kind is TypeKind.VARCHAR else 20
+        if source == target:
+            return 1
+        if target.is_numeric and _fits(argument.value, target):
+            return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
+    if source == target or (target in (ANY_DECIMAL, ANY_ARRAY) and source.kind is target.kind):
+        return 0
+    if source.kind is TypeKind.NULL:
+        return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
+    if target.kind in _IMPLICIT.get(source.kind, ()):
+        return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
+    return None
+
+
+def _fits(value: object, target: DataType) -> bool:
+    if not isinstance(value, int):
+        return False
+    if target.is_integer:
+        low, high = target.bounds
+        return low <= value <= high
+    return True
+
+
+_INTEGER_DIGITS: dict[TypeKind, int] = {
+    TypeKind.TINYINT: 3,
+    TypeKind.SMALLINT: 5,
+    TypeKind.INTEGER: 10,
+    TypeKind.BIGINT: 19,
+    TypeKind.HUGEINT: 38,
+    TypeKind.UTINYINT: 3,
+    TypeKind.USMALLINT: 5,
+    TypeKind.UINTEGER: 10,
+    TypeKind.UBIGINT: 20,
+}
+
+
+def decimal_for(data_type: DataType) -> DataType:
+    """The decimal that holds every value of an integer type; decimals as they are."""
+    if data_type.is_decimal:
+        return data_type
+    return decimal(_INTEGER_DIGITS.get(data_type.kind, 1), 0)
+
+
+def common_decimal(types: Sequence[DataType]) -> DataType:
+    """The decimal with room for the integer digits and the scale of each of `types` (integers, decimals).
+
+    Where these are more than 38, the scale gives way: values are rounded rather than refused.
+    """
+    digits, scale = _digits_and_scale(types)
+    scale = min(scale, MAX_DECIMAL_PRECISION - digits)
+    return decimal(digits + scale, scale)
+
+
+def exact_decimal(types: Sequence[DataType]) -> DataType:
+    """Like `common_decimal`, but where the digits are more than 38 the scale stays: for + and - and comparisons."""
+    digits, scale = _digits_and_scale(types)
+    return decimal(min(digits + scale, MAX_DECIMAL_PRECISION), scale)
+
+
+def _digits_and_scale(types: Sequence[DataType]) -> tuple[int, int]:
+    """The most digits before and after the point."""
+    decimals = [decimal_for(data_type) for data_type in types]
+    return max(each.precision - each.scale for each in decimals), max(each.scale for each in decimals)
+
+
+def sum_of_decimals(types: Sequence[DataType]) -> tuple[DataType, DataType]:
+    """(operand type, result type) of + and -: one more digit."""
+    operand = exact_decimal(types)
+    widest = max(decimal_for(each).precision for each in types)
+    precision = min(max(operand.precision, widest) + 1, MAX_DECIMAL_PRECISION)
+    result = decimal(precision, operand.scale)
+    return operand, result
+
+
+def product_of_decimals(left: DataType, right: DataType) -> DataType | None:
+    """The type of a product; None where the scales alone exceed 38 digits."""
+    left, right = decimal_for(left), decimal_for(right)
+    scale = left.scale + right.scale
+    if scale > MAX_DECIMAL_PRECISION:
+        return None
+    precision = left.precision + right.precision
+    widest = max(left.precision, right.precision)
+    if precision > _MAX_PRECISION_64 and widest <= _MAX_PRECISION_64 and scale < _MAX_PRECISION_64:
+        precision = _MAX_PRECISION_64
+    return decimal(min(precision, MAX_DECIMAL_PRECISION), scale)
+
+
+def common_type(left: Expression, right: Expression) -> DataType | None:
+    """The type that CASE, COALESCE, VALUES and the like give two values; None if there is none."""
+    left_type, right_type = left.data_type, right.data_type
+    left_bends, right_bends = isinstance(left, SourceLiteral), isinstance(right, SourceLiteral)
+    if left_bends != right_bends:
+        literal, other = (left, right_type) if left_bends else (right, left_type)
+        bent = _bend(literal, other)
+        if bent is not None:
+            return bent
+    elif left_bends and left_type != right_type:
+        if left_type.kind is TypeKind.VARCHAR:
+            return right_type
+        if right_type.kind is TypeKind.VARCHAR:
+            return left_type
+    return common_settled_type(left_type, right_type)
+
+
+def _bend(literal: Expression, other: DataType) -> DataType | None:
+    if other.kind is TypeKind.NULL:
+        return literal.data_type
+    if literal.data_type.kind is TypeKind.VARCHAR:
+        return other
+    if other.is_integer and isinstance(literal, Literal) and _fits(literal.value, other):
+        return other
+    return None
+
+
+def common_settled_type(left: DataType, right: DataType) -> DataType | None:
+    """`common_type` of two types that are what they are."""
+    if left == right or right.kind is TypeKind.NULL:
+        return left
+    if left.kind is TypeKind.NULL:
+        return right
+    if left.kind is TypeKind.BOOLEAN and right.is_integer:
+        return right
+    if right.kind is TypeKind.BOOLEAN and left.is_integer:
+        return left
+    if left.is_numeric and right.is_numeric:
+        return _common_number(left, right)
+    if left.is_temporal and right.is_temporal:
+        return _common_temporal(left, right)
+    return None
+
+
+def _common_number(left: DataType, right: DataType) -> DataType:
+    for kind in (TypeKind.DOUBLE, TypeKind.FLOAT):
+        if kind in (left.kind, right.kind):
+            return left if left.kind is kind else right
+    if left.is_decimal and right.is_decimal:
+        return common_decimal((left, right))
+    if left.is_decimal or right.is_decimal:
+        return exact_decimal((left, right))  # a HUGEINT never costs the decimal its scale
+    if left.kind in _UNSIGNED and right.kind in _UNSIGNED:
+        return max(left, right, key=lambda each: _UNSIGNED.index(each.kind))
+    if left.kind in _SIGNED and right.kind in _SIGNED:
+        return max(left, right, key=lambda each: _SIGNED.index(each.kind))
+    unsigned, signed = (left, right) if left.kind in _UNSIGNED else (right, left)
+    holds_unsigned = (SMALLINT, INTEGER, BIGINT, HUGEINT)[_UNSIGNED.index(unsigned.kind)]
+    return max(signed, holds_unsigned, key=lambda each: _SIGNED.index(each.kind))
+
+
+_TEMPORAL_ORDER = (
+    TypeKind.DATE,
+    TypeKind.TIMESTAMP_S,
+    TypeKind.TIMESTAMP_MS,
+    TypeKind.TIMESTAMP,
+    TypeKind.TIMESTAMP_TZ,
+)
+
+
+def _common_temporal(left: DataType, right: DataType) -> DataType | None:
+    kinds = {left.kind, right.kind}
+    if TypeKind.TIME in kinds:
+        return None
+    if TypeKind.TIMESTAMP_NS in kinds:
+        if TypeKind.TIMESTAMP_TZ in kinds:
+            return None
+        return left if left.kind is TypeKind.TIMESTAMP_NS else right
+    return max(left, right, key=lambda each: _TEMPORAL_ORDER.index(each.kind))
+
+
+def ordering_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point."""
+    found = common_type(left, right)
+    left_type, right_type = left.data_type, right.data_type
+    if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
+        return exact_decimal((left_type, right_type))
+    return found
+
+
+def equality_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both sides of =, <> and IN are cast to: a string column takes the type it is compared with, too."""
+    found = ordering_type(left, right)
+    if found is not None:
+        return found
+    left_type, right_type = left.data_type, right.data_type
+    if left_type.kind is TypeKind.VARCHAR:
+        return right_type
+    if right_type.kind is TypeKind.VARCHAR:
+        return left_type
+    if left_type.is_numeric and right_type.kind is TypeKind.BOOLEAN:
+        return left_type
+    if right_type.is_numeric and left_type.kind is TypeKind.BOOLEAN:
+        return right_type
+    return forced_type(left_type, right_type)
+
+
+#: Of two types that have nothing in common, the later wins.
+_FORCED_ORDER = (
+    TypeKind.BOOLEAN,
+    *_UNSIGNED,
+    *_SIGNED,
+    *_FRACTIONAL,
+    TypeKind.TIME,
+    *_TEMPORAL_ORDER,
+    TypeKind.TIMESTAMP_NS,
+    TypeKind.INTERVAL,
+    TypeKind.VARCHAR,
+    TypeKind.BLOB,
+    TypeKind.ARRAY,
+)
+
+
+def forced_type(left: DataType, right: DataType) -> DataType | None:
+    """The type that the set operations give any two types, and = those without VARCHAR.
+
+    Of types that have no common one, it is one of the two; no value but NULL can then be cast from the other, unless
+    this is text. None for arrays of different sizes.
+    """
+    common = common_settled_type(left, right)
+    if common is not None:
+        return common
+    if left.kind is right.kind:
+        return None
+    return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
+
+
+def row_field_type(left: Expression, right: Expression) -> DataType | None:
+    """The type both are cast to as fields of two rows that are compared: text makes text of the other."""
+    left_type, right_type = left.data_type, right.data_type
+    if VARCHAR in (left_type, right_type) and left_type.kind is not right_type.kind:
+        return VARCHAR
+    return common_settled_type(left_type, right_type) or equality_type(left, right)
+
+
+def integer_literal_type(value: int) -> DataType:
+    """The type of a whole number written in SQL: the smallest of INTEGER, BIGINT, HUGEINT that holds it, else DOUBLE."""
+    for candidate in (INTEGER, BIGINT, HUGEINT):
+        low, high = candidate.bounds
+        if low <= value <= high:
+            return candidate
+    return DOUBLE
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    """Whether any value of `source` but NULL can be one of `target`: where none can, CAST raises for the first."""
+    if source == target or source.kind is TypeKind.NULL or VARCHAR in (source, target):
+        return True
+    if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
+        other = target if source.kind is TypeKind.BOOLEAN else source
+        return other.is_numeric
+    if source.is_numeric or target.is_numeric:
+        return source.is_numeric and target.is_numeric
+    if source.is_temporal and target.is_temporal:
+        if target.kind is TypeKind.TIME:
+            return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
+        if target.kind is TypeKind.TIMESTAMP_S:
+            return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
+        return source.kind is not TypeKind.TIME
+    return False

@@ -1,0 +1,1 @@
+"""Physical plans: algorithms chosen by estimates and costs."""

@@ -1,0 +1,286 @@
+"""Estimates: how many rows come out of a plan, and which share of rows satisfies a condition.
+
+Textbook assumptions: values are spread evenly, predicates and columns are independent, every key of the smaller domain
+occurs in the larger one. Estimates only steer cost; correctness never depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import prod
+
+from tqp.core.datatypes import TypeKind
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, conjuncts
+from tqp.planner.algebra.field_facts import expression_distinct
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Scan,
+    UnionAll,
+    Values,
+)
+from tqp.planner.algebra.properties import Facts
+from tqp.planner.algebra.value_ranges import field_range, value_range
+from tqp.planner.physical.join_keys import JoinKeys, is_two_sided
+
+# Shares of rows where nothing better is known.
+_UNKNOWN_COMPARISON = 1 / 3
+_UNKNOWN_EQUALITY = 0.05
+_UNKNOWN_PREDICATE = 0.25
+_MOST_OF_UNKNOWN_LIST = 0.3  # x IN (...) is not written to keep everything
+_AGGREGATE_COMPARISON = 0.1  # HAVING sum(x) > c: thresholds on aggregates are set to keep few groups
+_IS_NULL = 0.05
+_MATCHED_STRINGS = {
+    "like": 0.07,
+    "ilike": 0.07,
+    "contains": 0.07,
+    "starts_with": 0.05,
+    "ends_with": 0.05,
+    "regexp_matches": 0.07,
+    "regexp_full_match": 0.05,
+}
+_UNKNOWN_DISTINCT_SHARE = 0.5
+_LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
+
+_PICKS_A_VALUE = frozenset(("min", "max", "any_value"))  # results spread like the argument
+_ORDER = frozenset(("less", "less_equal", "greater", "greater_equal"))
+_FLIPPED = {
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+
+
+class Estimator:
+    """Estimates for plan nodes, kept by node identity while the object lives; shares its `Facts`."""
+
+    def __init__(self, facts: Facts | None = None) -> None:
+        self.facts = facts if facts is not None else Facts()
+        self._rows: dict[int, tuple[LogicalPlan, float]] = {}
+        self._aggregate_ids: set[int] = set()
+
+    def rows(self, plan: LogicalPlan) -> float:
+        """Estimated output rows, between 0 and the sound upper bound."""
+        known = self._rows.get(id(plan))
+        if known is None:
+            estimated = min(float(self._derive(plan)), float(self.facts.max_rows(plan)))
+            known = self._rows[id(plan)] = (plan, max(0.0, estimated))
+        return known[1]
+
+    def distinct(self, plan: LogicalPlan, expressions: Collection[Expression]) -> float:
+        """Estimated number of distinct combinations of the expressions in the plan's output; at least 1."""
+        rows, fields = self.rows(plan), self.facts.fields(plan)
+        return min(prod(_distinct(expression, fields, rows) for expression in expressions), max(1.0, rows))
+
+    def selectivity(self, condition: Expression, fields: FieldsById) -> float:
+        """As the module's function, and aware of which columns are results of aggregates."""
+        return selectivity(condition, fields, self._aggregate_ids)
+
+    def _derive(self, plan: LogicalPlan) -> float:
+        match plan:
+            case Scan():
+                return float(plan.table.num_rows)
+            case Values():
+                return float(len(plan.rows))
+            case Filter():
+                rows = self.rows(plan.input)
+                return rows * self.selectivity(plan.condition, self.facts.fields(plan.input))
+            case Join():
+                return self._join(plan)
+            case Aggregate():
+                measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
+                self._aggregate_ids.update(
+                    field.id for field, call in measures if call.function not in _PICKS_A_VALUE
+                )
+                rows = self.rows(plan.input)
+                return min(rows, self.distinct(plan.input, plan.keys)) if plan.keys else 1.0
+            case Limit():
+                rows = max(0.0, self.rows(plan.input) - plan.offset)
+                return rows if plan.limit is None else min(rows, plan.limit)
+            case UnionAll():
+                return sum(self.rows(branch) for branch in plan.branches)
+        return self.rows(plan.inputs[0])
+
+    def _join(self, plan: Join) -> float:
+        left, right = self.rows(plan.left), self.rows(plan.right)
+        keys = self.facts.join_keys(plan)
+        match plan.join_type:
+            case JoinType.SINGLE | JoinType.MARK:
+                return left
+            case JoinType.SEMI:
+                return left * self.matched_share(plan, keys)
+            case JoinType.ANTI | JoinType.NULL_AWARE_ANTI:
+                return left * max(_LEAST_UNMATCHED, 1.0 - self.matched_share(plan, keys))
+        fields = {**self.facts.fields(plan.left), **self.facts.fields(plan.right)}
+        rows = left * right / self._key_domain(plan, keys)
+        for part in keys.residual:
+            rows *= self.selectivity(part, fields)
+        if not keys.left and is_two_sided(keys.residual, *map(self.facts.fields, plan.inputs)):
+            rows = min(rows, max(left, right))  # as of points in intervals
+        match plan.join_type:
+            case JoinType.LEFT:
+                return max(rows, left)
+            case JoinType.FULL:
+                return max(rows, left, right)
+        return rows
+
+    def matched_share(self, plan: Join, keys: JoinKeys) -> float:
+        """Estimated share of left rows that find a match."""
+        if not keys.left:
+            return 1.0 if not keys.residual else 0.5
+        right = self.distinct(plan.right, keys.right)
+        share = min(1.0, right / self.distinct(plan.left, keys.left)) if self.rows(plan.right) >= 0.5 else 0.0
+        return share * (0.8 if keys.residual else 1.0)
+
+    def _key_domain(self, plan: Join, keys: JoinKeys) -> float:
+        """L x R / domain is the size of the join.
+
+        One key: the larger number of distinct values. Several keys are correlated as a rule (a foreign key of two
+        columns), so their combinations are counted on the side with fewer of them.
+        """
+        if not keys.left:
+            return 1.0
+        if len(keys.left) == 1:
+            return max(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right))
+        single = max(
+            max(self.distinct(plan.left, (left,)), self.distinct(plan.right, (right,)))
+            for left, right in zip(keys.left, keys.right, strict=True)
+        )
+        return max(single, min(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right)))
+
+
+def estimate(plan: LogicalPlan) -> float:
+    """Estimated output rows."""
+    return Estimator().rows(plan)
+
+
+def selectivity(
+    condition: Expression, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()
+) -> float:
+    """Estimated share (0 to 1) of rows for which the condition is true.
+
+    Ranges of the columns in `aggregate_ids` are bounds and say nothing of where the values lie.
+    """
+    kept = KeptShare(schema_by_id, aggregate_ids)
+    kept.add(condition)
+    return kept.share
+
+
+class KeptShare:
+    """The selectivity of a conjunction to which conditions are added one after the other."""
+
+    def __init__(self, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()) -> None:
+        self._fields = schema_by_id
+        self._aggregate_ids = aggregate_ids
+        self._intervals: dict[Expression, list[float]] = {}
+        self._others = 1.0
+
+    def add(self, condition: Expression) -> None:
+        """Only rows on which this is true, too, are kept."""
+        for part in conjuncts(condition):
+            bound = _interval(part, self._fields, self._aggregate_ids)
+            if bound is None:
+                self._others *= _part_selectivity(part, self._fields, self._aggregate_ids)
+            else:  # several bounds on one column make one interval
+                expression, low, high = bound
+                known = self._intervals.setdefault(expression, [low, high])
+                known[0], known[1] = max(known[0], low), min(known[1], high)
+
+    @property
+    def share(self) -> float:
+        """Estimated share (0 to 1) of the rows that are kept."""
+        share = self._others
+        for low, high in self._intervals.values():
+            share *= max(0.0, high - low)
+        return min(1.0, max(0.0, share))
+
+
+def _interval(
+    part: Expression, fields: FieldsById, aggregate_ids: Collection[int]
+) -> tuple[Expression, float, float] | None:
+    """(expression, low, high): a comparison with a constant, as the part of the expression's range that it keeps."""
+    if not isinstance(part, Call) or part.function not in _ORDER:
+        return None
+    expression, constant, function = part.arguments[0], part.arguments[1], part.function
+    if isinstance(expression, Literal):
+        expression, constant, function = constant, expression, _FLIPPED[function]
+    if not isinstance(constant, Literal) or type(constant.value) is not int:
+        return None
+    if isinstance(expression, ColumnRef):
+        field = fields.get(expression.id)
+        if field is None or field.id in aggregate_ids:
+            return None
+        known = field_range(field)
+    else:
+        known = value_range(expression, fields)
+    if known is None:
+        return None
+    span = known[1] - known[0] + 1
+    first = constant.value + (function in ("less_equal", "greater"))  # first value at or above the cut
+    cut = min(1.0, max(0.0, (first - known[0]) / span))
+    return (expression, 0.0, cut) if function in ("less", "less_equal") else (expression, cut, 1.0)
+
+
+def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Collection[int]) -> float:
+    if isinstance(part, Literal):
+        return 1.0 if part.value is True else 0.0
+    if isinstance(part, InList):
+        distinct = _known_distinct(part.input, fields)
+        if distinct is None:
+            return min(_MOST_OF_UNKNOWN_LIST, len(part.values) * _UNKNOWN_EQUALITY)
+        return min(1.0, len(part.values) / max(1.0, distinct))
+    if isinstance(part, ColumnRef):
+        return 0.5
+    if not isinstance(part, Call):
+        return _UNKNOWN_PREDICATE
+    function, arguments = part.function, part.arguments
+    match function:
+        case "not":
+            return 1.0 - selectivity(arguments[0], fields, aggregate_ids)
+        case "or":
+            return 1.0 - prod(1.0 - selectivity(argument, fields, aggregate_ids) for argument in arguments)
+        case "equal" | "is_not_distinct_from":
+            return _equality(arguments[0], arguments[1], fields)
+        case "not_equal" | "is_distinct_from":
+            return 1.0 - _equality(arguments[0], arguments[1], fields)
+        case "is_null":
+            field = fields.get(arguments[0].id) if isinstance(arguments[0], ColumnRef) else None
+            return 0.0 if field is not None and not field.nullable else _IS_NULL
+        case "less" | "less_equal" | "greater" | "greater_equal":
+            of_aggregate = any(isinstance(side, ColumnRef) and side.id in aggregate_ids for side in arguments)
+            return _AGGREGATE_COMPARISON if of_aggregate else _UNKNOWN_COMPARISON
+    return _MATCHED_STRINGS.get(function, _UNKNOWN_PREDICATE)
+
+
+def _equality(left: Expression, right: Expression, fields: FieldsById) -> float:
+    counts = [
+        count
+        for side in (left, right)
+        if not isinstance(side, Literal) and (count := _known_distinct(side, fields)) is not None
+    ]
+    return 1.0 / max(1.0, *counts) if counts else _UNKNOWN_EQUALITY
+
+
+def _known_distinct(expression: Expression, fields: FieldsById) -> float | None:
+    """The number of values of a column, or of a function with a known range; of others only a bound is known."""
+    if isinstance(expression, ColumnRef) or value_range(expression, fields) is not None:
+        return expression_distinct(expression, fields)
+    return None
+
+
+def _distinct(expression: Expression, fields: FieldsById, rows: float) -> float:
+    if isinstance(expression, ColumnRef):
+        field = fields.get(expression.id)
+        if field is not None and field.statistics.is_unique:
+            return max(1.0, rows)
+    count = expression_distinct(expression, fields)
+    if count is None:
+        boolean = expression.data_type.kind is TypeKind.BOOLEAN
+        count = 2.0 if boolean else rows * _UNKNOWN_DISTINCT_SHARE
+    return min(max(1.0, count), max(1.0, rows))

@@ -1,0 +1,112 @@
+"""Score combinations of values instead of rows, where the columns that a model reads have few of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields as fields_of
+from dataclasses import replace
+from math import prod
+from typing import Any, TypeVar
+
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    Predict,
+    transform,
+    walk,
+)
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.properties import key_span
+from tqp.planner.physical.filter_order import cost
+from tqp.planner.physical.plan import Aggregate, Filter, PhysicalPlan, Project, Shared
+from tqp.planner.rules.models.predictions import has_prediction
+
+#: A table of more scores than this leaves the caches.
+_LARGEST_TABLE = 1 << 18
+#: Nanoseconds a row: to look a score up, and for each column to make its part of the place.
+_LOOK_UP, _PLACE = 2.0, 1.5
+
+Node = TypeVar("Node", bound=PhysicalPlan)
+
+
+def score_combinations(plan: PhysicalPlan) -> PhysicalPlan:
+    """The plan, its predictions marked where all combinations of values that may occur cost less than all rows."""
+    return _visit(plan, {})
+
+
+def _visit(plan: PhysicalPlan, shared: dict[int, PhysicalPlan]) -> PhysicalPlan:
+    if isinstance(plan, Shared):  # every reference keeps the same input object
+        if plan.identifier not in shared:
+            shared[plan.identifier] = _visit(plan.input, shared)
+        return plan if shared[plan.identifier] is plan.input else replace(plan, input=shared[plan.identifier])
+    changed: dict[str, Any] = {}
+    for field in fields_of(plan):
+        value = getattr(plan, field.name)
+        if isinstance(value, PhysicalPlan):
+            changed[field.name] = _visit(value, shared)
+        elif field.name == "branches":
+            changed[field.name] = tuple(_visit(branch, shared) for branch in value)
+        elif field.name in ("conjuncts", "outputs", "keys", "aggregates") and isinstance(
+            plan, Filter | Project | Aggregate
+        ):
+            known = {each.id: each for each in plan.input.fields}
+            changed[field.name] = tuple(_marked(each, known, plan.input.estimated_rows) for each in value)
+    if all(_same(new, getattr(plan, name)) for name, new in changed.items()):
+        return plan
+    return replace(plan, **changed)
+
+
+def _same(new: Any, old: Any) -> bool:
+    if isinstance(new, tuple):
+        return all(a is b for a, b in zip(new, old, strict=True))
+    return new is old
+
+
+def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Expression:
+    if not has_prediction(expression):
+        return expression
+
+    def mark(node: Expression) -> Expression:
+        if not isinstance(node, Predict):
+            return node
+        number = _combinations(node, known)
+        if number is None:
+            return node
+        columns = len({part.id for part in walk(node) if isinstance(part, ColumnRef)})
+        one = cost(node, known)
+        by_table = number * one + rows * (_LOOK_UP + _PLACE * columns)
+        return replace(node, combinations=number) if by_table < rows * one else node
+
+    return transform(expression, mark)
+
+
+def _combinations(call: Predict, known: dict[int, Field]) -> int | None:
+    """How many combinations of values the columns of a call may take; None if unknown, too many, or one could raise.
+
+    That a NULL could is not counted: inside CASE it may be known that there is none, which the runtime looks at.
+    """
+    if any(item.refuses_unseen for item in call.model.inputs):
+        return None
+    if any(may_raise(argument, known) for argument in call.arguments):
+        return None
+    columns: dict[int, ColumnRef] = {}
+    for node in walk(call):
+        match node:
+            case ColumnRef():
+                columns[node.id] = node
+            case Predict() | Literal():
+                pass
+            case Call(function="category_code"):
+                pass
+            case Cast() if node.input.data_type.is_numeric and node.data_type.is_float:
+                pass
+            case _:
+                return None
+    spans = [key_span(column, known) for column in columns.values()]
+    if not spans or any(span is None for span in spans):
+        return None
+    number = prod(span for span in spans if span is not None)
+    return number if 0 < number <= _LARGEST_TABLE else None

@@ -1,0 +1,149 @@
+"""Index joins: few rows look up their partners in a whole table through the index on its key, which outlives the query.
+
+What the table is filtered by comes after the join: the conditions see the rows found, not all rows of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids, conjuncts
+from tqp.planner.algebra.field_facts import Fields, filter_fields, join_fields
+from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
+from tqp.planner.physical.join_keys import JoinKeys
+from tqp.planner.physical.join_planning import every_row_matches, pack_join_keys
+from tqp.planner.physical.plan import Filter as PhysicalFilter
+from tqp.planner.physical.plan import Join as PhysicalJoin
+from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking, PhysicalPlan
+from tqp.planner.rules.columns import is_pass_through
+
+# Nanoseconds, in the measure of planner/physical/join_planning.py.
+_LOOK_UP = 10.0  # a probe row: one or two look-ups that miss the caches
+_PAIR = 8.0  # a row found, where a key has several
+_READ = 3.0  # a value that a condition reads
+_SCANNED = 1.0  # a row of the table, for each condition: what joins without an index have to evaluate
+
+_LARGEST_INDEX = 1 << 28
+_ENTRIES_PER_ROW, _FREE_ENTRIES = 16, 1 << 16  # at most; an entry takes four bytes
+
+#: Joins that become a list of pairs, on which conditions can be evaluated.
+_JOIN_TYPES = (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTable:
+    """A table sorted on the column `key`, and the conditions on its rows."""
+
+    scan: Scan
+    key: Field
+    conditions: tuple[Expression, ...]
+
+    @property
+    def rows_per_key(self) -> float:
+        if self.key.statistics.is_unique:
+            return 1.0
+        return self.scan.table.num_rows / max(1.0, self.key.statistics.distinct_count or 1.0)
+
+    def cost(self, probe_rows: float) -> float:
+        """What a join of so many rows with the table costs more than the table's scan, which it saves."""
+        pairs = probe_rows * self.rows_per_key
+        formed = 0.0 if self.key.statistics.is_unique else _PAIR * pairs
+        read = len(frozenset().union(*map(column_ids, self.conditions)))
+        scan = _SCANNED * len(self.conditions) * self.scan.table.num_rows
+        return _LOOK_UP * probe_rows + formed + _READ * read * pairs - scan
+
+
+def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
+    """The table that a plan filters, if it is sorted on the key."""
+    conditions: tuple[Expression, ...] = ()
+    while isinstance(plan, Filter) or is_pass_through(plan):
+        if isinstance(plan, Filter):
+            conditions = (*conjuncts(plan.condition), *conditions)
+        plan = plan.inputs[0]
+    if not isinstance(plan, Scan) or not isinstance(key, ColumnRef) or not key.data_type.is_integer_like:
+        return None
+    field = next(field for field in plan.fields if field.id == key.id)
+    known = field.statistics.is_sorted and not field.nullable and plan.table.num_rows < 2**31
+    return IndexedTable(plan, field, conditions) if known else None
+
+
+def index_for(
+    join_type: JoinType, keys: JoinKeys, probe_fields: Fields, build: LogicalPlan
+) -> IndexedTable | None:
+    """The indexed table that the build side is, if an index over all values of the keys is worth its memory."""
+    if join_type not in _JOIN_TYPES or len(keys.left) != 1 or keys.null_equal[0]:
+        return None
+    found = indexed_table(build, keys.right[0])
+    if found is None:
+        return None
+    return found if _packing(found, keys, probe_fields) is not None else None
+
+
+def _packing(index: IndexedTable, keys: JoinKeys, probe_fields: Fields) -> KeyPacking | None:
+    packing = pack_join_keys(keys, probe_fields, {index.key.id: index.key}, {}, None)
+    most = min(_LARGEST_INDEX, max(_FREE_ENTRIES, _ENTRIES_PER_ROW * index.scan.table.num_rows))
+    return packing if packing is not None and packing.size <= most else None
+
+
+def index_join(
+    plan: Join,
+    index: IndexedTable,
+    keys: JoinKeys,
+    probed: PhysicalPlan,
+    table: PhysicalPlan,
+    required: frozenset[int],
+    identifier: int,
+    rows: float,
+    max_rows: int,
+    in_order: Callable[[Sequence[Expression], Fields], Sequence[Expression]],
+) -> PhysicalPlan | None:
+    """The join of planned probe rows with the scan of the table, and the table's conditions on what it finds.
+
+    None if less is known of the planned rows' keys than `index_for` was told. `in_order` orders conjuncts for evaluation.
+    The rows come out in the order of the probe side.
+    """
+    left, right = ({field.id: field for field in side.fields} for side in (probed, table))
+    is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.statistics.is_unique
+    if not is_inner:
+        keys = replace(keys, residual=(*keys.residual, *index.conditions))
+    after = index.conditions if is_inner else ()
+    packing = _packing(index, keys, left)
+    if packing is None:
+        return None
+    known = join_fields(
+        left,
+        right,
+        plan.join_type,
+        keys,
+        None,
+        left_once=is_unique,
+        right_once=False,
+        keeps_left_order=True,
+    )
+    needed = required.union(*map(column_ids, after))
+    all_match = is_unique and not keys.residual and every_row_matches(keys, probed, table)
+    joined: PhysicalPlan = PhysicalJoin(
+        tuple(field for field in known.values() if field.id in needed),
+        probed.estimated_rows * index.rows_per_key if after else rows,
+        probed.max_rows * (1 if is_unique else index.scan.table.num_rows) if after else max_rows,
+        identifier,
+        probed,
+        table,
+        plan.join_type,
+        JoinAlgorithm.LOOKUP if is_unique else JoinAlgorithm.DIRECTORY,
+        keys.left,
+        keys.right,
+        keys.null_equal,
+        keys.residual,
+        packing,
+        all_match=all_match and plan.join_type in (JoinType.INNER, JoinType.SEMI),
+        indexed=True,
+    )
+    if after:
+        parts = tuple(in_order(after, known))
+        fields = filter_fields(known, parts).values()
+        kept = tuple(field for field in fields if field.id in required)
+        joined = PhysicalFilter(kept, rows, max_rows, joined, parts)
+    return joined

@@ -1,0 +1,77 @@
+"""Splits a join condition into equality keys, one expression for each side, and a residual."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
+
+_LESS = ("less", "less_equal")
+_INEQUALITIES = (*_LESS, "greater", "greater_equal")
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKeys:
+    """`left[i] = right[i]` (or IS NOT DISTINCT FROM, where `null_equal[i]`) for all i, and every part of `residual`."""
+
+    left: tuple[Expression, ...]
+    right: tuple[Expression, ...]
+    null_equal: tuple[bool, ...]
+    residual: tuple[Expression, ...]
+
+
+def split_condition(condition: Expression, left_ids: Collection[int], right_ids: Collection[int]) -> JoinKeys:
+    """Keys are the conjuncts that compare an expression of the left columns with one of the right columns."""
+    left: list[Expression] = []
+    right: list[Expression] = []
+    null_equal: list[bool] = []
+    residual: list[Expression] = []
+    for part in conjuncts(condition):
+        if isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from"):
+            first, second = part.arguments
+            first_ids, second_ids = column_ids(first), column_ids(second)
+            if first_ids and second_ids:
+                if not (_within(first_ids, left_ids) and _within(second_ids, right_ids)):
+                    first, second, first_ids, second_ids = second, first, second_ids, first_ids
+                if _within(first_ids, left_ids) and _within(second_ids, right_ids):
+                    left.append(first)
+                    right.append(second)
+                    null_equal.append(part.function == "is_not_distinct_from")
+                    continue
+        residual.append(part)
+    return JoinKeys(tuple(left), tuple(right), tuple(null_equal), tuple(residual))
+
+
+def is_two_sided(parts: Iterable[Expression], left_ids: Collection[int], right_ids: Collection[int]) -> bool:
+    """Do some parts bound an expression of one side from below by the other side, and some from above?"""
+    left_is_less = {
+        (part.function in _LESS) == _within(first_ids, left_ids)
+        for part in parts
+        if isinstance(part, Call) and part.function in _INEQUALITIES
+        for first_ids, second_ids in [[column_ids(side) for side in part.arguments]]
+        if first_ids and second_ids
+        if _within(first_ids, left_ids)
+        and _within(second_ids, right_ids)
+        or _within(first_ids, right_ids)
+        and _within(second_ids, left_ids)
+    }
+    return len(left_is_less) == 2
+
+
+def key_column(key: Expression) -> int | None:
+    """The column whose values a key maps one to one: a bare reference, or one below casts that lose nothing."""
+    while isinstance(key, Cast) and _is_injective(key):
+        key = key.input
+    return key.id if isinstance(key, ColumnRef) else None
+
+
+def _within(ids: frozenset[int], all_ids: Collection[int]) -> bool:
+    return all(identifier in all_ids for identifier in ids)
+
+
+def _is_injective(cast: Cast) -> bool:
+    """Integers and decimals to integers and decimals of no smaller scale: exact, or an error."""
+    source, target = cast.input.data_type, cast.data_type
+    exact = (source.is_integer or source.is_decimal) and (target.is_integer or target.is_decimal)
+    return not cast.is_try and exact and target.scale >= source.scale

@@ -1,0 +1,112 @@
+"""Group keys by number: where the values of a table column lie far apart, or are strings, their numbers stand for them.
+
+A direct group-by asks for keys within a range as long as the accumulators. Numbering the values of a column reads it once;
+the numbers stay with the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tqp.core.backends import Backend
+from tqp.core.schema import TableSource
+from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.physical.plan import (
+    Filter,
+    Join,
+    KeyPacking,
+    KeyPart,
+    PhysicalPlan,
+    Project,
+    RuntimeFilter,
+    TableScan,
+)
+
+#: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being numbered.
+_TABLE_ROWS = 4.0
+#: Rows of the table for each distinct value, at least: of integers, which hash and sort fast, and of strings.
+_ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
+#: What a key spans for each of its values, at least: a wider packing costs less than numbers.
+_SPANNED = 2.0
+_LARGEST_WORD = (1 << 63) - 1
+
+
+def number_keys(
+    keys: Sequence[Expression],
+    parts: Sequence[KeyPart | None],
+    fields: FieldsById,
+    input: PhysicalPlan,
+    most_groups: float,
+    backend: Backend,
+) -> KeyPacking | None:
+    """A packing of at most so many codes, with a number in place of each key that spans many more values than it has.
+
+    `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
+    """
+    columns = _streamed_columns(input)
+
+    def number_of(key: Expression, part: KeyPart | None) -> int | None:
+        """The id of a column whose values are far fewer than they span."""
+        if not isinstance(key, ColumnRef) or key.id not in columns:
+            return None
+        found = columns[key.id]
+        if not _is_worth(*found, input, backend):
+            return None
+        spans_more = part is None or _SPANNED * _estimated_values(*found) <= part.span
+        return key.id if spans_more else None
+
+    numbered = list(map(number_of, keys, parts))
+
+    def packing(count: Callable[[TableSource, str], float | None]) -> KeyPacking | None:
+        """With so many values in each column."""
+        chosen, size = [], 1
+        for key, part, id in zip(keys, parts, numbered, strict=True):
+            if id is not None:
+                can_be_null, values = nullable(key, fields), count(*columns[id])
+                if values is None:
+                    return None
+                part = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
+            if part is None:
+                return None
+            chosen.append(part)
+            size *= part.span
+        return KeyPacking(tuple(chosen), size) if size <= most_groups else None
+
+    if not any(id is not None for id in numbered) or packing(_estimated_values) is None:
+        return None
+    return packing(lambda table, name: table.number_values(name))
+
+
+def _estimated_values(table: TableSource, name: str) -> float:
+    return table.column_statistics(name).distinct_count or 0.0
+
+
+def _is_worth(table: TableSource, name: str, input: PhysicalPlan, backend: Backend) -> bool:
+    """Are most rows of the table grouped, and its values few?"""
+    data_type, statistics = table.column_type(name), table.column_statistics(name)
+    count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
+    if data_type.is_string:
+        rows = _ROWS_PER_STRING
+        can_be = backend is Backend.HOST and statistics.dictionary_size is None
+    else:
+        rows = _ROWS_PER_INTEGER
+        fits_a_word = (
+            low is not None and high is not None and low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
+        )
+        can_be = data_type.is_integer_like and fits_a_word
+    few = count is not None and 0 < rows * count <= table.num_rows
+    return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
+
+
+def _streamed_columns(plan: PhysicalPlan) -> Mapping[int, tuple[TableSource, str]]:
+    """The columns of the table whose rows stream into what reads the plan, by id."""
+    while not isinstance(plan, TableScan):
+        if isinstance(plan, (Filter, RuntimeFilter, Project)):
+            plan = plan.input
+        elif isinstance(plan, Join):
+            plan = plan.probe
+        else:
+            return {}
+    return {field.id: (plan.table, name) for field, name in zip(plan.fields, plan.columns, strict=True)}

@@ -1,0 +1,264 @@
+"""Runtime filters: a join's build keys prune rows deep inside its probe side, before other joins, group-bys and predictions.
+
+A request travels down with the planning of the probe side, towards where its key columns come from; `place` puts it
+there if it has passed an operator on its way that it saves work (right below its own join it would repeat that join).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Sort,
+    Values,
+)
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.value_ranges import Range, value_range
+from tqp.planner.physical.cardinality import Estimator
+from tqp.planner.physical.join_keys import JoinKeys
+from tqp.planner.physical.plan import Filter as PhysicalFilter
+from tqp.planner.physical.plan import Join as PhysicalJoin
+from tqp.planner.physical.plan import PhysicalPlan, RuntimeFilter, TableScan
+from tqp.planner.physical.plan import Project as PhysicalProject
+from tqp.planner.rules.columns import output_ids
+from tqp.planner.rules.models.predictions import has_prediction
+
+#: A filter that keeps more than this share of the keys is not worth its look-ups.
+_LARGEST_SHARE = 0.5
+_FEWEST_ROWS = 256.0
+_SAVED_PER_ROW = 4.0
+#: Up to this share of a sorted column's values, the rows of those found are counted out; else all rows look theirs up.
+_LARGEST_SHARE_OF_RUNS = 0.07
+_SHORTEST_RUN = 2.0
+
+
+@dataclass(slots=True)
+class FilterRequest:
+    """A filter on its way down; one object for one filter, changed as it travels.
+
+    `by_runs` is decided at the table's filters. Set where it is placed: `ranges`, what the keys can be there, which the
+    join's key packing must cover; `rows`, how many are looked up.
+    """
+
+    join: int
+    keys: tuple[Expression, ...]
+    share: float
+    has_passed: bool = False
+    by_runs: bool = False  # of a sorted column, if it gets down to its table
+    ranges: tuple[Range, ...] | None = None
+    rows: float = 0.0
+
+    def columns(self) -> frozenset[int]:
+        """Ids of the columns the keys read."""
+        return columns_of_keys(self.keys)
+
+
+Requests = tuple[FilterRequest, ...]
+
+
+def request_filter(
+    identifier: int,
+    join_type: JoinType,
+    keys: JoinKeys,
+    probe: LogicalPlan,
+    build: LogicalPlan,
+    estimator: Estimator,
+    by_runs: bool = False,
+) -> FilterRequest | None:
+    """The filter of a join on the rows of its probe side, if it would drop enough of them.
+
+    `by_runs`: also one that passes no other operator, if it can look up the runs of a sorted column.
+    """
+    if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
+        return None
+    if not all(key.data_type.is_integer_like for key in keys.left):
+        return None
+    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
+    request = FilterRequest(identifier, keys.left, share)
+    place_below = origin(probe, request.columns())
+    if place_below is None and not (by_runs and reads_runs(probe, request, estimator)):
+        return None
+    if place_below is not None and _may_raise(keys.left, place_below, estimator):
+        return None
+    return request if share <= _LARGEST_SHARE else None
+
+
+def filter_from_probe(
+    join_type: JoinType, keys: JoinKeys, probed: PhysicalPlan, build: LogicalPlan, estimator: Estimator
+) -> FilterRequest | None:
+    """A filter on the rows of the build side by the keys of an inner join that all probe rows have been through.
+
+    For joins that have none of their own on the probe side: no build row with another key can have a partner.
+    """
+    if join_type not in (JoinType.LEFT, JoinType.SINGLE, JoinType.ANTI) or len(keys.left) != 1:
+        return None
+    probe_key, build_key = keys.left[0], keys.right[0]
+    if keys.null_equal[0] or not isinstance(probe_key, ColumnRef) or not build_key.data_type.is_integer_like:
+        return None
+    place_below = origin(build, columns_of_keys(keys.right))
+    if place_below is None or _may_raise(keys.right, place_below, estimator):
+        return None
+    join = inner_join_on(probed, probe_key.id)
+    if join is None:
+        return None
+    share = join.build.estimated_rows / estimator.distinct(build, keys.right)
+    return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
+
+
+def _may_raise(keys: Sequence[Expression], place: LogicalPlan, estimator: Estimator) -> bool:
+    """Could a key fail on a row of `place` that never reaches the join?"""
+    suspects = [key for key in keys if may_raise(key, {})]
+    return bool(suspects) and any(may_raise(key, estimator.facts.fields(place)) for key in suspects)
+
+
+def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
+    """The topmost inner or semi join below `plan`, on the way to the column, with the column as its only key."""
+    while True:
+        if isinstance(plan, PhysicalJoin):
+            keys = (*plan.probe_keys, *plan.build_keys)
+            is_key = any(isinstance(key, ColumnRef) and key.id == column for key in keys)
+            may_drop = plan.join_type in (JoinType.INNER, JoinType.SEMI) and not plan.indexed
+            if may_drop and len(plan.probe_keys) == 1 and is_key:
+                return None if plan.null_equal[0] else plan
+            from_build = plan.join_type is JoinType.INNER and any(f.id == column for f in plan.build.fields)
+            plan = plan.build if from_build else plan.probe
+        elif isinstance(plan, PhysicalFilter | RuntimeFilter | PhysicalProject):
+            plan = plan.input
+        else:
+            return None
+
+
+def columns_of_keys(keys: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns the keys read."""
+    return frozenset().union(*(column_ids(key) for key in keys))
+
+
+def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
+    """How deep below `plan` a filter on these columns can go; None if it would pass no join, group-by or prediction."""
+    has_passed = False
+    while not stops_above(plan):
+        match plan:
+            case Filter() | Sort():
+                plan, has_passed = plan.input, has_passed or scores_rows(plan)
+            case Project() if columns <= bare_columns(plan.fields, plan.outputs):
+                plan, has_passed = plan.input, has_passed or scores_rows(plan)
+            case Aggregate() if columns <= bare_columns(plan.key_fields, plan.keys):
+                plan, has_passed = plan.input, True
+            case Join() if plan.join_type is not JoinType.FULL:
+                if columns <= output_ids(plan.left):
+                    plan = plan.left
+                elif plan.join_type is JoinType.INNER and columns <= output_ids(plan.right):
+                    plan = plan.right
+                else:
+                    break
+                has_passed = True
+            case _:
+                break
+    return plan if has_passed else None
+
+
+def saved_work(
+    join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, estimator: Estimator
+) -> float:
+    """Nanoseconds that a runtime filter is expected to save on its way to where the probe keys come from."""
+    if request_filter(-1, join_type, keys, probe, build, estimator) is None:
+        return 0.0
+    source = origin(probe, columns_of_keys(keys.left))
+    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
+    return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
+
+
+def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:
+    """Is it worth to look up the runs of a sorted table column, and to evaluate the table's filters afterwards?
+
+    Not where these keep fewer rows than the request.
+    """
+    rows = estimator.rows(plan)
+    while isinstance(plan, Filter) or (
+        isinstance(plan, Project) and request.columns() <= bare_columns(plan.fields, plan.outputs)
+    ):
+        plan = plan.input
+    if not isinstance(plan, Scan) or len(request.keys) != 1 or not isinstance(request.keys[0], ColumnRef):
+        return False
+    field = next(field for field in plan.fields if field.id == request.keys[0].id)
+    all_rows, known = estimator.rows(plan), field.statistics
+    is_sorted = known.is_sorted and not known.is_unique and known.distinct_count is not None
+    return (
+        is_sorted
+        and field.data_type.is_integer_like
+        and (known.distinct_count or 0.0) * _SHORTEST_RUN <= all_rows
+        and request.share <= _LARGEST_SHARE_OF_RUNS
+        and request.share * all_rows <= rows
+    )
+
+
+def split(requests: Requests, ids: Collection[int]) -> tuple[Requests, Requests]:
+    """(those whose keys read only the columns `ids`, the others)."""
+    inside = tuple(request for request in requests if all(column in ids for column in request.columns()))
+    return inside, tuple(request for request in requests if request not in inside)
+
+
+def pass_operator(requests: Requests) -> Requests:
+    """Note that the requests go below an operator that they save work."""
+    for request in requests:
+        request.has_passed = True
+    return requests
+
+
+def columns_of(requests: Requests) -> frozenset[int]:
+    """Ids of all columns the requests read."""
+    return frozenset().union(*(request.columns() for request in requests))
+
+
+def stops_above(plan: LogicalPlan) -> bool:
+    """True for a chain of cheap filters on stored rows: the runtime filter looks up only the rows those leave."""
+    return isinstance(plan, Filter) and _is_leaf(plan)
+
+
+def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns that pass through under their own id."""
+    return frozenset(
+        output.id
+        for field, output in zip(fields, outputs, strict=True)
+        if isinstance(output, ColumnRef) and output.id == field.id
+    )
+
+
+def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
+    """The plan under those of the requests that are worth it here."""
+    fields = {field.id: field for field in plan.fields} if requests else {}
+    for request in sorted(requests, key=lambda request: not request.by_runs):
+        if not (request.has_passed or request.by_runs) or plan.estimated_rows < _FEWEST_ROWS:
+            continue
+        ranges = [value_range(key, fields) for key in request.keys]
+        known = tuple(pair for pair in ranges if pair is not None)
+        if len(known) < len(ranges):
+            continue
+        request.ranges, request.rows = known, plan.estimated_rows
+        rows = plan.estimated_rows * request.share
+        # The filter may let more rows pass than it should, so it adds nothing to what is known of the columns.
+        by_runs = request.by_runs and isinstance(plan, TableScan)  # the first of several
+        plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join, by_runs)
+    return plan
+
+
+def scores_rows(plan: LogicalPlan) -> bool:
+    """Does the node call a model? Then it is worth to drop rows before it."""
+    return any(has_prediction(expression) for expression in plan.expressions)
+
+
+def _is_leaf(plan: LogicalPlan) -> bool:
+    while isinstance(plan, Filter | Project) and not scores_rows(plan):
+        plan = plan.input
+    return isinstance(plan, Scan | Values | Shared)

@@ -1,0 +1,131 @@
+"""One look at a table for several parts of a plan that want the same few of its rows: those of one runtime filter."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from tqp.planner.algebra.expressions import ColumnRef
+from tqp.planner.physical.join_keys import JoinKeys
+from tqp.planner.physical.join_planning import FreshIds
+from tqp.planner.physical.plan import Filter, PhysicalPlan, RuntimeFilter, Shared, TableScan
+from tqp.planner.physical.runtime_filters import inner_join_on
+
+#: Rows are stored once and read by each part; beyond this share of the table that costs more than it saves.
+_LARGEST_SHARE = 0.15
+
+
+def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPlan) -> PhysicalPlan:
+    """The probe side of an inner join, its table under the filter that the build side has on the same table, if any.
+
+    All build rows have been through the join that filter belongs to, by the key of this join: no other row matches.
+    """
+    if len(keys.left) != 1 or keys.null_equal[0]:
+        return probed
+    (left,), (right,) = keys.left, keys.right
+    scan = probed.input if isinstance(probed, Filter) else probed
+    if not isinstance(left, ColumnRef) or not isinstance(right, ColumnRef) or not isinstance(scan, TableScan):
+        return probed
+    join = inner_join_on(built, right.id)
+    for node in _nodes(built, set()):
+        if join is None or not _is_shareable(node) or node.join != join.identifier:
+            continue
+        if (
+            isinstance(node.input, TableScan)
+            and node.input.table is scan.table
+            and _column(node) == _name(scan, left.id)
+        ):
+            share = node.estimated_rows / max(1.0, scan.estimated_rows)
+            filtered = dataclasses.replace(
+                node, fields=scan.fields, max_rows=scan.max_rows, input=scan, keys=keys.left
+            )
+            if not isinstance(probed, Filter):
+                return filtered
+            rows = probed.estimated_rows * share
+            return dataclasses.replace(probed, input=filtered, estimated_rows=rows)
+    return probed
+
+
+def share_filtered_scans(plan: PhysicalPlan, fresh: FreshIds) -> PhysicalPlan:
+    """Equal runtime filters right above scans of one table become one, whose rows are stored for all who read them."""
+    groups: dict[tuple[int, str | None, int], list[RuntimeFilter]] = {}
+    for node in _nodes(plan, set()):
+        if _is_shareable(node) and isinstance(node.input, TableScan):
+            groups.setdefault((id(node.input.table), _column(node), node.join), []).append(node)
+    done: dict[int, PhysicalPlan] = {}
+    for group in groups.values():
+        if len(group) > 1:
+            done.update(_shared(group, fresh))
+    return _replaced(plan, done) if done else plan
+
+
+def _shared(group: list[RuntimeFilter], fresh: FreshIds) -> dict[int, PhysicalPlan]:
+    """What stands for each filter of a group, by its id()."""
+    uses = [(node, node.input) for node in group if isinstance(node.input, TableScan)]
+    first, scan = uses[0]
+    fields = dict(zip(scan.columns, scan.fields, strict=True))
+    for _, other in uses[1:]:
+        for name, field in zip(other.columns, other.fields, strict=True):
+            if name not in fields:
+                fields[name] = fresh.field(field)
+    schema = tuple(fields.values())
+    below = dataclasses.replace(scan, fields=schema, columns=tuple(fields))
+    common = dataclasses.replace(first, fields=schema, input=below)
+    identifier = fresh.shared()
+    found: dict[int, PhysicalPlan] = {}
+    for node, use in uses:
+        own = dict(zip(use.columns, use.fields, strict=True))
+        outputs = tuple(own[name] if name in own else fresh.field(field) for name, field in fields.items())
+        found[id(node)] = Shared(outputs, node.estimated_rows, node.max_rows, common, identifier)
+    return found
+
+
+def _replaced(plan: PhysicalPlan, done: dict[int, PhysicalPlan]) -> PhysicalPlan:
+    """The plan with the nodes in `done` replaced; a node that stands in several places stays one object."""
+    known = done.get(id(plan))
+    if known is None:
+        changes: dict[str, Any] = {
+            field.name: _changed(getattr(plan, field.name), done)
+            for field in dataclasses.fields(plan)
+            if field.name in ("input", "probe", "build", "branches")
+        }
+        known = done[id(plan)] = dataclasses.replace(plan, **changes)
+    return known
+
+
+def _changed(value: PhysicalPlan | tuple[PhysicalPlan, ...], done: dict[int, PhysicalPlan]) -> object:
+    if isinstance(value, tuple):
+        return tuple(_replaced(branch, done) for branch in value)
+    return _replaced(value, done)
+
+
+def _is_shareable(node: PhysicalPlan) -> TypeGuard[RuntimeFilter]:
+    return (
+        isinstance(node, RuntimeFilter)
+        and isinstance(node.input, TableScan)
+        and _column(node) is not None
+        and node.estimated_rows <= _LARGEST_SHARE * node.input.estimated_rows
+    )
+
+
+def _column(node: RuntimeFilter) -> str | None:
+    """The table column that is the filter's only key."""
+    key, scan = node.keys[0], node.input
+    if len(node.keys) > 1 or not isinstance(key, ColumnRef) or not isinstance(scan, TableScan):
+        return None
+    return _name(scan, key.id)
+
+
+def _name(scan: TableScan, id: int) -> str | None:
+    pairs = zip(scan.fields, scan.columns, strict=True)
+    return next((name for field, name in pairs if field.id == id), None)
+
+
+def _nodes(plan: PhysicalPlan, seen: set[int]) -> Iterator[PhysicalPlan]:
+    if id(plan) in seen:
+        return
+    seen.add(id(plan))
+    yield plan
+    for below in plan.inputs:
+        yield from _nodes(below, seen)

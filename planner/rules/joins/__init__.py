@@ -1,0 +1,1 @@
+"""Rules about joins: their order, and which are not needed."""

@@ -1,0 +1,92 @@
+"""Group the right side of a left join by the join key before joining, where every group is one left row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
+from tqp.planner.algebra.may_raise import aggregate_may_raise
+from tqp.planner.rules.columns import output_ids
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: A join that keeps fewer of the right rows than this is done first: it leaves less to group.
+_LEAST_SHARE = 0.5
+
+_OF_RIGHT = frozenset(
+    """count sum avg min max any_value bool_and bool_or stddev_samp stddev_pop var_samp var_pop median""".split()
+)
+
+
+def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """SELECT c.id, count(o.id) FROM c LEFT JOIN o ON c.id = o.c GROUP BY c.id joins c with the counts of each o.c.
+
+    Then the join finds at most one partner for each row, and forms no pairs. (Eager aggregation; Yan and Larson,
+    VLDB 1995, in its simplest form.)
+    """
+
+    def push(node: LogicalPlan) -> LogicalPlan:
+        node = context.rewrite_inputs(node, push)
+        if isinstance(node, Aggregate) and isinstance(node.input, Join) and node.keys:
+            return _pushed(node, node.input, context)
+        return node
+
+    return push(plan)
+
+
+def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:
+    keys = context.facts.join_keys(join)
+    if join.join_type is not JoinType.LEFT or not keys.left or keys.residual or any(keys.null_equal):
+        return plan
+    left_ids, right_ids = output_ids(join.left), output_ids(join.right)
+    group_ids = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.id in left_ids}
+    if len(group_ids) < len(plan.keys):
+        return plan
+    if not any(unique <= group_ids for unique in context.facts.unique(join.left)):
+        return plan
+    if context.estimator.rows(join) < _LEAST_SHARE * context.estimator.rows(join.right):
+        return plan
+    right_fields, right_rows = context.facts.fields(join.right), context.facts.max_rows(join.right)
+    fields: list[Field] = []
+    calls: list[AggregateCall] = []
+    outputs: list[Expression] = list(plan.keys)
+    for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True):
+        # A bare column is NULL in the row of a left row without partner, which is what makes that row not count.
+        argument = call.arguments[0] if len(call.arguments) == 1 else None
+        if not isinstance(argument, ColumnRef) or call.filter is not None or call.function not in _OF_RIGHT:
+            return plan
+        if argument.id not in right_ids:
+            return plan
+        if aggregate_may_raise(call, right_fields, right_rows):  # for a group that finds no partner
+            return plan
+        if call.function == "count":
+            counted = context.new_field(field.name, field.data_type)
+            zero = Literal(0, field.data_type)
+            outputs.append(Call("coalesce", (_reference(counted), zero), field.data_type))
+            field = counted
+        else:
+            outputs.append(_reference(field))
+        fields.append(field)
+        calls.append(call)
+    key_fields = tuple(
+        next(f for f in join.right.schema if f.id == key.id)
+        if isinstance(key, ColumnRef)
+        else context.new_field("key", key.data_type)
+        for key in keys.right
+    )
+    grouped = Aggregate(join.right, key_fields, keys.right, tuple(fields), tuple(calls))
+    equal = tuple(
+        Call("equal", (key, _reference(field)), BOOLEAN)
+        for key, field in zip(keys.left, key_fields, strict=True)
+    )
+    joined = replace(join, right=grouped, condition=conjunction(equal))
+    return Project(joined, plan.schema, tuple(outputs))
+
+
+def _reference(field: Field) -> ColumnRef:
+    return ColumnRef(field.id, field.data_type, field.name)

@@ -1,0 +1,142 @@
+"""A region of inner joins taken apart: its relations, its conjuncts, and which columns are equal in every row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts
+from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.properties import Facts
+from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRegion:
+    """The rows of the cross product of `relations` (in their original order) on which all `parts` are true."""
+
+    relations: tuple[LogicalPlan, ...]
+    parts: tuple[Expression, ...]
+
+
+def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
+    """The inner joins at the top of a plan, through filters and projects that only drop columns."""
+    relations: list[LogicalPlan] = []
+    unique: dict[Expression, None] = dict.fromkeys(parts)
+
+    def collect(node: LogicalPlan) -> None:
+        if isinstance(node, Join) and node.join_type is JoinType.INNER:
+            unique.update(dict.fromkeys(conjuncts(node.condition)))
+            collect(node.left)
+            collect(node.right)
+        elif isinstance(node, Filter) and _leads_to_join(node.input):
+            unique.update(dict.fromkeys(conjuncts(node.condition)))
+            collect(node.input)
+        elif is_pass_through(node) and _leads_to_join(node.inputs[0]):
+            collect(node.inputs[0])
+        else:
+            relations.append(node)
+
+    collect(plan)
+    return JoinRegion(tuple(relations), tuple(unique))
+
+
+def held_back(region: JoinRegion, facts: Facts) -> tuple[Expression, ...]:
+    """The parts that wait until all relations are joined: they may raise for a row that another part, or a join, drops.
+
+    Equalities of two relations do not wait: they are what makes a join of a cross product.
+    """
+    suspects = tuple(part for part in region.parts if may_raise(part, {}))
+    if not suspects or len(region.relations) < 2:
+        return ()
+    fields = {id: field for relation in region.relations for id, field in facts.fields(relation).items()}
+    ids = [output_ids(relation) for relation in region.relations]
+
+    def joins(part: Expression) -> bool:
+        reads = [read_ids(side) for side in part.inputs]
+        is_equality = isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from")
+        return (
+            is_equality
+            and all(any(side and side <= available for available in ids) for side in reads)
+            and not any(set().union(*reads) <= available for available in ids)
+        )
+
+    return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
+
+
+def _leads_to_join(plan: LogicalPlan) -> bool:
+    while isinstance(plan, Filter) or is_pass_through(plan):
+        plan = plan.inputs[0]
+    return isinstance(plan, Join) and plan.join_type is JoinType.INNER
+
+
+def column_equality(part: Expression) -> tuple[ColumnRef, ColumnRef] | None:
+    """The two columns of `a = b`."""
+    if isinstance(part, Call) and part.function == "equal":
+        first, second = part.arguments
+        if isinstance(first, ColumnRef) and isinstance(second, ColumnRef) and first.id != second.id:
+            return first, second
+    return None
+
+
+def equivalence_classes(parts: Iterable[Expression]) -> list[dict[int, ColumnRef]]:
+    """Columns that equalities among the parts make equal (and not NULL), as classes of two or more."""
+    classes: list[dict[int, ColumnRef]] = []
+    for part in parts:
+        pair = column_equality(part)
+        if pair is None:
+            continue
+        merged = {column.id: column for column in pair}
+        rest = []
+        for known in classes:
+            if known.keys() & merged.keys():
+                merged = {**known, **merged}
+            else:
+                rest.append(known)
+        classes = [*rest, merged]
+    return classes
+
+
+def connected_order(relations: Sequence[LogicalPlan], parts: Sequence[Expression]) -> LogicalPlan:
+    """Join the relations left-deep in their order, but a connected one before one that makes a cross product.
+
+    Every part stands at the lowest join that has its columns.
+    """
+    ids = [output_ids(relation) for relation in relations]
+    reads = [(part, read_ids(part)) for part in parts]
+    waiting = list(range(1, len(relations)))
+    plan, available = relations[0], set(ids[0])
+    while waiting:
+        chosen = next((i for i in waiting if _connects(reads, available, ids[i])), waiting[0])
+        waiting.remove(chosen)
+        available |= ids[chosen]
+        here = tuple(part for part, needed in reads if needed <= available)
+        reads = [(part, needed) for part, needed in reads if not needed <= available]
+        plan = Join(plan, relations[chosen], JoinType.INNER, conjunction(here))
+    rest = tuple(part for part, _ in reads)
+    return Filter(plan, conjunction(rest)) if rest else plan
+
+
+def _connects(reads: list[tuple[Expression, set[int]]], available: set[int], ids: set[int]) -> bool:
+    return any(
+        isinstance(part, Call)
+        and part.function == "equal"
+        and needed & available
+        and needed & ids
+        and needed <= available | ids
+        for part, needed in reads
+    )
+
+
+def with_condition(join: Join, parts: Iterable[Expression]) -> Join:
+    """The join on other conjuncts; the same object if they are the same."""
+    condition = conjunction(tuple(dict.fromkeys(parts)))
+    return join if condition == join.condition else replace(join, condition=condition)
+
+
+def condition_may_raise(join: Join, facts: Facts) -> bool:
+    """Can the condition of the join fail for a pair of rows?"""
+    if not may_raise(join.condition, {}):
+        return False
+    return may_raise(join.condition, {**facts.fields(join.left), **facts.fields(join.right)})

@@ -1,0 +1,120 @@
+"""Order inner joins by estimated cost, and place semi and anti joins below or above them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.planner.algebra.expressions import Expression, conjunction
+from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, substitute
+from tqp.planner.rules.joins.graph import JoinGraph
+from tqp.planner.rules.joins.region import condition_may_raise, equivalence_classes, flatten, held_back
+from tqp.planner.rules.joins.search import best_tree
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+_REDUCING = (JoinType.SEMI, JoinType.ANTI)
+
+
+def reorder_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """Choose the order and the build sides of every region of inner joins.
+
+    The `right` side of each join is the one to build: the smaller by estimate. A SEMI or ANTI join above a region is
+    tried below it, on the relation that it reads, and stays there if that is cheaper.
+    """
+
+    def reorder(node: LogicalPlan) -> LogicalPlan:
+        if _is_region(node):
+            return _reorder_region(node, (), reorder, context)
+        if isinstance(node, Join) and node.join_type in _REDUCING:
+            reducing, base = _reducing_joins(node)
+            if _is_region(base):
+                done = [replace(join, right=reorder(join.right)) for join in reducing]
+                return _reorder_region(base, tuple(done), reorder, context)
+        return context.rewrite_inputs(node, reorder)
+
+    return reorder(plan)
+
+
+def _is_region(plan: LogicalPlan) -> bool:
+    while isinstance(plan, Filter) or is_pass_through(plan):
+        plan = plan.inputs[0]
+    return isinstance(plan, Join) and plan.join_type is JoinType.INNER
+
+
+def _reducing_joins(plan: LogicalPlan) -> tuple[list[Join], LogicalPlan]:
+    """The SEMI and ANTI joins at the top of a plan, outermost first, and what they stand on."""
+    joins = []
+    while (isinstance(plan, Join) and plan.join_type in _REDUCING) or is_pass_through(plan):
+        if isinstance(plan, Join):
+            joins.append(plan)
+        plan = plan.inputs[0]
+    return joins, plan
+
+
+def _reorder_region(
+    plan: LogicalPlan,
+    reducing: tuple[Join, ...],
+    reorder: Callable[[LogicalPlan], LogicalPlan],
+    context: OptimizerContext,
+) -> LogicalPlan:
+    region = flatten(plan)
+    relations = [reorder(relation) for relation in region.relations]
+    above_all = held_back(region, context.facts)
+    above_all += tuple(part for part in region.parts if not read_ids(part) and part not in above_all)
+    parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts
+    graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
+    tree = best_tree(graph)
+    above: list[Join] = []
+    for join in reversed(reducing):  # innermost first
+        # the condition might fail on a row that another join drops
+        placed = None if condition_may_raise(join, context.facts) else _pushed(join, relations, parts)
+        if placed is not None:
+            index, below = placed
+            changed = [*relations[:index], below, *relations[index + 1 :]]
+            other = JoinGraph(changed, parts, context.estimator, context.uses_indexes)
+            pushed_tree = best_tree(other)
+            if pushed_tree.cost + context.estimator.rows(relations[index]) < tree.cost + tree.rows:
+                relations[index], graph, tree = below, other, pushed_tree
+                continue
+        above.append(join)
+    result = graph.plan(tree)
+    for join in above:
+        result = replace(join, left=result)
+    return Filter(result, conjunction(above_all)) if above_all else result
+
+
+def _pushed(
+    join: Join, relations: list[LogicalPlan], parts: tuple[Expression, ...]
+) -> tuple[int, LogicalPlan] | None:
+    """The join on one relation instead of on all: on the one whose columns (or equal ones) its condition reads."""
+    right_ids = output_ids(join.right)
+    reads = read_ids(join.condition) - right_ids
+    candidates: list[tuple[int, LogicalPlan]] = []
+    classes = equivalence_classes(parts)
+    for index, relation in enumerate(relations):
+        available = output_ids(relation)
+        mapping: dict[int, Expression] = {}
+        for identifier in reads - available:
+            equal = next(
+                (
+                    column
+                    for known in classes
+                    if identifier in known
+                    for column in known.values()
+                    if column.id in available
+                ),
+                None,
+            )
+            if equal is None:
+                break
+            mapping[identifier] = equal
+        else:
+            condition = substitute(join.condition, mapping) if mapping else join.condition
+            candidates.append((index, Join(relation, join.right, join.join_type, condition)))
+    if not reads or not candidates:
+        return None
+    return candidates[0]

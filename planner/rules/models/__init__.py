@@ -1,0 +1,1 @@
+"""Rules about predictions of models."""

@@ -1,0 +1,81 @@
+"""Compare the score behind a probability, where nothing else needs the probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
+from tqp.planner.rules.columns import map_expressions
+from tqp.planner.rules.models.predictions import has_prediction, plain
+from tqp.planner.rules.nulls import SWAPPED
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+
+def compare_scores(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """`p > 0.9` on a logistic model becomes a bound on its score, found so that exactly the same rows pass."""
+    computed = set(_computed(plan))
+
+    def compare(node: LogicalPlan) -> LogicalPlan:
+        node = context.rewrite_inputs(node, compare)
+        return map_expressions(node, lambda expression: _compared(expression, computed))
+
+    return compare(plan)
+
+
+def _computed(plan: LogicalPlan) -> Iterator[Predict]:
+    """The calls whose values are needed for more than comparisons with constants."""
+    stack: list[LogicalPlan] = [plan]
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Shared):
+            if node.identifier in seen:
+                continue
+            seen.add(node.identifier)
+        for expression in node.expressions:
+            yield from _values(expression)
+        stack.extend(node.inputs)
+
+
+def _values(expression: Expression) -> Iterator[Predict]:
+    if isinstance(expression, Predict):
+        yield plain(expression)
+    compared = _comparison(expression)
+    for child in expression.inputs if compared is None else compared[0].inputs:
+        yield from _values(child)
+
+
+def _comparison(expression: Expression) -> tuple[Predict, str, float] | None:
+    """A call, compared with a constant."""
+    if not isinstance(expression, Call) or len(expression.arguments) != 2:
+        return None
+    (left, right), function = expression.arguments, expression.function
+    if isinstance(left, Literal):
+        left, right, function = right, left, SWAPPED.get(function, function)
+    if not isinstance(left, Predict) or not isinstance(right, Literal) or not isinstance(right.value, float):
+        return None
+    return left, function, right.value
+
+
+def _compared(expression: Expression, computed: set[Predict]) -> Expression:
+    if not has_prediction(expression):
+        return expression
+    inputs = tuple(_compared(child, computed) for child in expression.inputs)
+    if any(new is not old for new, old in zip(inputs, expression.inputs, strict=True)):
+        expression = expression.with_inputs(inputs)
+    compared = _comparison(expression)
+    if compared is None or plain(compared[0]) in computed:
+        return expression
+    call, function, value = compared
+    found = call.model.threshold(call.output, function, value)
+    if found is None:
+        return expression
+    score, of_scores, bound = found
+    assert isinstance(expression, Call)
+    arguments = (replace(call, output=score), Literal(bound, score.data_type))
+    return replace(expression, function=of_scores, arguments=arguments)

@@ -1,0 +1,113 @@
+"""Calls of models in plans: where they stand, which of them are one scoring, and how they become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tqp.core.models import ModelSignature
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    Case,
+    ColumnRef,
+    Expression,
+    Predict,
+    transform,
+    walk,
+)
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.rules.columns import map_expressions, reference, substitute
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: A model and what it scores: calls that agree in it are scored once, whatever each makes of the scores.
+Scoring = tuple[ModelSignature, tuple[Expression, ...]]
+
+
+def has_prediction(expression: Expression) -> bool:
+    """Does a model's call stand in the expression?"""
+    return any(isinstance(node, Predict) for node in walk(expression))
+
+
+def predictions_in(expressions: Iterable[Expression]) -> list[Predict]:
+    """The different calls in the expressions, in order, each as `plain` has it."""
+    return list(
+        dict.fromkeys(
+            plain(node)
+            for expression in expressions
+            for node in walk(expression)
+            if isinstance(node, Predict)
+        )
+    )
+
+
+def plain(call: Predict) -> Predict:
+    """The call without display names, by which equal calls could differ."""
+    return replace(call, arguments=tuple(transform(part, _unnamed) for part in call.arguments), span=None)
+
+
+def scoring(call: Predict) -> Scoring:
+    """What a plain call scores."""
+    return call.model, call.arguments
+
+
+def _unnamed(expression: Expression) -> Expression:
+    return replace(expression, name="") if isinstance(expression, ColumnRef) else expression
+
+
+def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -> Expression:
+    """The expression with calls (plain ones) replaced by the columns that hold their values."""
+    if not columns or not has_prediction(expression):
+        return expression
+    if isinstance(expression, Predict) and (column := columns.get(plain(expression))) is not None:
+        return column
+    inputs = tuple(with_columns(child, columns) for child in expression.inputs)
+    if all(new is old for new, old in zip(inputs, expression.inputs, strict=True)):
+        return expression
+    return expression.with_inputs(inputs)
+
+
+def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:
+    """The node with calls in its expressions replaced by the columns that hold their values."""
+    return map_expressions(plan, lambda expression: with_columns(expression, columns))
+
+
+def predicted(
+    plan: LogicalPlan, calls: Iterable[Predict], context: OptimizerContext
+) -> tuple[LogicalPlan, dict[Predict, ColumnRef]]:
+    """The plan with a column more for each of the calls, and these columns."""
+    made = {
+        call: context.new_field(f"{call.model.title}_{call.output.kind}", call.data_type) for call in calls
+    }
+    schema = plan.schema
+    names: dict[int, Expression] = {field.id: reference(field) for field in schema}
+    outputs = (*(reference(field) for field in schema), *(substitute(call, names) for call in made))
+    return (
+        Project(plan, (*schema, *made.values()), outputs),
+        {call: reference(field) for call, field in made.items()},
+    )
+
+
+def scored(expressions: Iterable[Expression]) -> tuple[set[Scoring], set[Scoring]]:
+    """What is scored for all rows, and what only for rows that something before has left undecided; some may be both."""
+    found: tuple[set[Scoring], set[Scoring]] = (set(), set())
+    for expression in expressions:
+        for call, guarded in _calls(expression, False):
+            found[guarded].add(scoring(plain(call)))
+    return found
+
+
+def _calls(expression: Expression, guarded: bool) -> Iterator[tuple[Predict, bool]]:
+    """The calls in an expression, and whether something before decides for which rows they count."""
+    if isinstance(expression, Predict):
+        yield expression, guarded
+    decides = isinstance(expression, Case) or (
+        isinstance(expression, Call) and expression.function in ("and", "or", "coalesce")
+    )
+    filtered = isinstance(expression, AggregateCall) and expression.filter is not None
+    for child in expression.inputs:
+        first = child is (expression.inputs[-1] if filtered else expression.inputs[0])
+        yield from _calls(child, guarded or ((decides or filtered) and not first))

@@ -1,0 +1,1 @@
+"""Rules that take subqueries apart."""

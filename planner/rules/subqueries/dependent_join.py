@@ -1,0 +1,213 @@
+"""Join a plan to one that reads its columns, without that dependency.
+
+First by pulling the correlated predicates up into the join condition (`pull_up.py`): enough for most queries, and it
+costs nothing. Otherwise by computing the right side for the distinct outer values, the domain (`domain.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Case,
+    Expression,
+    Literal,
+    conjunction,
+    conjuncts,
+)
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    Limit,
+    LogicalPlan,
+    Project,
+    Shared,
+    Sort,
+    Values,
+)
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, renumber
+from tqp.planner.rules.domain import over_domain
+from tqp.planner.rules.nulls import conjoin, is_null, negate
+from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: Joins for which a NULL condition and a false one differ.
+_THREE_VALUED = (JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+
+
+def join_dependent(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    join_type: JoinType,
+    condition: Expression,
+    mark: Field | None,
+    context: OptimizerContext,
+) -> LogicalPlan:
+    """`Join(left, right, join_type, condition, mark)` where `right` may read columns of `left`, as plain joins.
+
+    The output has at least the columns of that join, in any order. Raises UnsupportedError for a correlated LIMIT of more than one row.
+    """
+    outer = output_ids(left)
+    if not free_ids(right) & outer:
+        return _independent(left, right, join_type, condition, mark)
+    pulled = pull_up(right, outer, context)
+    if pulled is not None:
+        if pulled.empty_row is None:
+            return _joined(left, pulled, join_type, condition, mark, context)
+        if join_type is not JoinType.LEFT or condition == TRUE:
+            return _on_single_row(_with_single_row(left, pulled, context), join_type, condition, mark)
+    if exactly_one_row(right) and join_type in (JoinType.SINGLE, JoinType.LEFT) and condition == TRUE:
+        join_type = JoinType.INNER
+    elif join_type is JoinType.SINGLE and at_most_one_row(right):
+        join_type = JoinType.LEFT
+    left, right, matches = over_domain(left, right, outer, context)
+    return Join(left, right, join_type, conjoin(matches, condition), mark)
+
+
+def _independent(
+    left: LogicalPlan, right: LogicalPlan, join_type: JoinType, condition: Expression, mark: Field | None
+) -> LogicalPlan:
+    if join_type is JoinType.SINGLE:
+        if condition == TRUE and exactly_one_row(right):
+            join_type = JoinType.INNER
+        elif at_most_one_row(right):
+            join_type = JoinType.LEFT
+    return Join(left, right, join_type, condition, mark)
+
+
+def _joined(
+    left: LogicalPlan,
+    pulled: PulledUp,
+    join_type: JoinType,
+    condition: Expression,
+    mark: Field | None,
+    context: OptimizerContext,
+) -> LogicalPlan:
+    """The join on the pulled-up predicates, as part of its condition."""
+    right = pulled.plan
+    predicates = pulled.predicates
+    if join_type is JoinType.SINGLE and pulled.is_single_row:
+        join_type = JoinType.LEFT
+    if join_type in _THREE_VALUED:
+        # A row on which a predicate is NULL is no row of the subquery: it must not make the result unknown.
+        fields = {**context.facts.fields(left), **context.facts.fields(right)}
+        outer, known = output_ids(left), []
+        for predicate in predicates:
+            sides = is_equality_with(predicate, outer)
+            if not nullable(predicate, fields):
+                known.append(predicate)
+            elif sides is not None and isinstance(predicate, Call) and predicate.function == "equal":
+                outer_side, inner_side = sides
+                if nullable(inner_side, fields):
+                    right = Filter(right, negate(is_null(inner_side)))
+                known.append(Call("is_not_distinct_from", (outer_side, inner_side), BOOLEAN))
+            else:
+                known.append(Call("coalesce", (predicate, FALSE), BOOLEAN))
+        predicates = tuple(known)
+    return Join(left, right, join_type, conjunction((*predicates, *conjuncts(condition))), mark)
+
+
+def _with_single_row(left: LogicalPlan, pulled: PulledUp, context: OptimizerContext) -> LogicalPlan:
+    """Every left row beside the one row that the right side has for it: a default row where nothing matches.
+
+    That is the COUNT bug's cure: an aggregate without keys gives a row for no input, count 0.
+    """
+    assert pulled.empty_row is not None
+    right = pulled.plan
+    defaults = {
+        identifier: default
+        for identifier, default in pulled.empty_row.items()
+        if not (isinstance(default, Literal) and default.value is None)
+    }
+    fields = right.schema
+    defaulted = [field for field in fields if field.id in defaults]
+    if not defaulted:
+        return Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
+    inner_ids = {field.id: context.new_id() for field in defaulted}
+    right = renumber(right, inner_ids)
+    matched = context.new_field("matched", BOOLEAN, nullable=False)
+    inner_fields = right.schema
+    right = Project(right, (*inner_fields, matched), (*map(reference, inner_fields), TRUE))
+    joined = Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
+    by_id = {field.id: field for field in joined.schema}
+    outputs: list[Expression] = [reference(field) for field in left.schema]
+    for field in fields:
+        inner = by_id[inner_ids.get(field.id, field.id)]
+        output: Expression = reference(inner)
+        if field.id in defaults:
+            unmatched = is_null(reference(by_id[matched.id]))
+            output = Case(((unmatched, defaults[field.id]),), output, field.data_type)
+        outputs.append(output)
+    right_fields = tuple(field if field.id in defaults else by_id[field.id] for field in fields)
+    return Project(joined, (*left.schema, *right_fields), tuple(outputs))
+
+
+def _on_single_row(
+    plan: LogicalPlan, join_type: JoinType, condition: Expression, mark: Field | None
+) -> LogicalPlan:
+    """The join's outcome, where its right side's only row already stands beside each left row."""
+    match join_type:
+        case JoinType.SEMI | JoinType.INNER:
+            return plan if condition == TRUE else Filter(plan, condition)
+        case JoinType.ANTI:
+            return Filter(plan, negate(Call("coalesce", (condition, FALSE), BOOLEAN)))
+        case JoinType.NULL_AWARE_ANTI:
+            return Filter(plan, negate(condition))
+        case JoinType.MARK:
+            assert mark is not None
+            fields = plan.schema
+            return Project(plan, (*fields, mark), (*map(reference, fields), condition))
+        case _:
+            return plan
+
+
+def exactly_one_row(plan: LogicalPlan) -> bool:
+    """True only if the plan yields one row, whatever its outer columns are."""
+    match plan:
+        case Aggregate():
+            return not plan.keys
+        case Values():
+            return len(plan.rows) == 1
+        case Project() | Sort() | Shared():
+            return exactly_one_row(plan.inputs[0])
+        case Limit():
+            return plan.offset == 0 and plan.limit != 0 and exactly_one_row(plan.input)
+        case Join(join_type=JoinType.INNER):
+            return plan.condition == TRUE and exactly_one_row(plan.left) and exactly_one_row(plan.right)
+        case Join(join_type=JoinType.LEFT | JoinType.SINGLE):
+            return exactly_one_row(plan.left) and at_most_one_row(plan.right)
+        case Join(join_type=JoinType.MARK):
+            return exactly_one_row(plan.left)
+        case _:
+            return False
+
+
+def at_most_one_row(plan: LogicalPlan) -> bool:
+    """True only if the plan yields no row or one, whatever its outer columns are."""
+    match plan:
+        case Aggregate():
+            return not plan.keys or all(not read_ids(key) for key in plan.keys) or at_most_one_row(plan.input)
+        case Values():
+            return len(plan.rows) <= 1
+        case Limit():
+            return (plan.limit is not None and plan.limit <= 1) or at_most_one_row(plan.input)
+        case Filter() | Project() | Sort() | Shared():
+            return at_most_one_row(plan.inputs[0])
+        case Join(join_type=JoinType.INNER | JoinType.LEFT):
+            return at_most_one_row(plan.left) and at_most_one_row(plan.right)
+        case Join(join_type=JoinType.FULL):
+            return False
+        case Join():
+            return at_most_one_row(plan.left)
+        case _:
+            return False

@@ -1,0 +1,82 @@
+"""x < ANY (q), and its kin, by the least and the greatest value of q and its numbers of rows and of NULLs.
+
+    x <  ANY (q)    x <  max(q)                            x >  ANY (q)    x >  min(q)
+    x <> ANY (q)    x <> min(q) OR x <> max(q)             ALL             NOT the negated comparison with ANY
+
+where that is true; else it is false if q has no row, unknown if x or a value of q is NULL, and false otherwise.
+`= ANY` is a semi join.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal
+from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.rules.columns import free_ids, output_ids, reference
+from tqp.planner.rules.pull_up import pull_up
+from tqp.planner.rules.subqueries.dependent_join import join_dependent
+
+if TYPE_CHECKING:
+    from tqp.planner.optimizer import OptimizerContext
+
+#: The extremes that decide `x comparison ANY (q)`.
+_EXTREMES: dict[str, tuple[str, ...]] = {
+    "less": ("max",),
+    "less_equal": ("max",),
+    "greater": ("min",),
+    "greater_equal": ("min",),
+    "not_equal": ("min", "max"),
+}
+
+#: Types whose min and max do not follow from their comparisons.
+_WITHOUT_EXTREMES = frozenset((TypeKind.ARRAY, TypeKind.NULL))
+
+
+def compare_with_extremes(
+    plan: LogicalPlan,
+    operand: Expression,
+    comparison: str,
+    subquery: LogicalPlan,
+    where_true: bool,
+    context: OptimizerContext,
+) -> tuple[LogicalPlan, Expression] | None:
+    """The plan with the extremes of the subquery joined to it, and `operand comparison ANY (subquery)` over that.
+
+    With `where_true` the expression is true where that is, and may be NULL where it is false. None where a join on the
+    comparison itself is as good: `=`, and subqueries correlated otherwise than by equalities.
+    """
+    extremes = _EXTREMES.get(comparison)
+    column = subquery.schema[0]
+    if extremes is None or column.data_type.kind in _WITHOUT_EXTREMES:
+        return None
+    calls = [(name, AggregateCall(name, (reference(column),), column.data_type)) for name in extremes]
+    if not where_true:
+        calls.append(("rows", AggregateCall("count_star", (), BIGINT)))
+        if nullable(reference(column), context.facts.fields(subquery)):
+            calls.append(("values", AggregateCall("count", (reference(column),), BIGINT)))
+    fields = {name: _field(name, call.data_type, context) for name, call in calls}
+    grouped = Aggregate(subquery, (), (), tuple(fields.values()), tuple(call for _, call in calls))
+    outer = output_ids(plan)
+    if free_ids(grouped) & outer and pull_up(grouped, outer, context) is None:
+        return None
+    joined = join_dependent(plan, grouped, JoinType.SINGLE, _TRUE, None, context)
+    tests = tuple(Call(comparison, (operand, reference(fields[name])), BOOLEAN) for name in extremes)
+    if where_true:
+        return joined, tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
+    if "values" in fields:
+        has_null = Call("greater", (reference(fields["rows"]), reference(fields["values"])), BOOLEAN)
+        tests = (*tests, Call("and", (has_null, Literal(None, BOOLEAN)), BOOLEAN))
+    found = tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
+    has_rows = Call("greater", (reference(fields["rows"]), Literal(0, BIGINT)), BOOLEAN)
+    return joined, Call("and", (has_rows, found), BOOLEAN)
+
+
+_TRUE = Literal(True, BOOLEAN)
+
+
+def _field(name: str, data_type: DataType, context: OptimizerContext) -> Field:
+    return context.new_field(name, data_type, nullable=name not in ("rows", "values"))

@@ -1,0 +1,1 @@
+"""How columns become tensors, and what is kept of their values: dictionaries, indexes, runs."""

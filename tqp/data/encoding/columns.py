@@ -1,0 +1,177 @@
+"""An Arrow column as a `Column`: picks the encoding, hands strings and integers to their own files."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.schema import ColumnStatistics
+from tqp.data.arrow_buffers import AnyArray, borrow, unpack_bits, values_view
+from tqp.data.arrow_types import data_type_of
+from tqp.data.column import Column
+from tqp.data.devices import column_to
+from tqp.data.encoding.column_facts import estimate_distinct
+from tqp.data.encoding.integers import encode_integers, joined_validity
+from tqp.data.encoding.strings import encode_strings
+
+_INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+_MICROSECONDS_PER = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+
+
+def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.device) -> Column:
+    """The Column of an Arrow column, with exact statistics, on `device`; shares Arrow's memory where it can.
+
+    `name` is for error messages. Raises UnsupportedError for a type tqp does not have, ExecutionError for a value
+    that its logical type cannot hold.
+
+    >>> encode_column("x", pa.array([3, None, 500]), torch.device("cpu")).values
+    tensor([  3,   3, 500], dtype=torch.int16)
+    """
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return encode_chunks(name, chunks, data_type_of(column.type, name), device)
+
+
+def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, device: torch.device) -> Column:
+    """As `encode_column`, from pieces; the chunks of an integer-like column may differ in Arrow type."""
+    try:
+        chunks = [_plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
+        if data_type.is_string:
+            encoded = encode_strings(name, chunks, data_type)
+        elif data_type.is_integer_like:
+            encoded = encode_integers(name, chunks, data_type)
+        else:
+            encoded = _encode_other(name, chunks, data_type)
+    except pa.ArrowException as error:
+        raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
+    return column_to(encoded, device)
+
+
+def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
+    """The chunk without wrappings: extension types, run ends, dictionaries of anything but strings."""
+    if isinstance(chunk.type, pa.BaseExtensionType):
+        return _plain(_storage(chunk), name, data_type)
+    if pa.types.is_run_end_encoded(chunk.type):
+        return _plain(pc.run_end_decode(chunk), name, data_type)
+    if pa.types.is_dictionary(chunk.type) and not data_type.is_string:
+        return _plain(chunk.dictionary.take(chunk.indices), name, data_type)
+    if pa.types.is_decimal(chunk.type) and chunk.type.scale < 0:
+        return chunk.cast(pa.decimal128(data_type.precision, 0))
+    if pa.types.is_float16(chunk.type):
+        return chunk.cast(pa.float32())
+    return chunk
+
+
+def _storage(chunk: pa.ExtensionArray) -> pa.Array:
+    """What an extension array holds, as the values of the logical type that it is read as."""
+    match chunk.type.extension_name:
+        case "arrow.uuid":
+            valid = (
+                None if item is None else str(uuid.UUID(bytes=item)) for item in chunk.storage.to_pylist()
+            )
+            return pa.array(valid, pa.string())
+        case "arrow.bool8":
+            return pc.not_equal(chunk.storage, 0)
+        case _:
+            return chunk.storage
+
+
+def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
+    num_rows = sum(len(chunk) for chunk in chunks)
+    validity = joined_validity(chunks)
+    statistics = ColumnStatistics()
+    match data_type.kind:
+        case TypeKind.NULL:
+            values = torch.zeros(num_rows, dtype=torch.int8)
+            statistics = ColumnStatistics(distinct_count=0.0)
+        case TypeKind.BOOLEAN:
+            parts = [unpack_bits(chunk.buffers()[1], chunk.offset, len(chunk)) for chunk in chunks]
+            values = torch.from_numpy(np.concatenate(parts) if parts else np.empty(0, np.bool_))
+            statistics = ColumnStatistics(distinct_count=2.0)
+        case TypeKind.FLOAT:
+            values = _joined(chunks, torch.float32)
+        case TypeKind.DOUBLE:
+            values = _joined(chunks, torch.float64)
+        case TypeKind.INTERVAL:
+            values = torch.from_numpy(
+                np.concatenate([_intervals(name, chunk) for chunk in chunks] or [_NO_INTERVALS])
+            )
+        case TypeKind.ARRAY:
+            values = _joined_arrays(name, chunks, data_type.size)
+        case _:
+            raise UnsupportedError(f'column "{name}" has the type {data_type}, which cannot be loaded')
+    if validity is not None and data_type.kind is not TypeKind.NULL:
+        values = values.clone()  # may be Arrow's own memory
+        values[torch.from_numpy(~validity)] = 0
+    if data_type.is_float:
+        statistics = ColumnStatistics(distinct_count=estimate_distinct(values.numpy(), validity))
+    return Column(
+        data_type,
+        num_rows,
+        values,
+        None if validity is None else torch.from_numpy(validity),
+        statistics=statistics,
+    )
+
+
+def _joined(chunks: Sequence[pa.Array], dtype: torch.dtype, per_row: int = 1) -> Tensor:
+    """Fixed-width values of all chunks, [n * per_row]; the Arrow memory itself if there is one chunk."""
+    parts = [
+        borrow(chunk.buffers()[1], dtype, chunk.offset * per_row, len(chunk) * per_row) for chunk in chunks
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    return torch.cat(parts) if parts else torch.empty(0, dtype=dtype)
+
+
+def _joined_arrays(name: str, chunks: Sequence[pa.Array], size: int) -> Tensor:
+    """float32 [n, size] from fixed-size lists."""
+    parts = []
+    for chunk in chunks:
+        elements = chunk.values.slice(chunk.offset * size, len(chunk) * size)
+        if elements.null_count:
+            # A NULL list may have NULL elements under it; a valid one may not.
+            per_row = pc.is_null(elements).to_numpy(zero_copy_only=False).reshape(-1, size).any(axis=1)
+            if (per_row & chunk.is_valid().to_numpy(zero_copy_only=False)).any():
+                raise UnsupportedError(
+                    f'column "{name}" has a NULL inside an array, which tqp does not support'
+                )
+        parts.append(_plain_floats(elements))
+    joined = parts[0] if len(parts) == 1 else torch.cat(parts or [torch.empty(0)])
+    return joined.view(-1, size)
+
+
+def _plain_floats(elements: pa.Array) -> Tensor:
+    return _joined([elements.cast(pa.float32())], torch.float32)
+
+
+_NO_INTERVALS = np.empty((0, 3), np.int64)
+
+
+def _intervals(name: str, chunk: pa.Array) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """int64 [n, 3]: months, days, microseconds. Arrow's nanoseconds are cut towards zero, as DuckDB does."""
+    result = np.zeros((len(chunk), 3), np.int64)
+    if pa.types.is_duration(chunk.type):
+        multiply, divide = _MICROSECONDS_PER[chunk.type.unit]
+        ticks = values_view(chunk, np.int64)
+        limit = np.iinfo(np.int64).max // multiply
+        if multiply > 1 and np.any(np.abs(ticks[chunk.is_valid().to_numpy(zero_copy_only=False)]) > limit):
+            raise ExecutionError(f'column "{name}" holds a duration that is out of range for INTERVAL')
+        result[:, 2] = ticks * multiply if divide == 1 else _toward_zero(ticks, divide)
+    else:
+        items = values_view(chunk, _INTERVAL_ITEM)
+        result[:, 0], result[:, 1] = items["months"], items["days"]
+        result[:, 2] = _toward_zero(items["nanoseconds"], 1_000)
+    return result
+
+
+def _toward_zero(values: AnyArray, divisor: int) -> AnyArray:
+    result: AnyArray = np.sign(values) * (np.abs(values) // divisor)
+    return result

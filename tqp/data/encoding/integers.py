@@ -1,0 +1,260 @@
+"""Integer-like Arrow columns (integers, decimals, dates, times, timestamps) as the narrowest tensor that holds them.
+
+One pass over blocks that fit a core's cache finds the bounds and narrows into one preallocated array, as narrow as the
+ends of the chunks make one expect; another pass narrows again where that was not enough. No column is ever copied at full
+width.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import DTypeLike
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import ExecutionError
+from tqp.core.schema import ColumnStatistics
+from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
+from tqp.data.column import Column
+from tqp.data.encoding.column_facts import BLOCK, estimate_distinct, integer_statistics
+from tqp.data.sharing import WORTH_SHARING, share
+
+_INT64 = np.iinfo(np.int64)
+#: Rows that one thread takes at a time.
+_PIECE = 4 * BLOCK
+#: Rows at either end of a chunk by which the bounds of all are guessed.
+_GUESSED_BY = 256
+_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How an Arrow type stores a value: `words` items of `dtype`, low word first; `* multiply // divide` gives ours."""
+
+    dtype: DTypeLike
+    words: int = 1
+    multiply: int = 1
+    divide: int = 1
+    #: Whether the division must leave no rest, or digits would be lost.
+    is_exact: bool = False
+
+    def convert(self, value: int) -> int:
+        return value * self.multiply // self.divide
+
+
+def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
+    """A Column on the CPU from chunks of integer-like Arrow types; `name` is for the error message.
+
+    Raises ExecutionError if a value is out of range for its logical type (a timestamp in coarse units).
+    """
+    num_rows = sum(len(chunk) for chunk in chunks)
+    validity = joined_validity(chunks)
+    values, bounds = _narrowed(name, chunks, data_type)
+    minimum, maximum = bounds or (0, 0)
+    if values is not None:
+        if validity is not None:
+            values[~validity] = minimum  # a safe index where a value is one
+        statistics = integer_statistics(values, validity, *(bounds or (None, None)))
+    else:
+        values = _wide_values(chunks, num_rows)
+        if validity is not None:
+            values[~validity] = split_words(minimum)
+        statistics = ColumnStatistics(minimum, maximum, estimate_distinct(values[:, 1], validity))
+    return Column(
+        data_type,
+        num_rows,
+        torch.from_numpy(values),
+        None if validity is None else torch.from_numpy(validity),
+        statistics=statistics,
+    )
+
+
+def compact(name: str, chunk: pa.Array, data_type: DataType) -> pa.Array:
+    """The same storage values as the narrowest signed Arrow integers, or the chunk itself where 64 bits do not suffice.
+
+    Lets a reader keep the pieces of a long column small until all of them are there.
+    """
+    values, _ = _narrowed(name, [chunk], data_type)
+    if values is None:
+        return chunk
+    validity = validity_of(chunk)
+    return pa.array(values, mask=None if validity is None else ~validity)
+
+
+def _fit_64_bits(minimum: int, maximum: int) -> bool:
+    return _INT64.min <= minimum and maximum <= _INT64.max
+
+
+def narrowest(minimum: int, maximum: int) -> np.dtype[np.signedinteger]:
+    """The smallest of int8/16/32/64 that holds both."""
+    for dtype in (np.int8, np.int16, np.int32):
+        if np.iinfo(dtype).min <= minimum and maximum <= np.iinfo(dtype).max:
+            return np.dtype(dtype)
+    return np.dtype(np.int64)
+
+
+def split_words(value: int) -> tuple[int, int]:
+    """A 128-bit integer as (high, low), both as the signed 64-bit integers that wide tensors hold."""
+    low = value & (2**64 - 1)
+    return value >> 64, low - 2**64 if low >= 2**63 else low
+
+
+def joined_validity(chunks: Sequence[pa.Array]) -> BoolArray | None:
+    """The validity of all chunks one after the other, bool [n]; None where there is no NULL."""
+    if not any(chunk.null_count for chunk in chunks):
+        return None
+    parts = (validity_of(chunk) for chunk in chunks)
+    return np.concatenate(
+        [
+            np.ones(len(chunk), np.bool_) if part is None else part
+            for chunk, part in zip(chunks, parts, strict=True)
+        ]
+    )
+
+
+def _layout(arrow_type: pa.DataType) -> _Layout:
+    if pa.types.is_decimal(arrow_type):
+        width = arrow_type.bit_width
+        return _Layout(np.int32) if width == 32 else _Layout(np.int64, words=width // 64)
+    if pa.types.is_date64(arrow_type):
+        return _Layout(np.int64, divide=86_400_000)
+    if pa.types.is_date32(arrow_type):
+        return _Layout(np.int32)
+    if pa.types.is_time(arrow_type) or (pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None):
+        multiply, divide = _MICROSECONDS[arrow_type.unit]
+        dtype = np.int32 if pa.types.is_time32(arrow_type) else np.int64
+        return _Layout(dtype, multiply=multiply, divide=divide, is_exact=True)
+    if pa.types.is_timestamp(arrow_type):
+        return _Layout(np.int64)
+    return _Layout(arrow_type.to_pandas_dtype())
+
+
+def _blocks(chunk: pa.Array) -> Iterator[tuple[AnyArray, BoolArray | None, _Layout]]:
+    """(stored items [k] or [k, words], validity [k] or None, what the items mean) of consecutive blocks."""
+    layout = _layout(chunk.type)
+    items = values_view(chunk, layout.dtype, layout.words)
+    validity = validity_of(chunk)
+    for start in range(0, len(chunk), BLOCK):
+        stop = start + BLOCK
+        yield items[start:stop], None if validity is None else validity[start:stop], layout
+
+
+Bounds = tuple[int, int]
+
+
+def _narrowed(
+    name: str, chunks: Sequence[pa.Array], data_type: DataType
+) -> tuple[AnyArray | None, Bounds | None]:
+    """All values as the narrowest integers [n], None where 64 bits do not suffice; and the bounds of the valid ones."""
+    num_rows = sum(len(chunk) for chunk in chunks)
+    expected = [_narrow(name, end, data_type, None, 0) for end in _ends(chunks)]
+    dtype = _dtype_of(_all_bounds(expected))
+    values = None if dtype is None else np.empty(num_rows, dtype)
+    bounds = _all_bounds(_each(chunks, lambda chunk, first: _narrow(name, chunk, data_type, values, first)))
+    needed = _dtype_of(bounds)
+    if needed is None or needed == dtype:
+        return (values if needed is not None else None), bounds
+    values = np.empty(num_rows, needed)
+    _each(chunks, lambda chunk, first: _narrow(name, chunk, data_type, values, first))
+    return values, bounds
+
+
+def _each(
+    chunks: Sequence[pa.Array], narrow: Callable[[pa.Array, int], Bounds | None]
+) -> list[Bounds | None]:
+    """narrow(piece, number of its first row) of pieces of all chunks, on several threads if they are many."""
+    pieces, first = [], 0
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PIECE):
+            piece = chunk.slice(start, _PIECE)
+            pieces.append((piece, first))
+            first += len(piece)
+    if first < WORTH_SHARING:
+        return [narrow(*piece) for piece in pieces]
+    return share(lambda piece: narrow(*piece), pieces)
+
+
+def _ends(chunks: Sequence[pa.Array]) -> list[pa.Array]:
+    """Some rows by which to guess the bounds of all: where a column ascends, they lie at its ends."""
+    some = [*chunks[:: max(1, len(chunks) // 8)], *chunks[-1:]]
+    return [end for chunk in some for end in (chunk[:_GUESSED_BY], chunk[max(0, len(chunk) - _GUESSED_BY) :])]
+
+
+def _all_bounds(bounds: Iterable[Bounds | None]) -> Bounds | None:
+    known = [each for each in bounds if each is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+
+
+def _dtype_of(bounds: Bounds | None) -> np.dtype[np.signedinteger] | None:
+    low, high = bounds or (0, 0)
+    return narrowest(low, high) if _fit_64_bits(low, high) else None
+
+
+def _narrow(
+    name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | None, first: int
+) -> Bounds | None:
+    """Bounds of a chunk's valid values; puts them into `values`, from `first` on, as far as its dtype holds them."""
+    found: list[Bounds] = []
+    for items, validity, layout in _blocks(chunk):
+        valid = items if validity is None else items[validity]
+        if len(valid):
+            low, high = map(layout.convert, _block_bounds(valid))
+            if layout.multiply > 1 and not _fit_64_bits(low, high):
+                raise ExecutionError(f'column "{name}" holds a value that is out of range for {data_type}')
+            if layout.is_exact and layout.divide > 1 and (valid % layout.divide).any():
+                raise ExecutionError(
+                    f'column "{name}" holds nanoseconds, which {data_type} does not have; round it to microseconds'
+                    + (", or make it a timestamp without time zone" if data_type.is_timestamp else "")
+                )
+            found.append((low, high))
+        if values is not None:
+            np.copyto(values[first : first + len(items)], _storage(items, layout), casting="unsafe")
+        first += len(items)
+    return _all_bounds(found)
+
+
+def _storage(items: AnyArray, layout: _Layout) -> AnyArray:
+    """Storage values of items that 64 bits hold; anything for others."""
+    block = items if items.ndim == 1 else items[:, 0]
+    if layout.multiply > 1:
+        return block.astype(np.int64) * layout.multiply
+    return block // layout.divide if layout.divide > 1 else block
+
+
+def _block_bounds(items: AnyArray) -> Bounds:
+    if items.ndim == 1:
+        return int(items.min()), int(items.max())
+    low, high = items[:, 0], items[:, 1]
+    smallest, largest = int(high.min()), int(high.max())
+    if smallest == largest == 0:
+        least, most = int(low.min()), int(low.max())
+        if least >= 0:
+            return least, most
+    if np.array_equal(low >> 63, high):  # the high word only repeats the sign
+        return int(low.min()), int(low.max())
+    unsigned = np.ascontiguousarray(low).view(np.uint64)
+    return (
+        (smallest << 64) + int(unsigned[high == smallest].min()),
+        (largest << 64) + int(unsigned[high == largest].max()),
+    )
+
+
+def _wide_values(chunks: Sequence[pa.Array], num_rows: int) -> AnyArray:
+    """int64 [n, 2], high word first, where Arrow has the low word first."""
+    values = np.empty((num_rows, 2), np.int64)
+    position = 0
+    for items, _, _ in itertools.chain.from_iterable(map(_blocks, chunks)):
+        part = values[position : position + len(items)]
+        if items.ndim == 2:
+            part[:, 0], part[:, 1] = items[:, 1], items[:, 0]
+        elif items.dtype == np.uint64:
+            part[:, 0], part[:, 1] = 0, items.view(np.int64)
+        else:
+            part[:, 0], part[:, 1] = items >> 63, items
+        position += len(items)
+    return values

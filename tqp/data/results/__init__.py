@@ -1,0 +1,1 @@
+"""Ways out: results as Arrow, pandas, tensors, Python objects and text."""

@@ -1,0 +1,107 @@
+"""Columns as pandas series, with the dtypes that DuckDB chooses. Imported only where pandas is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+
+from tqp.core import time_limits
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.data.column import Column
+from tqp.data.results.to_arrow import column_to_arrow, interval_microseconds
+from tqp.data.results.to_python import python_values
+from tqp.data.results.to_tensors import decimal_to_double
+from tqp.data.results.value_text import date_text
+
+
+def column_to_pandas(name: str, column: Column) -> Any:
+    """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
+    kind = column.data_type.kind
+    validity = None if column.validity is None else column.validity.cpu().numpy()
+    if validity is not None and validity.all():  # a column may have lost its NULLs on the way
+        validity = None
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB):
+        return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.ARRAY:
+        return _vectors(column, validity)
+    if kind is TypeKind.VARCHAR:
+        return column_to_arrow(name, column).to_pandas()
+    assert column.values is not None
+    if column.data_type.is_timestamp or kind in (TypeKind.DATE, TypeKind.INTERVAL):
+        ticks, unit = _ticks(name, column)
+        if validity is not None:
+            ticks = np.where(validity, ticks, np.iinfo(np.int64).min)  # NaT
+        code = "m" if kind is TypeKind.INTERVAL else "M"
+        series = pandas.Series(ticks.view(f"{code}8[{unit}]"))
+        return series.dt.tz_localize("UTC") if kind is TypeKind.TIMESTAMP_TZ else series
+    if column.data_type.is_decimal or kind is TypeKind.HUGEINT:
+        return _floats(decimal_to_double(column.values, column.data_type.scale).cpu().numpy(), validity)
+    values = column_to_arrow(name, column)
+    if column.data_type.is_float:
+        return _floats(column.values.cpu().numpy(), validity)
+    if validity is None:
+        return _owned(values.to_numpy(zero_copy_only=False))
+    filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
+    array_type = _masked_array_type(column.data_type)
+    return pandas.Series(array_type(filled, ~validity))
+
+
+def _vectors(column: Column, validity: Any) -> Any:
+    """A float32 array in each row, or None."""
+    assert column.values is not None
+    rows = np.empty(column.num_rows, object)
+    rows[:] = list(np.array(column.values.cpu().numpy()))
+    if validity is not None:
+        rows[~validity] = None
+    return pandas.Series(rows, dtype=object)
+
+
+def _masked_array_type(data_type: DataType) -> Any:
+    if data_type.kind is TypeKind.BOOLEAN:
+        return pandas.arrays.BooleanArray
+    return pandas.arrays.IntegerArray
+
+
+def _owned(values: Any) -> Any:
+    """A series of its own: the values may be those of a registered table, and a data frame is written to."""
+    return pandas.Series(np.array(values), copy=False)
+
+
+def _floats(values: Any, validity: Any) -> Any:
+    if validity is None:
+        return _owned(values)
+    return pandas.Series(np.where(validity, values, np.asarray(np.nan, values.dtype)), copy=False)
+
+
+def _ticks(name: str, column: Column) -> tuple[Any, str]:
+    """(int64 [n], unit of a NumPy date)."""
+    assert column.values is not None
+    values = column.values.cpu().numpy()
+    match column.data_type.kind:
+        case TypeKind.DATE:
+            return _microseconds_of_days(name, values, column), "us"
+        case TypeKind.INTERVAL:
+            return interval_microseconds(name, column), "us"
+        case TypeKind.TIMESTAMP_S:
+            return values.astype(np.int64), "s"
+        case TypeKind.TIMESTAMP_MS:
+            return values.astype(np.int64), "ms"
+        case TypeKind.TIMESTAMP_NS:
+            return values.astype(np.int64), "ns"
+        case _:
+            return values.astype(np.int64), "us"
+
+
+def _microseconds_of_days(name: str, days: Any, column: Column) -> Any:
+    """int64 [n]; raises ExecutionError where NumPy's dates end, as for infinite ones."""
+    ticks = days.astype(np.int64) * time_limits.MICROSECONDS_PER_DAY
+    beyond = np.abs(days.astype(np.int64)) > np.iinfo(np.int64).max // time_limits.MICROSECONDS_PER_DAY
+    if column.validity is not None:
+        beyond &= column.validity.cpu().numpy()
+    if beyond.any():
+        text = date_text(int(days[beyond.argmax()]))
+        raise ExecutionError(f'column "{name}": pandas has no date {text}; cast the column to VARCHAR')
+    return ticks

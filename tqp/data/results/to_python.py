@@ -1,0 +1,119 @@
+"""Columns as lists of Python objects, the ones that DuckDB's fetchall gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+from typing import Any
+
+from torch import Tensor
+
+from tqp.core import time_limits
+from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.data.column import Column
+from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
+from tqp.data.string_buffers import string_array
+from tqp.data.strings import Strings
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH_ORDINAL = _EPOCH.toordinal()
+_MIDNIGHT = 86_400_000_000
+#: Default contexts round at 28 digits.
+_EXACT = decimal.Context(prec=50)
+
+
+def column_slice(column: Column, start: int, stop: int) -> Column:
+    """Rows start .. stop of a column, as views; without statistics."""
+    values, validity, pool = column.values, column.validity, column.pool
+    if pool is not None and values is None:
+        pool = Strings(pool.starts[start:stop], pool.lengths[start:stop], pool.data)
+    return dataclasses.replace(
+        Column(column.data_type, max(0, min(stop, column.num_rows) - start), None, None, pool),
+        values=None if values is None else values[start:stop],
+        validity=None if validity is None else validity[start:stop],
+        pool_is_dictionary=column.pool_is_dictionary,
+    )
+
+
+def python_values(column: Column) -> list[Any]:
+    """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
+
+    DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
+    with 30 days a month, BLOB bytes, ARRAY a tuple of floats. Infinite dates and timestamps are the first and last ones that
+    Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
+    """
+    data_type = column.data_type
+    if data_type.kind is TypeKind.NULL:
+        return [None] * column.num_rows
+    if data_type.is_string:
+        validity = None if column.validity is None else column.validity.cpu().numpy()
+        values: list[Any] = string_array(column, validity).to_pylist()
+        return values
+    assert column.values is not None
+    items = storage_values(column.values)
+    kind = data_type.kind
+    if kind is TypeKind.DECIMAL:
+        scale = -data_type.scale
+        items = [_EXACT.scaleb(decimal.Decimal(item), scale) for item in items]
+    elif kind is TypeKind.DATE:
+        items = [_date(item) for item in items]
+    elif kind is TypeKind.TIME:
+        items = [_time(item) for item in items]
+    elif kind in TICKS_PER_SECOND:
+        items = [_timestamp(item, kind) for item in items]
+    elif kind is TypeKind.INTERVAL:
+        items = [_interval(*item) for item in column.values.tolist()]
+    elif kind is TypeKind.ARRAY:
+        items = [tuple(item) for item in column.values.tolist()]
+    if column.validity is not None:
+        items = [item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)]
+    return items
+
+
+def storage_values(values: Tensor) -> list[Any]:
+    """Stored numbers as Python objects, a wide pair (high, low) as one integer."""
+    items: list[Any] = values.tolist()
+    if values.dim() == 2 and values.shape[1] == 2 and not values.is_floating_point():
+        return [(high << 64) + (low & (2**64 - 1)) for high, low in items]
+    return items
+
+
+def _date(days: int) -> datetime.date | str:
+    if abs(days) == time_limits.INFINITE_DAY:
+        return datetime.date.max if days > 0 else datetime.date.min
+    try:
+        return datetime.date.fromordinal(days + _EPOCH_ORDINAL)
+    except (ValueError, OverflowError):
+        return date_text(days)
+
+
+def _time(microseconds: int) -> datetime.time | str:
+    if not 0 <= microseconds < _MIDNIGHT:
+        return time_text(microseconds)  # 24:00:00, which Python does not have
+    return (_EPOCH + datetime.timedelta(microseconds=microseconds)).time()
+
+
+def _timestamp(ticks: int, kind: TypeKind) -> datetime.datetime | str:
+    per_second = TICKS_PER_SECOND[kind]
+    epoch = _EPOCH_UTC if kind is TypeKind.TIMESTAMP_TZ else _EPOCH
+    if abs(ticks) == time_limits.INFINITE_TICK:
+        end = datetime.datetime.max if ticks > 0 else datetime.datetime.min
+        return end.replace(tzinfo=epoch.tzinfo)
+    microseconds = abs(ticks) * 1_000_000 // per_second  # nanoseconds are cut towards zero, as DuckDB does
+    try:
+        return epoch + datetime.timedelta(microseconds=microseconds if ticks >= 0 else -microseconds)
+    except OverflowError:
+        return timestamp_text(ticks, kind)
+
+
+def _interval(months: int, days: int, microseconds: int) -> datetime.timedelta:
+    try:
+        return datetime.timedelta(days=30 * months + days, microseconds=microseconds)
+    except OverflowError:
+        text = interval_text(months, days, microseconds)
+        raise ExecutionError(
+            f"Python's timedelta cannot hold the interval {text}; cast it to VARCHAR"
+        ) from None

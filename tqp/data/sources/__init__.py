@@ -1,0 +1,1 @@
+"""Ways in: files, frames, arrays and tensors as registered tables."""

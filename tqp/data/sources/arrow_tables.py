@@ -1,0 +1,58 @@
+"""Arrow tables as registered tables."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import pyarrow as pa
+import torch
+
+from tqp.core.datatypes import DataType
+from tqp.data.arrow_types import field_type
+from tqp.data.column import Column
+from tqp.data.encoding.columns import encode_column
+from tqp.data.sources.base import EncodedColumns, Source
+
+
+class ArrowSource(Source):
+    """A `pa.Table`. Its encoded columns are remembered for as long as `owner`, the object registered, lives.
+
+    Without an owner the table is this source's alone, and a column's Arrow form is let go once it is encoded.
+    """
+
+    def __init__(self, name: str, table: pa.Table, device: torch.device, owner: object | None = None) -> None:
+        encoded = None if owner is None else _remembered(owner, device, table.num_columns)
+        super().__init__(name, table.column_names, device, encoded)
+        self._num_rows: int = table.num_rows
+        self._schema = table.schema
+        self._columns: list[pa.ChunkedArray | None] = table.columns
+        self._owner = owner  # kept alive, or another object could take its id while this source is in use
+
+    @property
+    def num_rows(self) -> int:
+        return self._num_rows
+
+    def _type_at(self, position: int) -> DataType:
+        return field_type(self._schema.field(position), self.column_names[position])
+
+    def _encode(self, position: int) -> Column:
+        column = encode_column(self.column_names[position], self._columns[position], self.device)
+        if self._owner is None:
+            self._columns[position] = None
+        return column
+
+
+_memory: dict[tuple[int, torch.device], EncodedColumns] = {}
+_memory_lock = threading.Lock()
+
+
+def _remembered(owner: object, device: torch.device, num_columns: int) -> EncodedColumns:
+    """The encoded columns of an immutable object, forgotten when it dies (they do not keep it alive)."""
+    key = (id(owner), device)
+    with _memory_lock:
+        encoded = _memory.get(key)
+        if encoded is None:
+            encoded = _memory[key] = EncodedColumns(num_columns)
+            weakref.finalize(owner, _memory.pop, key, None).atexit = False
+        return encoded

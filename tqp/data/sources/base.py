@@ -1,0 +1,216 @@
+"""What every registered table has in common: unique column names, and columns encoded once, when first touched."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from tqp.core.arguments import check_text
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, Error, nearest
+from tqp.core.forks import renew_after_fork
+from tqp.core.memory import note_freed
+from tqp.core.schema import ColumnStatistics
+from tqp.data.column import Column
+from tqp.data.devices import column_bytes
+from tqp.data.encoding.numbered_values import NumberedValues, is_worth_numbering, number_values
+from tqp.data.sharing import Handout, share, sharing_threads
+from tqp.data.sources.file_identity import FileSet
+
+#: Rows from which encoding a column takes longer than waking a thread.
+_WORTH_WORKERS = 16_384
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+#: What is found of a column and kept beside it; `nbytes`: what it takes.
+Derived = TypeVar("Derived", bound=_Sized)
+
+#: Two tables must never have the same: compiled queries are known by the versions of their tables.
+_versions = Handout(itertools.count(1))
+
+
+class EncodedColumns:
+    """The columns of one immutable table on one device, each encoded at most once; shared by all who register it."""
+
+    def __init__(self, num_columns: int) -> None:
+        self.version = next(_versions)
+        self._columns: list[Column | None] = [None] * num_columns
+        self._derived: dict[tuple[int, type], Any] = {}
+        weakref.finalize(self, _note_freed, self._columns, self._derived).atexit = False
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A thread of the parent may have been encoding a column: it will never give its lock back here."""
+        self._locks = [threading.Lock() for _ in self._columns]
+
+    def peek(self, index: int) -> Column | None:
+        return self._columns[index]
+
+    def get(self, index: int, encode: Callable[[], Column]) -> Column:
+        """The column at `index`, from `encode()` if nobody has encoded it before; one caller at a time per column."""
+        column = self._columns[index]
+        if column is None:
+            with self._locks[index]:
+                column = self._columns[index]
+                if column is None:
+                    column = self._columns[index] = encode()
+        return column
+
+    def derived(self, index: int, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
+        """What `make` finds of an encoded column when somebody first asks for that `kind`."""
+        found: Derived | None = self._derived.get((index, kind))
+        if found is None:
+            with self._locks[index]:
+                found = self._derived.get((index, kind))
+                if found is None:
+                    column = self._columns[index]
+                    assert column is not None
+                    found = self._derived[index, kind] = make(column)
+        return found
+
+    @property
+    def memory_bytes(self) -> int:
+        return _bytes_of(self._columns, self._derived)
+
+
+def _bytes_of(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> int:
+    encoded = sum(column_bytes(column) for column in columns if column is not None)
+    return encoded + sum(found.nbytes for found in list(derived.values()))
+
+
+def _note_freed(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> None:
+    note_freed(_bytes_of(columns, derived))
+
+
+class Source(ABC):
+    """A registered table; subclasses say how to read a column. Implements `tqp.core.schema.TableSource`.
+
+    Safe to use from several threads. Column names are made unique ignoring case, as SQL needs and DuckDB does.
+    """
+
+    def __init__(
+        self, name: str, names: Iterable[object], device: torch.device, encoded: EncodedColumns | None = None
+    ) -> None:
+        self.name = name
+        self.device = device
+        #: That encode a column, the one that asks for it among them; None: as many as there are processors.
+        self.threads: int | None = None
+        #: The files that this is read from, if any; see `tqp.data.sources.files.up_to_date`.
+        self.files: FileSet | None = None
+        #: Why they cannot be read any more, if so: what a query that names the table raises.
+        self.error: Error | None = None
+        self.column_names: Sequence[str] = unique_names(names)
+        for column in self.column_names:
+            check_text(f'table "{name}": the name of a column', column)
+        self._positions = {column: position for position, column in enumerate(self.column_names)}
+        self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
+
+    @property
+    @abstractmethod
+    def num_rows(self) -> int:
+        """Exact."""
+
+    @property
+    def version(self) -> int:
+        """Differs between objects with different contents; the same when one immutable table is registered again."""
+        return self._encoded.version
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the columns encoded so far take."""
+        return self._encoded.memory_bytes
+
+    def column_type(self, name: str) -> DataType:
+        """Raises UnsupportedError naming the column if tqp has no type for it. Encodes nothing."""
+        position = self._position(name)
+        column = self._encoded.peek(position)
+        return column.data_type if column is not None else self._type_at(position)
+
+    def column_nullable(self, name: str) -> bool:
+        return self.column(name).validity is not None
+
+    def column_statistics(self, name: str) -> ColumnStatistics:
+        return self.column(name).statistics
+
+    def number_values(self, name: str) -> int | None:
+        if not is_worth_numbering(self.column(name)):
+            return None
+        return self.numbered_values(name).values.shape[0]
+
+    def numbered_values(self, name: str) -> NumberedValues:
+        """See `number_values`: found once, kept as long as the column."""
+        with sharing_threads(self.threads):
+            return self.derived(name, NumberedValues, number_values)
+
+    def column(self, name: str) -> Column:
+        """The encoded column on the source's device."""
+        position = self._position(name)
+        return self._encoded.get(position, lambda: self._encode_shared(position))
+
+    def with_gradient(self, name: str) -> Tensor | None:
+        """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
+        return None
+
+    def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
+        """Something of a `kind` that `make` finds of the encoded column: made once, kept as long as the column."""
+        self.column(name)
+        return self._encoded.derived(self._position(name), kind, make)
+
+    def encode(self, names: Iterable[str]) -> None:
+        """Encode the columns that are not yet, several at a time."""
+        missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
+        if self.num_rows >= _WORTH_WORKERS:
+            with sharing_threads(self.threads):
+                share(self.column, missing)
+        else:
+            for name in missing:
+                self.column(name)
+
+    def _encode_shared(self, position: int) -> Column:
+        with sharing_threads(self.threads):
+            return self._encode(position)
+
+    def _position(self, name: str) -> int:
+        position = self._positions.get(name)
+        if position is None:
+            raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.column_names))
+        return position
+
+    @abstractmethod
+    def _type_at(self, position: int) -> DataType:
+        """The type of a column that is not encoded yet."""
+
+    @abstractmethod
+    def _encode(self, position: int) -> Column:
+        """Read and encode a column; called once."""
+
+
+def unique_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Column names as strings, made unique ignoring case by `_1`, `_2`, ... as DuckDB does.
+
+    >>> unique_names(["a", "b", "A", 3, "a"])
+    ('a', 'b', 'A_1', '3', 'a_2')
+    """
+    taken: set[str] = set()
+    repeats: dict[str, int] = {}
+    result = []
+    for name in map(str, names):
+        unique = name
+        while unique.lower() in taken:
+            repeats[name.lower()] = repeats.get(name.lower(), 0) + 1
+            unique = f"{name}_{repeats[name.lower()]}"
+        taken.add(unique.lower())
+        result.append(unique)
+    return tuple(result)

@@ -1,0 +1,186 @@
+"""Parquet, CSV and Arrow IPC files as registered tables."""
+
+from __future__ import annotations
+
+import glob
+import os
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, Error
+from tqp.data.column import Column
+from tqp.data.sources.arrow_tables import ArrowSource
+from tqp.data.sources.base import Source
+from tqp.data.sources.csv_files import read_csv_text
+from tqp.data.sources.csv_types import typed
+from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
+from tqp.data.sources.hive_partitions import partition_columns
+from tqp.data.sources.parquet_files import ParquetSource
+from tqp.data.sources.schemas import concatenated
+
+_CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz", ".tbl", ".txt")
+_IPC_ENDINGS = (".arrow", ".feather", ".ipc")
+_PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+
+
+def file_source(name: str, paths: Any, device: torch.device) -> Source:
+    """The source for a path, a list of paths, a glob pattern or a directory of Parquet files.
+
+    Raises BindError if there is no such file or its kind is not known, ExecutionError if a file cannot be read.
+    """
+    return read_again_if_changed(lambda: _read(name, paths, device))
+
+
+def up_to_date(source: Source) -> Source:
+    """The source itself, or one read anew where files it was read from have changed since.
+
+    Where they cannot be read any more, one whose columns raise the error that says so.
+    """
+    files = source.files
+    if files is None or files.are_unchanged():
+        return source
+    try:
+        anew = file_source(source.name, files.registered, source.device)
+    except Error as error:
+        anew = _UnreadableSource(source.name, files, source.device, error)
+    anew.threads = source.threads
+    return anew
+
+
+class _UnreadableSource(Source):
+    """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
+
+    def __init__(self, name: str, files: FileSet, device: torch.device, error: Error) -> None:
+        super().__init__(name, (), device)
+        self.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {})  # never unchanged
+        self.error = error
+
+    @property
+    def num_rows(self) -> int:
+        return 0
+
+    def _type_at(self, position: int) -> DataType:
+        raise AssertionError("a table that cannot be read has no columns")
+
+    def _encode(self, position: int) -> Column:
+        raise AssertionError("a table that cannot be read has no columns")
+
+
+def _read(name: str, paths: Any, device: torch.device) -> Source:
+    files = _expand(name, paths)
+    kinds = {_kind(file) for file in files.files}
+    if len(kinds) > 1:
+        raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
+    kind = kinds.pop()
+    if kind == "parquet":
+        return ParquetSource(name, files, device)
+    tables = []
+    for file, identity in files.identities.items():
+        with reading(file, identity):
+            tables.append(read_csv_text(file) if kind == "csv" else _read_ipc(file))
+    table = concatenated(files.files, tables)
+    if kind == "csv":
+        table = typed(table)
+    source = ArrowSource(name, _with_partitions(files.files, table, tables), device)
+    source.files = files
+    return source
+
+
+def _with_partitions(files: list[str], table: pa.Table, parts: list[pa.Table]) -> pa.Table:
+    for column, values in partition_columns(files).items():
+        repeated = pa.chunked_array(
+            [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
+        )
+        places = [at for at, known in enumerate(table.column_names) if known.lower() == column.lower()]
+        for at in reversed(places):
+            table = table.remove_column(at)
+        table = table.append_column(column, repeated)
+    return table
+
+
+def _expand(name: str, paths: Any) -> FileSet:
+    """The files that a path, pattern, directory or list of these stands for, in a fixed order."""
+    files: list[str] = []
+    searched: set[str] = set()
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        text = _local_path(name, path)
+        if os.path.isdir(text):
+            found = sorted(
+                file
+                for file in glob.glob(os.path.join(glob.escape(text), "**", "*"), recursive=True)
+                if file.lower().endswith(_PARQUET_ENDINGS)
+            )
+        elif os.path.exists(text):
+            files.append(text)
+            continue
+        else:
+            found = sorted(file for file in glob.glob(text, recursive=True) if os.path.isfile(file))
+        if not found:
+            what = "no Parquet file in the directory" if os.path.isdir(text) else "no file matches"
+            raise BindError(f'table "{name}": {what} {text}')
+        searched.update(_directories(text, found))
+        files += found
+    return FileSet.of(paths, files, searched)
+
+
+def _directories(pattern: str, files: Iterable[str]) -> set[str]:
+    """The directories in which the files lie, up to the first one that the pattern, or directory, does not name in full."""
+    root = pattern if os.path.isdir(pattern) else os.path.dirname(glob.escape(pattern).partition("[")[0])
+    found = {root or "."}
+    for file in files:
+        for parent in Path(file).parents:
+            if str(parent) in found:
+                break
+            found.add(str(parent))
+    return found
+
+
+def _local_path(name: str, path: Any) -> str:
+    text: str | bytes = os.fspath(path)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    if "\0" in text:
+        raise BindError(f'table "{name}": a path cannot contain a NUL character: {text!r}')
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme.lower() == "file":
+        parsed = urllib.parse.urlsplit(text)
+        if parsed.netloc not in ("", "localhost"):
+            raise BindError(f'table "{name}": {text} is on another computer; give the path of a local file')
+        return urllib.parse.unquote(str(parsed.path))
+    if separator and scheme.isalnum() and not os.path.exists(text):
+        raise BindError(
+            f'table "{name}": tqp reads local files, not {scheme}:// ({text}); download it, or read it with pyarrow and'
+            " register the table"
+        )
+    return str(os.path.expanduser(text))
+
+
+def _kind(file: str) -> str:
+    lower = file.lower()
+    for kind, endings in (("parquet", _PARQUET_ENDINGS), ("csv", _CSV_ENDINGS), ("Arrow IPC", _IPC_ENDINGS)):
+        if lower.endswith(endings):
+            return kind
+    with reading(file), open(file, "rb") as stream:
+        if stream.read(4) == b"PAR1":
+            return "parquet"
+    raise BindError(
+        f"cannot tell what kind of file {file} is; its name should end in one of"
+        f" {', '.join((*_PARQUET_ENDINGS, *_CSV_ENDINGS, *_IPC_ENDINGS))}"
+    )
+
+
+def _read_ipc(file: str) -> pa.Table:
+    """All of the file in memory: a memory map would show what is written to the file later."""
+    with pa.OSFile(file) as source:
+        try:
+            return pa.ipc.open_file(source).read_all()
+        except pa.ArrowInvalid:
+            source.seek(0)
+            return pa.ipc.open_stream(source).read_all()

@@ -1,0 +1,125 @@
+"""`make_source`: any object that can be registered, as a table that the planner and the runtime can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from tqp.core.errors import BindError, Error
+from tqp.data.sources.arrow_tables import ArrowSource
+from tqp.data.sources.base import Source
+from tqp.data.sources.files import file_source
+from tqp.data.sources.libraries import is_from
+from tqp.data.sources.pandas_frames import PandasSource
+from tqp.data.sources.polars_frames import table_of_polars
+from tqp.data.sources.tensors import TensorSource
+
+_ACCEPTED = (
+    "an Arrow table, record batch, array or reader, anything with __arrow_c_stream__ or __arrow_c_array__, a pandas or Polars"
+    " data frame or series, NumPy arrays, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files"
+)
+#: The name of the column where what is registered is one without a name.
+_ONE_COLUMN = "value"
+
+
+def make_source(name: str, data: object, device: torch.device) -> Source:
+    """The source for `data` registered as `name`; see the message of the BindError it raises for what is accepted.
+
+    >>> source = make_source("t", {"x": __import__("numpy").arange(3)}, torch.device("cpu"))
+    >>> source.num_rows, str(source.column_type("x"))
+    (3, 'BIGINT')
+    """
+    source = _source(name, data, device)
+    if not source.column_names:
+        raise BindError(f'table "{name}" has no columns; a table needs at least one')
+    return source
+
+
+def _source(name: str, data: Any, device: torch.device) -> Source:
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, (str, os.PathLike)) or _is_list_of(data, (str, os.PathLike)):
+        return file_source(name, data, device)
+    if isinstance(data, pa.Table):
+        return ArrowSource(name, data, device, owner=data)
+    if isinstance(data, pa.RecordBatch):
+        return ArrowSource(name, pa.Table.from_batches([data]), device, owner=data)
+    if isinstance(data, Mapping):
+        return TensorSource(name, _consume(name, lambda: dict(data)), device)
+    if is_from(data, "pandas", "DataFrame"):
+        return PandasSource(name, data, device)
+    if is_from(data, "pandas", "Series"):
+        return PandasSource(name, data.to_frame(_ONE_COLUMN), device)
+    columns = _columns(data)
+    if columns is not None:
+        return TensorSource(name, columns, device)
+    table = _consume(name, lambda: _arrow_table(name, data))
+    if table is None:
+        kind = type(data)
+        raise BindError(
+            f'table "{name}": cannot read a {kind.__module__}.{kind.__qualname__}; tqp reads {_ACCEPTED}'
+        )
+    return ArrowSource(name, table, device)
+
+
+def _columns(data: Any) -> dict[str, Any] | None:
+    """What is one column, or an array or list of columns, by the names that DuckDB gives them; None for anything else."""
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return {_ONE_COLUMN: data}
+    if is_from(data, "polars", "Series"):
+        return {data.name or _ONE_COLUMN: data}
+    if isinstance(data, (np.ndarray, Tensor)) and data.ndim == 1:
+        return {"column0": data}
+    if isinstance(data, np.ndarray) and data.ndim == 2 or _is_list_of(data, np.ndarray):
+        return {f"column{number}": values for number, values in enumerate(data)}
+    return None
+
+
+def _arrow_table(name: str, data: Any) -> pa.Table | None:
+    if _is_list_of(data, pa.RecordBatch):
+        return pa.Table.from_batches(data)
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if is_from(data, "polars", "LazyFrame"):
+        data = data.collect()
+    if is_from(data, "polars", "DataFrame"):
+        return table_of_polars(name, data)
+    if is_from(data, "pyarrow", "Dataset"):
+        return data.to_table()
+    if type(data).__name__ == "PyCapsule":
+        data = _StreamOf(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data).read_all()
+    if hasattr(data, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(data)])
+    return None
+
+
+class _StreamOf:
+    """What gives a capsule that holds a stream of record batches to those who ask for it."""
+
+    def __init__(self, capsule: object) -> None:
+        self._capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._capsule
+
+
+def _consume(name: str, read: Callable[[], Any]) -> Any:
+    """`read()`, with what it raises as a BindError that names the table."""
+    try:
+        return read()
+    except Error:
+        raise
+    except Exception as error:
+        raise BindError(f'table "{name}" cannot be read: {error}') from error
+
+
+def _is_list_of(data: object, kinds: type | tuple[type, ...]) -> bool:
+    return isinstance(data, (list, tuple)) and bool(data) and all(isinstance(item, kinds) for item in data)

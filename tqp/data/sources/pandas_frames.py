@@ -1,0 +1,104 @@
+"""pandas data frames and series as registered tables. pandas is not imported: what comes in brings it along."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError
+from tqp.data.arrow_types import data_type_of
+from tqp.data.column import Column
+from tqp.data.encoding.columns import encode_column
+from tqp.data.sources.base import Source
+from tqp.data.sources.numpy_arrays import arrow_of_numpy
+from tqp.data.sources.python_objects import arrow_of_objects
+
+#: From this version on pandas copies a column when it is written to, if its memory is shared.
+_COPIES_ON_WRITE = 3
+
+
+class PandasSource(Source):
+    """A pandas data frame as it is when registered; a column goes through Arrow when first touched, without the index.
+
+    As in DuckDB, NaN is NULL, but not in a column that Arrow holds.
+    """
+
+    def __init__(self, name: str, frame: Any, device: torch.device) -> None:
+        super().__init__(name, frame.columns, device)
+        self._num_rows = len(frame)
+        self._series = [_unchanging(frame.iloc[:, position]) for position in range(frame.shape[1])]
+        self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
+        self._arrow_lock = threading.Lock()
+
+    @property
+    def num_rows(self) -> int:
+        return self._num_rows
+
+    def _type_at(self, position: int) -> DataType:
+        series = self._series[position]
+        if series.dtype == object or hasattr(series, "cat"):  # the type shows in the values only
+            arrow_type = self._convert(position).type
+        else:
+            arrow_type = self._to_arrow(series.iloc[:0], position).type
+        return data_type_of(arrow_type, self.column_names[position])
+
+    def _encode(self, position: int) -> Column:
+        column = encode_column(self.column_names[position], self._convert(position), self.device)
+        with self._arrow_lock:
+            self._arrow.pop(position, None)
+        return column
+
+    def _convert(self, position: int) -> pa.Array | pa.ChunkedArray:
+        with self._arrow_lock:
+            if position not in self._arrow:
+                self._arrow[position] = self._to_arrow(self._series[position], position)
+            return self._arrow[position]
+
+    def _to_arrow(self, series: Any, position: int) -> pa.Array | pa.ChunkedArray:
+        return arrow_of_series(series, f'column "{self.column_names[position]}" of table "{self.name}"')
+
+
+def _unchanging(series: Any) -> Any:
+    """The series as it is now, whatever is written to it later; a copy only where pandas makes none by itself.
+
+    As long as it lives, pandas copies a plain column before it writes to it; others can be written to in place.
+    """
+    version = int(sys.modules["pandas"].__version__.partition(".")[0])
+    is_plain = isinstance(series.dtype, np.dtype) and series.dtype.kind not in "mM"
+    is_arrow = hasattr(series.array, "_pa_array")
+    return series.copy(deep=not (version >= _COPIES_ON_WRITE and (is_plain or is_arrow)))
+
+
+def arrow_of_series(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
+    """The values of a series as Arrow; `where`: which column, for messages. Raises BindError naming it."""
+    if isinstance(series.dtype, np.dtype):
+        return arrow_of_numpy(series.to_numpy(), where)
+    if hasattr(series, "cat"):
+        categories = arrow_of_series(series.cat.categories.to_series(), where)
+        codes = series.cat.codes.to_numpy()
+        return _dictionary(codes, categories)
+    if hasattr(series, "sparse"):
+        return arrow_of_series(series.sparse.to_dense(), where)
+    if series.dtype.kind == "f" and hasattr(series.array, "_mask"):
+        return arrow_of_numpy(series.to_numpy(series.dtype.numpy_dtype, na_value=np.nan), where)
+    try:
+        return pa.array(series, from_pandas=True)
+    except UnicodeEncodeError:
+        return arrow_of_objects(series.tolist(), where)  # whose message says more
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise BindError(f"{where} cannot be read: {error}") from error
+
+
+def _dictionary(codes: Any, categories: Any) -> pa.Array:
+    indices = pa.array(codes, mask=codes < 0)
+    if isinstance(categories, pa.ChunkedArray):
+        categories = categories.combine_chunks()
+    if isinstance(categories.type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(categories.type, categories.storage.take(indices))
+    return pa.DictionaryArray.from_arrays(indices, categories)

@@ -1,0 +1,1 @@
+"""Proof at registration that the converted model scores as the original does."""

@@ -1,0 +1,1 @@
+"""Converters of scikit-learn's classes."""

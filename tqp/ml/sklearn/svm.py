@@ -1,0 +1,129 @@
+"""Support vector machines of scikit-learn with kernels: kernel values of the support vectors, then a matrix product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import UnsupportedError
+from tqp.ml.arrays import dense, doubles
+from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.folding import composed
+from tqp.ml.layers import Activation, Affine, Largest, Multiply, Position
+from tqp.ml.sklearn.neighbors import SquaredDistances
+
+
+class Power(nn.Module):
+    """Every number to a whole power."""
+
+    def __init__(self, exponent: int) -> None:
+        super().__init__()
+        self.exponent = exponent
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features**self.exponent
+
+
+def _kernel(estimator: Any, features: list[Feature], inputs: Inputs) -> nn.Module:
+    """Kernel values of all support vectors: [n, f] to [n, vectors]."""
+    if estimator.kernel not in ("linear", "rbf", "poly", "sigmoid"):
+        raise UnsupportedError(f"{type(estimator).__qualname__} kernel={estimator.kernel!r} is not supported")
+    inputs.refuse_null(features)
+    vectors = doubles(dense(estimator.support_vectors_))
+    for feature, column in zip(features, vectors[:64].T, strict=True):
+        inputs.try_values(feature, column.tolist())
+    gamma = float(estimator._gamma)
+    count = vectors.shape[0]
+    if estimator.kernel == "linear":
+        return Affine(vectors.T, torch.zeros(count, dtype=torch.float64))
+    if estimator.kernel == "rbf":
+        scale = torch.full((count,), gamma, dtype=torch.float64)
+        return nn.Sequential(SquaredDistances(vectors), Multiply(scale), Activation("exp"))
+    return nn.Sequential(
+        Affine(gamma * vectors.T, torch.full((count,), float(estimator.coef0), dtype=torch.float64)),
+        Power(int(estimator.degree)) if estimator.kernel == "poly" else Activation("tanh"),
+    )
+
+
+def support_vector_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """SVR and NuSVR: kernels linear, rbf, poly and sigmoid."""
+    weights = doubles(dense(estimator.dual_coef_)).T
+    body = composed([_kernel(estimator, features, inputs), Affine(weights, doubles(estimator.intercept_))])
+    return Predictor(body, {"value": nn.Identity()}, {"value": 1}, cost=_cost(estimator))
+
+
+def support_vector_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+    """SVC and NuSVC: kernels linear, rbf, poly and sigmoid; label and score, not the probabilities of probability=True."""
+    classes = list(estimator.classes_)
+    if len(classes) > 2 and estimator.break_ties:
+        raise UnsupportedError("SVC break_ties=True is not supported")
+    kernel = _kernel(estimator, features, inputs)
+    if len(classes) == 2:
+        weights = doubles(dense(estimator.dual_coef_)).T
+        body = composed([kernel, Affine(weights, doubles(estimator.intercept_))])
+        outputs: dict[str, nn.Module] = {"label": Largest(reached=True), "score": nn.Identity()}
+        return Predictor(body, outputs, {"score": 1}, classes, _cost(estimator))
+    body = composed([kernel, Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))])
+    rest = estimator.decision_function_shape == "ovr"
+    scores = len(classes) if rest else len(estimator.intercept_)
+    outputs = {
+        "label": nn.Sequential(Votes(len(classes)), Position()),
+        "score": Votes(len(classes), True) if rest else nn.Identity(),
+    }
+    return Predictor(body, outputs, {"score": scores}, classes, _cost(estimator), Closest())
+
+
+def _weights_of_pairs(estimator: Any) -> Tensor:
+    """[vectors, pairs] of libsvm's dual coefficients [classes - 1, vectors]: of the pair (i, j) those of class i in row
+    j - 1, those of class j in row i."""
+    coefficients = np.asarray(dense(estimator.dual_coef_), dtype=np.float64)
+    stops = np.cumsum(estimator.n_support_)
+    parts = [slice(stop - size, stop) for stop, size in zip(stops, estimator.n_support_, strict=True)]
+    columns = []
+    for i in range(len(parts)):
+        for j in range(i + 1, len(parts)):
+            column = np.zeros(coefficients.shape[1])
+            column[parts[i]] = coefficients[j - 1, parts[i]]
+            column[parts[j]] = coefficients[i, parts[j]]
+            columns.append(column)
+    return doubles(np.stack(columns, axis=1))
+
+
+class Votes(nn.Module):
+    """How many pairs each class wins, of decisions that are positive for the first of a pair: [n, pairs] to [n, classes].
+
+    With `confidences`, what breaks ties is added, less than a third (scikit-learn's one-against-the-rest scores).
+    """
+
+    def __init__(self, classes: int, confidences: bool = False) -> None:
+        super().__init__()
+        self.pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+        self.classes, self.confidences = classes, confidences
+
+    def forward(self, decisions: Tensor) -> Tensor:
+        votes = [torch.zeros_like(decisions[:, 0]) for _ in range(self.classes)]
+        sums = [torch.zeros_like(decisions[:, 0]) for _ in range(self.classes)]
+        for place, (i, j) in enumerate(self.pairs):
+            decision = decisions[:, place]
+            wins = (decision > 0 if not self.confidences else decision >= 0).to(decision.dtype)
+            votes[i] += wins
+            votes[j] += 1 - wins
+            sums[i] += decision
+            sums[j] -= decision
+        if self.confidences:
+            votes = [vote + each / (3 * (each.abs() + 1)) for vote, each in zip(votes, sums, strict=True)]
+        return torch.stack(votes, 1)
+
+
+class Closest(nn.Module):
+    """The smallest decision of any pair, without its sign [n]."""
+
+    def forward(self, decisions: Tensor) -> Tensor:
+        return decisions.abs().amin(1)
+
+
+def _cost(estimator: Any) -> float:
+    return 3.0 * float(np.size(estimator.support_vectors_))

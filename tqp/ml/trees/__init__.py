@@ -1,0 +1,1 @@
+"""Ensembles of decision trees, whichever library they come from."""

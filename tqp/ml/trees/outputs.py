@@ -1,0 +1,142 @@
+"""From the raw sums of tree ensembles to what their libraries call predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tqp.core.errors import UnsupportedError
+from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.trees.ensemble import Ensemble
+from tqp.ml.trees.layers import TreeSum
+
+#: Of a feature's thresholds, about as many are given to the proof.
+_TRIED = 64
+
+
+class Link(nn.Module):
+    """A function of each raw sum, or (softmax) of each row of them, by name: [n, k] to [n, k]."""
+
+    def __init__(self, name: str, factor: float = 1.0) -> None:
+        """`factor`: what raw sums are multiplied by first."""
+        super().__init__()
+        self.name, self.factor = name, factor
+
+    def forward(self, raw: Tensor) -> Tensor:
+        scaled = raw if self.factor == 1.0 else raw * self.factor
+        match self.name:
+            case "sigmoid":
+                return torch.sigmoid(scaled)
+            case "softmax":
+                return torch.softmax(scaled, 1)
+            case "exp":
+                return torch.exp(scaled)
+            case "softplus":
+                return nn.functional.softplus(scaled, threshold=1e9)
+            case "signed square":
+                return scaled * scaled.abs()
+            case "power of two":
+                return -torch.exp2(-scaled)
+            case "positive":
+                return (scaled > 0).to(scaled.dtype)
+        return scaled
+
+    def extra_repr(self) -> str:
+        return self.name
+
+
+class BothOf(nn.Module):
+    """The probabilities of two classes from that of the second: [n, 1] to [n, 2]."""
+
+    def forward(self, positive: Tensor) -> Tensor:
+        return torch.cat([1 - positive, positive], 1)
+
+
+class Shift(nn.Module):
+    """Adds a number."""
+
+    def __init__(self, amount: float) -> None:
+        super().__init__()
+        self.amount = amount
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values + self.amount
+
+
+def tree_predictor(
+    ensemble: Ensemble,
+    features: list[Feature],
+    inputs: Inputs,
+    outputs: Mapping[str, nn.Module],
+    columns: dict[str, int],
+    classes: Sequence[object] = (),
+    prepared: Mapping[int, nn.Module] | None = None,
+) -> Predictor:
+    """The predictor of an ensemble; `prepared` as for `TreeSum`.
+
+    Features are computed as float64 unless they are the inputs as they are and the ensemble compares float32: rounding
+    in another place could move a value over a threshold.
+    """
+    body = TreeSum(ensemble, prepared or {})
+    if not ensemble.single or any(each.raw is None for each in features):
+        inputs.compare_exactly()
+    for place in body.features:
+        if ensemble.category_set[ensemble.feature == place][0] < 0:
+            limits = np.unique(ensemble.threshold[ensemble.feature == place])
+            inputs.try_values(features[place], limits[:: 1 + len(limits) // _TRIED])
+    return Predictor(body, dict(outputs), columns, classes, body.cost + 2.0 * len(features))
+
+
+class ValueCodes(nn.Module):
+    """The position of a value among known ones, NaN for others: [n] to float64 [n]."""
+
+    def __init__(self, known: Sequence[float]) -> None:
+        super().__init__()
+        values, positions = np.unique(np.array(known, dtype=np.float64), return_index=True)
+        self.known_bits: Tensor
+        self.positions: Tensor
+        # As integers of the same bits, which no change of precision touches.
+        self.register_buffer("known_bits", torch.from_numpy(values).view(torch.int64))
+        self.register_buffer("positions", torch.from_numpy(positions))
+
+    def forward(self, values: Tensor) -> Tensor:
+        known = self.known_bits.view(torch.float64)
+        values = values.to(torch.float64)
+        place = torch.searchsorted(known, values.contiguous()).clamp_(max=known.shape[0] - 1)
+        code = torch.index_select(self.positions, 0, place).to(torch.float64)
+        return torch.where(torch.index_select(known, 0, place) == values, code, torch.nan)
+
+
+class MissingNumber(nn.Module):
+    """NaN for one number."""
+
+    def __init__(self, number: float) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, values: Tensor) -> Tensor:
+        return values.masked_fill(values == self.number, torch.nan)
+
+
+def category_codes(
+    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs
+) -> dict[int, nn.Module]:
+    """Modules for features whose values are categories, in the order of their codes.
+
+    Strings need none: the query gives their codes. Raises UnsupportedError if another step codes them differently.
+    """
+    modules: dict[int, nn.Module] = {}
+    for place, values in known.items():
+        if any(isinstance(each, str) for each in values):
+            for position, word in enumerate(values):
+                if inputs.code(features[place], str(word)) != position:
+                    raise UnsupportedError("two steps code the strings of one input differently")
+        else:
+            numbers = [float(each) for each in values]
+            modules[place] = ValueCodes(numbers)
+            inputs.try_values(features[place], numbers)
+    return modules
