@@ -17,8 +17,9 @@ import tqp
 from tqp.core import datatypes as t
 from tqp.data.strings import Strings
 from tqp.operators.strings import build as string_build
+from tqp.operators.strings.graphemes import graphemes
 from tqp.operators.strings.layout import from_list, take, to_list
-from tqp.operators.strings.transform import graphemes, reverse, translate
+from tqp.operators.strings.transform import reverse, translate
 from tqp.operators.strings.words import leading_words
 from tqp.operators.text import number_format, time_format
 from tqp.operators.text import runs as text_runs
