@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.core.memory import reserve
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.strings.layout import (
@@ -40,7 +41,7 @@ _FEW_TIMES = 8
 def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
     num_rows = _common_rows([part.num_rows for part in parts])
-    if num_rows > 1 and parts[0].starts.is_cpu:
+    if num_rows > 1 and is_host(parts[0].starts):
         joined = join_short(parts, num_rows)
         if joined is not None:
             return joined
@@ -97,9 +98,9 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     is_plain = validity is None and any(valid is None for _, valid in pairs)
     num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
     if validity is None and num_rows > 1 and pairs and all(valid is None for _, valid in pairs):
-        parts = [part for strings, _ in pairs for part in (separators, strings)]
-        return join(parts[1:]), None
-    if separators.starts.is_cpu and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
+        separated = [part for strings, _ in pairs for part in (separators, strings)]
+        return join(separated[1:]), None
+    if is_host(separators.starts) and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
         columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
         joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")
         return from_arrow(joined), None
@@ -145,7 +146,7 @@ def _padding(
     """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
     wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
     strings = broadcast(strings, wanted.numel())
-    if strings.starts.is_cpu and wanted.numel() == 1:
+    if is_host(strings.starts) and wanted.numel() == 1:
         cut = slice_same_characters(strings, 0, int(wanted))
     else:
         cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
@@ -174,13 +175,13 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
     reserve(int(lengths.sum()))
-    if lengths.is_cpu and times.numel() == 1 and validity is None:
+    if is_host(lengths) and times.numel() == 1 and validity is None:
         if strings.num_rows and 1 < int(times) <= _FEW_TIMES:
             return join([strings] * int(times))
         return from_arrow(
             pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)
         )
-    if lengths.is_cpu:
+    if is_host(lengths):
         counts = pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     count = count * (lengths > 0)

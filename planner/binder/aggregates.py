@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, TypeKind
+from tqp.core.datatypes import BIGINT, INTERVAL, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
@@ -73,15 +73,15 @@ class AggregateCollector:
         try:
             resolution = functions.resolve(overloads, arguments)
         except functions.NoOverloadError as error:
-            if name == "avg" and arguments and arguments[0].data_type.kind in _AVERAGED_ELSEWHERE:
-                raise UnsupportedError(f"avg() of {arguments[0].data_type} is not supported", span) from None
+            if name == "avg" and arguments and arguments[0].data_type == INTERVAL:
+                raise UnsupportedError("avg() of INTERVAL is not supported", span) from None
             types = ", ".join(str(argument.data_type) for argument in arguments)
             takes = ", ".join(error.candidates[:4])
             raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
         if name in ("min", "max", "any_value", "bool_and", "bool_or"):
             distinct = False  # the same with and without
         values = tuple(
-            cast_to(self.context, settle(argument), target, span)
+            cast_to(settle(argument), target, span)
             for argument, target in zip(arguments, resolution.argument_types)
         )
         if name == "median" and values[0].data_type.kind not in _MEDIAN_KINDS:
@@ -95,7 +95,7 @@ class AggregateCollector:
         if condition is None:
             return None
         bound = binder.bind_flexible(condition)
-        return condition_of(self.context, bound, "FILTER", span_of(condition))
+        return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)
@@ -113,11 +113,4 @@ class AggregateCollector:
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 
-_AVERAGED_ELSEWHERE = (
-    TypeKind.DATE,
-    TypeKind.TIME,
-    TypeKind.TIMESTAMP,
-    TypeKind.TIMESTAMP_TZ,
-    TypeKind.INTERVAL,
-)
 _MEDIAN_KINDS = frozenset(kind for kind in TypeKind if kind not in (TypeKind.BLOB, TypeKind.ARRAY))

@@ -150,7 +150,7 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
 def _lower_choice(lowering: ExpressionLowering, expression: Expression) -> Value:
     """What is chosen in the rows of the guard; text that has to be made is made for these rows alone."""
     guard, stream, build = lowering.guard, lowering.stream, lowering.stream.builder
-    if guard is None or not _makes_strings(expression) or domain_of(expression, stream) is not None:
+    if guard is None or not _makes_strings(expression) or domain_of(lowering, expression) is not None:
         return lowering.lower(expression)
     everywhere = stream.space
     rows = build.call(row_indices, guard(), name="rows")
