@@ -16,7 +16,13 @@ from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll, walk
 from tqp.planner.algebra.properties import Facts
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.rules.columns import created_fields, restore_schema, walk_everything, with_mapped_inputs
+from tqp.planner.rules.columns import (
+    FreeColumns,
+    created_fields,
+    restore_schema,
+    walk_everything,
+    with_mapped_inputs,
+)
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.inline_ctes import inline_ctes
@@ -49,6 +55,7 @@ class OptimizerContext:
     backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
+    free_columns: FreeColumns = field(default_factory=FreeColumns)  # that plans read and do not produce
 
     @property
     def facts(self) -> Facts:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tqp.core.backends import Backend
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import ColumnRef, Expression, literal_labels
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, value_range
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart
 
 _ALWAYS_DIRECT = 65_536

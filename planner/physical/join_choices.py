@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef, column_ids
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, walk_plan
-from tqp.planner.algebra.value_ranges import FieldsById
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.index_joins import IndexedTable, index_for
 from tqp.planner.physical.join_keys import JoinKeys

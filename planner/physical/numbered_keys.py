@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from tqp.core.backends import Backend
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById
 from tqp.planner.physical.plan import (
     Filter,
     Join,

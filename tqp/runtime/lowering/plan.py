@@ -73,7 +73,7 @@ class PlanLowering:
                 stream = self._shared_plan(node)
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
-        stream.fields.update((f.id, f) for f in node.fields)
+        stream.fields.put(node.fields)
         stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))
         return stream
@@ -256,7 +256,7 @@ class PlanLowering:
         stream = Stream(slot)
         for output, column in zip(fields, stored, strict=True):
             stream.add_source_column(output.id, output.name, column)
-        stream.fields.update((f.id, f) for f in fields)
+        stream.fields.put(fields)
         return stream
 
     def _limit(self, node: physical.Limit) -> Stream:
