@@ -8,6 +8,7 @@ from dataclasses import replace
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjuncts, transform
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
     Join,
     JoinType,
@@ -19,7 +20,6 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import FieldsById, Range, value_range
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking, KeyPart, PhysicalPlan, TableScan
 from tqp.planner.physical.plan import Project as PhysicalProject

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import AggregateCall
+from tqp.planner.algebra.expressions import AggregateCall, read_ids
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
-from tqp.planner.rules.columns import read_ids
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 
 def _reduced(plan: Aggregate, context: OptimizerContext) -> Aggregate:
-    dependencies = Dependencies.of(plan.input, context.facts)
+    dependencies = Dependencies.of(plan.input)
     kept = list(range(len(plan.keys)))
     # Strings and expressions go first: the cheapest key to group by is an integer column.
     for index in sorted(kept, key=lambda i: (not plan.keys[i].data_type.is_string, -i)):

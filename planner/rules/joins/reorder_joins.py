@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import Expression, conjunction
+from tqp.planner.algebra.expressions import Expression, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, substitute
+from tqp.planner.rules.columns import is_pass_through, substitute
 from tqp.planner.rules.joins.graph import JoinGraph
 from tqp.planner.rules.joins.region import equivalence_classes, flatten, held_back
 from tqp.planner.rules.joins.search import best_tree
@@ -64,7 +64,7 @@ def _reorder_region(
 ) -> LogicalPlan:
     region = flatten(plan)
     relations = [reorder(relation) for relation in region.relations]
-    above_all = held_back(region, context.facts)
+    above_all = held_back(region)
     above_all += tuple(part for part in region.parts if not read_ids(part) and part not in above_all)
     parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts
     graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
@@ -91,19 +91,19 @@ def _may_raise(join: Join, context: OptimizerContext) -> bool:
     """Could the condition fail on a row that another join drops?"""
     if not may_raise(join.condition, {}):
         return False
-    return may_raise(join.condition, {**context.facts.fields(join.left), **context.facts.fields(join.right)})
+    return may_raise(join.condition, {**join.left.field_facts, **join.right.field_facts})
 
 
 def _pushed(
     join: Join, relations: list[LogicalPlan], parts: tuple[Expression, ...]
 ) -> tuple[int, LogicalPlan] | None:
     """The join on one relation instead of on all: on the one whose columns (or equal ones) its condition reads."""
-    right_ids = output_ids(join.right)
+    right_ids = join.right.output_ids
     reads = read_ids(join.condition) - right_ids
     candidates: list[tuple[int, LogicalPlan]] = []
     classes = equivalence_classes(parts)
     for index, relation in enumerate(relations):
-        available = output_ids(relation)
+        available = relation.output_ids
         mapping: dict[int, Expression] = {}
         for identifier in reads - available:
             equal = next(
