@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
@@ -45,14 +46,14 @@ class OptimizerContext:
     next_id: int = 0
     next_shared: int = 0
     disabled_rules: frozenset[str] = frozenset()
-    device_type: str = "cpu"  # as in torch
+    backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
 
     @property
     def uses_indexes(self) -> bool:
         """May the physical plan look rows up in the indexes of tables?"""
-        return self.device_type == "cpu" and "index_join" not in self.disabled_rules
+        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
 
     def new_id(self) -> int:
         """A column id that nothing in the query has."""

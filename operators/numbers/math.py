@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
@@ -84,7 +85,7 @@ def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) ->
 
 def _one_divisor(b: Tensor) -> int | None:
     """The divisor, if it is positive and the same for all rows: a literal; reads nothing back from a device."""
-    divisor = int(b) if b.numel() == 1 and b.is_cpu else 0
+    divisor = int(b) if b.numel() == 1 and is_host(b) else 0
     return divisor if divisor > 0 else None
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.numbers import elementwise
@@ -48,14 +49,14 @@ def _codes(strings: Strings, validity: Tensor | None, number: Callable[[Strings]
 
 def _numbers(strings: Strings) -> Tensor:
     """A number for each distinct value: int64 [n]."""
-    if strings.starts.device.type == "cpu" and not _is_mostly_distinct(strings):
+    if is_host(strings.starts) and not _is_mostly_distinct(strings):
         indices = to_arrow_binary(strings).dictionary_encode().indices
         return torch.from_numpy(np.array(indices, np.int64))
     ids, first_rows, count = group_ids_of_columns([hash64(strings)])
     if count == strings.num_rows:
         return ids
     # Rows of one hash are one group only if they equal their group's first row.
-    step = BLOCK if ids.is_cpu else strings.num_rows
+    step = BLOCK if is_host(ids) else strings.num_rows
     for start in range(0, strings.num_rows, step):
         firsts = torch.index_select(first_rows, 0, ids[start : start + step])
         here = torch.arange(start, start + firsts.shape[0], device=ids.device)
@@ -125,7 +126,7 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     """
     if strings.num_rows == 0:
         return torch.zeros_like(strings.starts), strings
-    if strings.starts.device.type == "cpu" and not _is_mostly_distinct(strings):
+    if is_host(strings.starts) and not _is_mostly_distinct(strings):
         return _factorize_on_host(strings, validity)
     if validity is None:
         codes = rank(strings)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.core.memory import reserve
+from tqp.data.backend import is_host, is_host_device
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
@@ -46,7 +47,7 @@ def cut(strings: Strings, start: int, stop: int) -> Strings:
 def rows_of_block(strings: Strings, num_bytes: int) -> int:
     """How many rows have about so many bytes, their places and lengths included; all of them on other devices."""
     num_rows = strings.num_rows
-    if num_rows == 0 or strings.starts.device.type != "cpu":
+    if num_rows == 0 or not is_host(strings.starts):
         return max(num_rows, 1)
     sample = strings.lengths[:: -(-num_rows // _SAMPLE_ROWS)]
     return int(num_bytes // (_PLACE_BYTES + float(sample.numpy().mean()))) + 1
@@ -67,7 +68,7 @@ def extent(strings: Strings) -> tuple[int, int]:
     """Lowest start and highest end over all rows; (0, 0) without rows."""
     if strings.num_rows == 0:
         return 0, 0
-    if strings.starts.device.type == "cpu":
+    if is_host(strings.starts):
         starts = strings.starts.numpy()
         if isinstance(strings, OrderedStrings):
             return int(starts[0]), int(starts[-1]) + int(strings.lengths.numpy()[-1])
@@ -85,7 +86,7 @@ def is_contiguous(strings: Strings) -> bool:
     if strings.num_rows < 2:
         return True
     ends = strings.starts[:-1] + strings.lengths[:-1]
-    if ends.device.type == "cpu":
+    if is_host(ends):
         return bool(np.array_equal(ends.numpy(), strings.starts[1:].numpy()))
     return torch.equal(ends, strings.starts[1:])
 
@@ -101,7 +102,7 @@ def ordered(strings: Strings) -> Strings:
     """The same strings, copied unless they already lie in row order, disjoint, with only modest gaps between."""
     if is_ordered(strings):
         return strings
-    if strings.starts.device.type != "cpu":
+    if not is_host(strings.starts):
         return compact(strings)
     short = total_length(strings) < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
     return _copy_words(strings) if short else compact(strings)
@@ -111,7 +112,7 @@ def is_ordered(strings: Strings) -> bool:
     """Whether the strings lie in row order, disjoint, with only modest gaps between."""
     if strings.num_rows < 2 or isinstance(strings, OrderedStrings):
         return True
-    if strings.starts.device.type != "cpu":
+    if not is_host(strings.starts):
         ends = strings.starts + strings.lengths
         in_order = bool((ends[:-1] <= strings.starts[1:]).all())
         return in_order and int(ends[-1] - strings.starts[0]) <= _SLACK * total_length(strings)
@@ -152,7 +153,7 @@ def compact(strings: Strings) -> Strings:
         return Strings(strings.starts - low, strings.lengths, strings.data[low:high])
     ends = strings.lengths.cumsum(0, dtype=torch.int64)
     starts = ends - strings.lengths
-    on_host = strings.starts.device.type == "cpu"
+    on_host = is_host(strings.starts)
     total = int(ends[-1])
     reserve(total)
     if on_host:
@@ -208,7 +209,7 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
     device = conditions[0].device
     branches = [*values, default if default is not None else from_list([b""], device)]
     buffers = {branch.data.data_ptr() for branch in branches}
-    if device.type == "cpu" and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
+    if is_host_device(device) and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
         return _choose_by_arrow(conditions, branches)
     which = torch.full((num_rows,), len(values), dtype=torch.int64, device=device)
     for position in reversed(range(len(values))):

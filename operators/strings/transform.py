@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
@@ -95,7 +96,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
     `count` takes characters before `start`. Both int64 [n] or 0-d.
     """
-    if strings.starts.is_cpu and start.numel() == 1 and (count is None or count.numel() == 1):
+    if is_host(strings.starts) and start.numel() == 1 and (count is None or count.numel() == 1):
         begin = int(start) - 1
         end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:
@@ -115,7 +116,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
 
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
-    if strings.starts.is_cpu and count.numel() == 1:
+    if is_host(strings.starts) and count.numel() == 1:
         return slice_same_characters(strings, 0, int(count))
     wanted = _near(count)
 
@@ -127,7 +128,7 @@ def left(strings: Strings, count: Tensor) -> Strings:
 
 def right(strings: Strings, count: Tensor) -> Strings:
     """The last `count` characters, or all but the first -`count`."""
-    if strings.starts.is_cpu and count.numel() == 1 and not is_ascii(strings):
+    if is_host(strings.starts) and count.numel() == 1 and not is_ascii(strings):
         number = int(count)
         return (
             slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
@@ -237,7 +238,7 @@ def reverse(strings: Strings) -> Strings:
     """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
     if is_ascii(strings):
         return _reverse_bytes(strings)
-    if strings.starts.is_cpu:
+    if is_host(strings.starts):
         backwards = _by_arrow(strings, pc.utf8_reverse)
         rows = rows_with_clusters(strings)
         if rows.shape[0] == 0:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.elementwise import truncate_divide
@@ -35,7 +36,7 @@ def format_integers(values: Tensor) -> Strings:
     sizes: Any = numbers.to(torch.int64)
     if bool(negative.any()):
         sizes = sizes.abs()
-    if numbers.is_cpu:
+    if is_host(numbers):
         sizes, negative = sizes.numpy(), negative.numpy()
     width = width_of(sizes)
     return number_strings([digits(sizes, width)], sizes, width - digit_counts(sizes, width), negative)
@@ -61,7 +62,7 @@ def format_decimals(values: Tensor, source: DataType) -> Strings:
     fraction: Any = (numbers - quotient * 10**scale).abs_()
     whole: Any = quotient.abs_()
     negative: Any = numbers < 0
-    if numbers.is_cpu:
+    if is_host(numbers):
         whole, fraction, negative = whole.numpy(), fraction.numpy(), negative.numpy()
     width = width_of(whole) if source.precision > scale else 0
     parts = [literal("."), digits(fraction, scale)]

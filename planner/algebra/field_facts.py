@@ -25,8 +25,9 @@ from tqp.planner.algebra.expressions import (
     literal_labels,
 )
 from tqp.planner.algebra.join_keys import JoinKeys, JoinType, key_column
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.value_ranges import FieldsById, Range, field_range, operand_range, value_range
+from tqp.planner.algebra.value_ranges import Range, field_range, operand_range, value_range
 
 Fields = dict[int, Field]
 

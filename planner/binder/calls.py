@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Litera
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.models import bind_model
+from tqp.planner.binder.patterns import check_patterns
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
@@ -63,19 +64,15 @@ def apply(
     """
     try:
         overload = functions.choose(overloads, arguments)
-        _check_options(overload.canonical, arguments, span)
+        check_patterns(overload, arguments, span)
         null = functions.null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        if overload.canonical in ("round", "trunc") and len(arguments) > 1:
+            arguments = (arguments[0], _digits(arguments, span, shown))
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if (
-        overload.canonical in ("round", "trunc")
-        and len(arguments) > 1
-        and not isinstance(arguments[1], Literal)
-    ):
-        raise BindError(f"the number of digits of {shown} must be a constant", span)
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
@@ -86,15 +83,14 @@ def apply(
     return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-#: The place of the options among a function's arguments, which may not be NULL.
-_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
-
-
-def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
-    place = _OPTIONS.get(function, len(arguments))
-    options = arguments[place] if place < len(arguments) else None
-    if isinstance(options, Literal) and options.value is None:
-        raise BindError(f"the options of {function}() must not be NULL", span)
+def _digits(arguments: Sequence[Expression], span: Span | None, shown: str) -> Expression:
+    """The number of digits to round to, which decides the type that a DECIMAL gets; a literal."""
+    value, digits = arguments[0], cast_to(arguments[1], INTEGER, span)
+    if isinstance(digits, Literal) and (digits.value is not None or not value.data_type.is_decimal):
+        return digits
+    if value.data_type.is_decimal:
+        raise BindError(f"the number of digits of {shown} must be a constant that is not NULL", span)
+    raise UnsupportedError(f"a number of digits of {shown} that is not a constant is not supported", span)
 
 
 def _no_overload(

@@ -41,14 +41,17 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
     clause = select.args.get("from_")
     if clause is None:
         return None
-    return _bind_joined(context, clause.this, select.args.get("joins") or (), outer)
+    first = _bind_table(context, clause.this, outer, outer)
+    return _joined(context, first, select.args.get("joins"), outer)
 
 
-def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
+def _joined(
+    context: BindContext, first: FromTree, joins: Sequence[exp.Join] | None, outer: Scope
+) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
     done: FromTree | None = None
-    tree = _bind_table(context, first, outer, _siblings(outer, done))
-    for join in joins:
+    tree = first
+    for join in joins or ():
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
@@ -253,9 +256,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         alias, names = _alias_of(node)
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        result = _bind_join(context, result, join, outer, None)
-    return result
+    return _joined(context, result, node.args.get("joins"), outer)
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
@@ -304,10 +305,10 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
     alias, names = _alias_of(node)
     inner = node.this
-    if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
-        tree = _bind_table(context, inner, outer, outer)
+    if _is_table(inner):
+        tree = _bind_table(context, inner, outer, scope)
         if not alias:
-            return tree
+            return _joined(context, tree, node.args.get("joins"), outer)
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))
         joined = lazy_project(
             context,
@@ -316,12 +317,20 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [name for name, _ in parts],
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
-        return FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        tree = FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        return _joined(context, tree, node.args.get("joins"), outer)
     bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
     tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        tree = _bind_join(context, tree, join, outer, None)
-    return tree
+    return _joined(context, tree, node.args.get("joins"), outer)
+
+
+def _is_table(node: exp.Expr) -> bool:
+    """Whether parentheses hold tables, not a query: FROM (a JOIN b ON ...), FROM ((SELECT 1) a JOIN b ON ...)."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, (exp.Table, exp.Join))
 
 
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
-from tqp.planner.algebra.logical_plan import (
-    Aggregate,
-    Filter,
-    Join,
-    LogicalPlan,
-    Scan,
-    Shared,
-)
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.rules.columns import fresh_copy
 

@@ -6,12 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.logical_node import Ids
-from tqp.planner.algebra.logical_plan import (
-    Join,
-    LogicalPlan,
-    Shared,
-    UnionAll,
-)
+from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll
 from tqp.planner.rules.columns import is_pass_through, pass_through
 
 if TYPE_CHECKING:

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_node import Ids
-from tqp.planner.algebra.logical_plan import (
-    Join,
-    JoinType,
-    LogicalPlan,
-    Project,
-    Scan,
-    Shared,
-    UnionAll,
-)
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, Shared, UnionAll
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.joins.region import condition_may_raise
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -49,7 +42,7 @@ def _remove(plan: LogicalPlan, needed: Ids, context: OptimizerContext) -> Logica
 def _kept_side(join: Join, needed: Ids) -> LogicalPlan | None:
     """The side whose rows are those of the join, if only its columns are needed."""
     keys = join.keys
-    if any(keys.null_equal):
+    if any(keys.null_equal) or condition_may_raise(join):  # errors are never dropped
         return None
     if not needed & join.right.output_ids:
         if join.join_type is JoinType.LEFT and join.right_key_is_unique:

@@ -308,7 +308,7 @@ class _AggregateLowering:
                     field.id, field.name, StoredColumn(self.outputs[position].layout, slot, position)
                 )
         group_space, homes = stream.space, dict[Space, Link]()
-        for field, item in zip(aggregate_fields, pending, strict=True):
+        for field, call, item in zip(aggregate_fields, node.aggregates, pending, strict=True):
             if isinstance(item, Reference):
                 link = homes.get(item.home)
                 if link is None:
@@ -322,9 +322,7 @@ class _AggregateLowering:
                 layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
                 kind = self.calls.reductions[index].kind
                 nodes.append(stream.source_values(kind, StoredColumn(layout, slot, num_keys + index)))
-            with build.fragment(
-                f"{format_expression(node.aggregates[aggregate_fields.index(field)])} AS {field.name}"
-            ):
+            with build.fragment(f"{format_expression(call)} AS {field.name}"):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
         if homes:
             stream.link(Link(group_space, None), *homes.values())
