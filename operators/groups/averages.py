@@ -52,6 +52,29 @@ def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     return floats
 
 
+def average_instant(totals: Tensor, counts: Tensor) -> Tensor:
+    """totals / counts as whole numbers, int64 [n], rounded as DuckDB does: to the nearest above zero, else towards zero.
+
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. No average is beyond 64 bits; 0 where the count is 0.
+    """
+    counts = counts.clamp(min=1)
+    if wide.is_wide(totals):
+        # The guess is off by what float64 drops. The rest is small again, so 64 bits that overflow hold it.
+        guess = (wide.to_float64(totals) / counts).clamp(-_LARGEST_FLOAT, _LARGEST_FLOAT).to(torch.int64)
+        rest = totals[:, 1] - guess * counts
+    else:
+        guess, rest = torch.zeros_like(totals), totals
+    quotients = torch.div(rest, counts, rounding_mode="floor")
+    remainders = rest - quotients * counts
+    quotients = guess + quotients
+    rounds_up = torch.where(quotients < 0, remainders > 0, remainders > counts - remainders)
+    return quotients + rounds_up
+
+
+#: The largest float64 that is an int64.
+_LARGEST_FLOAT = float(2**63 - 2**10)
+
+
 def _long_double(values: np.ndarray) -> np.ndarray:
     """128-bit integers [n, 2] as long doubles: each half by itself, except close below zero."""
     high, low = values[:, 0], np.ascontiguousarray(values[:, 1])

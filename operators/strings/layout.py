@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.core.memory import reserve
-from tqp.data.backend import is_host, is_host_device
+from tqp.data.backend import is_host
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import running_sums
-from tqp.operators.rows.selection import row_indices
+from tqp.operators.numbers import elementwise
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
@@ -176,13 +175,22 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
     """
     if len(parts) == 1:
         return parts[0]
-    lengths = allocation.concatenate([part.lengths for part in parts])
+    parts = in_one_buffer(parts)
+    return Strings(
+        allocation.concatenate([part.starts for part in parts]),
+        allocation.concatenate([part.lengths for part in parts]),
+        parts[0].data,
+    )
+
+
+def in_one_buffer(parts: Sequence[Strings]) -> Sequence[Strings]:
+    """The parts as slices of one buffer, as `concatenate` makes it."""
     by_buffer: dict[tuple[int, int], list[int]] = {}
     for position, part in enumerate(parts):
         by_buffer.setdefault((part.data.data_ptr(), part.data.shape[0]), []).append(position)
     if len(by_buffer) == 1:
-        return Strings(allocation.concatenate([part.starts for part in parts]), lengths, parts[0].data)
-    starts: list[Tensor] = [part.starts for part in parts]
+        return parts
+    moved: list[Strings] = list(parts)
     buffers: list[Tensor] = []
     offset = 0
     for positions in by_buffer.values():
@@ -191,55 +199,42 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
         if high - low > _SLACK * total_length(joined):
             joined = compact(joined)
             low, high = 0, joined.data.shape[0]
-        moved = joined.starts + (offset - low)
         counts = [parts[position].num_rows for position in positions]
-        for position, piece in zip(positions, torch.split(moved, counts), strict=True):
-            starts[position] = piece
+        starts = torch.split(joined.starts + (offset - low), counts)
+        for position, piece in zip(positions, starts, strict=True):
+            moved[position] = parts[position]._replace(starts=piece)
         buffers.append(joined.data[low:high])
         offset += high - low
-    return Strings(torch.cat(starts), lengths, torch.cat(buffers))
+    data = torch.cat(buffers)
+    return [Strings(part.starts, part.lengths, data) for part in moved]
 
 
 def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Strings | None) -> Strings:
     """CASE: in each row the value of the first true condition (bool [n]), else `default` (None: the empty string).
 
-    Values have n rows or one. Only bytes of the rows that are chosen are copied, and none if one buffer holds all.
+    Values have n rows or one. Their bytes are brought into one buffer, and not copied if they are in one already.
     """
     num_rows = max(condition.numel() for condition in conditions)
-    device = conditions[0].device
-    branches = [*values, default if default is not None else from_list([b""], device)]
-    buffers = {branch.data.data_ptr() for branch in branches}
-    if is_host_device(device) and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
-        return _choose_by_arrow(conditions, branches)
-    which = torch.full((num_rows,), len(values), dtype=torch.int64, device=device)
-    for position in reversed(range(len(values))):
-        which.masked_fill_(conditions[position], position)
-    parts: list[Strings] = []
-    source = torch.zeros_like(which)
-    offset = 0
-    for position, branch in enumerate(branches):
-        rows = row_indices(which == position)
-        if branch.num_rows == 1:
-            parts.append(branch)
-            source.index_fill_(0, rows, offset)
-        else:
-            parts.append(take(branch, rows))
-            source.index_copy_(0, rows, torch.arange(offset, offset + rows.shape[0], device=device))
-        offset += parts[-1].num_rows
-    return take(concatenate(parts), source)
+    default = default if default is not None else from_list([b""], conditions[0].device)
+    *given, other = in_one_buffer([*values, broadcast(default, num_rows)])
+    starts, lengths = other.starts, other.lengths
+    for condition, value in zip(reversed(conditions), reversed(given), strict=True):
+        starts = elementwise.choose(condition, value.starts, starts, torch.int64)
+        lengths = elementwise.choose(condition, value.lengths, lengths, torch.int32)
+    return Strings(starts, lengths, other.data)
 
 
-def _choose_by_arrow(conditions: Sequence[Tensor], branches: Sequence[Strings]) -> Strings:
-    columns = [
-        pa.scalar(to_list(branch)[0], pa.large_binary()) if branch.num_rows == 1 else to_arrow_binary(branch)
-        for branch in branches
-    ]
-    num_rows = max(branch.num_rows for branch in branches)
-    chosen = columns.pop()
-    for condition in reversed(conditions):
-        mask = pa.array(condition.expand(num_rows).numpy())
-        chosen = pc.if_else(mask, columns.pop(), chosen)
-    return from_arrow(chosen)
+def spread(strings: Strings, rows: Tensor, num_rows: int) -> Strings:
+    """`num_rows` strings: those at `rows` (int64 [m]) are the m given ones, the others empty. No bytes are moved."""
+    lengths = torch.zeros(num_rows, dtype=torch.int32, device=rows.device)
+    if strings.num_rows == 0:
+        return Strings(lengths.to(torch.int64), lengths, strings.data)
+    starts = strings.starts[:1].repeat(num_rows)  # not 0, which may be far from the others
+    return Strings(
+        starts.index_copy_(0, rows, strings.starts),
+        lengths.index_copy_(0, rows, strings.lengths),
+        strings.data,
+    )
 
 
 def replace_rows(strings: Strings, rows: Tensor, others: Strings) -> Strings:

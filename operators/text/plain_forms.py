@@ -5,6 +5,7 @@ What is read here has one meaning, the same as DuckDB's; every other text is lef
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType
 from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
-from tqp.operators.strings.layout import compact, from_arrow, to_arrow, to_host
-from tqp.operators.strings.words import leading_words
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings.layout import compact, from_arrow, from_list, take, to_arrow, to_host
+from tqp.operators.strings.words import WORD, keep, leading_words
 from tqp.operators.temporal import dates
 from tqp.operators.text.fields import read_fields, read_fraction, read_integers
 
@@ -209,45 +211,94 @@ _AMOUNTS = np.array(
 )
 #: Numbers of so few digits times any unit, a few times over, fit 64 bits.
 _FEW_DIGITS = 7
+#: More numbers than any sensible interval has.
+_MOST_NUMBERS = 16
+_LONGEST_UNIT = 16
 
 
 def _read_intervals(strings: Strings) -> Reading:
-    """Numbers, each with its unit behind a blank, and a clock at the end: '1 year -2 days 03:04:05'."""
+    """Numbers, each with its unit behind a blank, and a clock at the end: '1 year -2 days 03:04:05'.
+
+    The next number of all rows that have one is read at once.
+    """
     device = strings.starts.device
-    split = pc.split_pattern(to_arrow(strings), " ")
-    offsets = torch.from_numpy(np.array(split.offsets, np.int64))
-    tokens = from_arrow(split.values)
-    counts = offsets[1:] - offsets[:-1]
-    rows = torch.repeat_interleave(counts)
-    place = torch.arange(tokens.num_rows) - offsets[:-1][rows]
-    is_unit_place = place % 2 == 1
-    is_last = place == counts[rows] - 1
-    numbers, is_number = read_integers(tokens)
-    is_number &= (tokens.lengths <= _FEW_DIGITS) & (leading_words(tokens, 1)[0] != ord("+"))
-    words = pc.index_in(split.values, value_set=pa.array(_WORDS, pa.large_string()))
-    codes = torch.from_numpy(np.array(words.fill_null(-1), np.int64))
-    fits_token = torch.where(is_unit_place, codes >= 0, is_number & ~is_last)
-    # A number counts by the unit behind it.
-    counted = numbers * (is_number & ~is_unit_place & ~is_last)
-    units = torch.roll(codes, -1).clamp(min=0)
-    amounts = [torch.from_numpy(_AMOUNTS[part])[units] * counted for part in range(3)]
-    if bool((tokens.data == ord(":")).any()):
-        nanoseconds, is_clock = _signed_clock(tokens)
-        is_clock &= is_last & ~is_unit_place
-        fits_token |= is_clock
-        amounts[2] = amounts[2] + nanoseconds // 1000 * is_clock
-    values = torch.stack([_sums_between(amount, offsets) for amount in amounts], 1)
-    fits = _sums_between(~fits_token, offsets) == 0
+    values = torch.zeros((strings.num_rows, 3), dtype=torch.int64, device=device)
+    fits = strings.lengths > 0
+    rest, rows = strings, torch.arange(strings.num_rows, device=device)
+    for _ in range(_MOST_NUMBERS):
+        word = leading_words(rest, WORD)[0]
+        blank, has_blank = _first_blank(word)
+        last = row_indices(~has_blank)
+        if last.shape[0]:  # a clock, or nothing that is known
+            of_last = torch.index_select(rows, 0, last)
+            nanoseconds, is_clock = _signed_clock(take(rest, last))
+            values[of_last, 2] += nanoseconds // 1000 * is_clock
+            fits[of_last] &= is_clock
+            more = row_indices(has_blank)
+            rest, rows, blank = take(rest, more), rows[more], blank[more]
+            word = word[more]
+        if not rows.shape[0]:
+            break
+        numbers, is_number = read_integers(rest._replace(lengths=blank.to(torch.int32)))
+        is_number &= (blank <= _FEW_DIGITS) & ((word & 0xFF) != ord("+"))
+        rest = _behind(rest, blank)
+        unit, lengths, is_unit = _units(rest)
+        fits[rows] &= is_number & is_unit
+        for part in range(3):
+            values[rows, part] += torch.from_numpy(_AMOUNTS[part]).to(device)[unit] * numbers * is_number
+        left = row_indices(is_number & is_unit & (rest.lengths > lengths))
+        if not left.shape[0]:
+            break
+        rest, rows = take(_behind(rest, lengths), left), rows[left]
+    else:
+        fits[rows] = False
     fits &= (values[:, :2].abs() < 2**31 - 1).all(1)
-    return (values * fits.unsqueeze(1)).to(device), fits.to(device)
+    return values * fits.unsqueeze(1), fits
 
 
-def _sums_between(amounts: Tensor, offsets: Tensor) -> Tensor:
-    """The sums of amounts [m] between each two neighbours of offsets [n + 1]: int64 [n]."""
-    sums = torch.zeros(amounts.shape[0] + 1, dtype=torch.int64)
-    torch.cumsum(amounts, 0, out=sums[1:])
-    found = torch.index_select(sums, 0, offsets)
-    return found[1:] - found[:-1]
+_ONES = 0x0101010101010101
+_HIGHEST = -0x7F7F7F7F7F7F7F80  # the highest bit of each byte
+
+
+def _first_blank(word: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the eight bytes of a word is the first blank (int64 [n], any number if none is), and whether one is."""
+    others = word ^ (_ONES * ord(" "))
+    found = (others - _ONES) & ~others & _HIGHEST  # set in the first byte that is zero, and in none before it
+    below = (found & -found) - 1
+    return (((below & _ONES) * _ONES) >> 56) - 1, found != 0
+
+
+def _behind(strings: Strings, lengths: Tensor) -> Strings:
+    """What is left of each row behind its first `lengths` bytes and the blank after them."""
+    skipped = torch.minimum(lengths + 1, strings.lengths).to(torch.int32)
+    return Strings(strings.starts + skipped, strings.lengths - skipped, strings.data)
+
+
+@lru_cache
+def _unit_keys() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of each unit's name a number, ascending, its two words and its place in `_WORDS`: int64 [words] each."""
+    names = from_list(_WORDS)
+    first, second = leading_words(names, _LONGEST_UNIT)
+    keys, order = _unit_key(first, second).sort()
+    return keys, first[order], second[order], order
+
+
+def _unit_key(first: Tensor, second: Tensor) -> Tensor:
+    return first ^ (second * 0x2545F4914F6CDD1D)
+
+
+def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
+    """The unit that each row begins with, up to a blank or its end: its place in `_WORDS`, its bytes, and whether it is one."""
+    first, second = leading_words(strings, _LONGEST_UNIT)
+    lengths = strings.lengths.clamp(max=_LONGEST_UNIT).to(torch.int64)
+    for offset, word in ((WORD, second), (0, first)):
+        blank, has_blank = _first_blank(word)
+        lengths = torch.where(has_blank, blank + offset, lengths)
+    first, second = (keep(word, lengths - offset) for offset, word in ((0, first), (WORD, second)))
+    keys, firsts, seconds, places = (each.to(first.device) for each in _unit_keys())
+    found = torch.searchsorted(keys, _unit_key(first, second)).clamp_(max=keys.shape[0] - 1)
+    is_unit = (firsts[found] == first) & (seconds[found] == second)
+    return places[found], lengths, is_unit
 
 
 def _signed_clock(tokens: Strings) -> tuple[Tensor, Tensor]:

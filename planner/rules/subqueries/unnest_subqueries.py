@@ -67,7 +67,7 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):
             node = _Unnesting(context, unnest, joined).node(node)
-        elif isinstance(node, Join) and node.right.free_ids & node.left.output_ids:
+        elif isinstance(node, Join) and node.is_dependent:
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
         return node
 

@@ -109,7 +109,7 @@ def _arguments(
         ]
     lowered: list[Any] = []
     for position, value in enumerate(arguments):
-        if position not in kernel.constant_arguments:
+        if position not in kernel.constant_arguments or (kernel.constants_may_vary and not value.is_constant):
             node = _argument(lowering, kernel, expression, value)
             custom = kernel.nulls is NullRule.CUSTOM
             lowered.append((node, lowering.combine_validity(value)) if custom else node)
