@@ -21,9 +21,9 @@ from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, from_arrow, from_list, take, to_arrow, to_host
-from tqp.operators.strings.words import WORD, keep, leading_words
+from tqp.operators.strings.words import WORD, leading_words
 from tqp.operators.temporal import dates
-from tqp.operators.text.fields import read_fields, read_fraction, read_integers
+from tqp.operators.text.fields import byte_mask, read_fields, read_fraction, read_integers
 
 #: Values in the storage of the type, and bool [n]: the rows that were read (None: all valid ones).
 Reading = tuple[Tensor, Tensor | None]
@@ -200,7 +200,10 @@ def _without_utc(strings: Strings) -> Strings:
 
 # Intervals ------------------------------------------------------------------------------------------------------------
 
-_WORDS = list(UNIT_NAMES)
+_WORDS = sorted(
+    UNIT_NAMES,
+    key=lambda word: (UNIT_NAMES[word] not in MONTHS_OF_UNITS, UNIT_NAMES[word] not in DAYS_OF_UNITS),
+)
 #: How many months, days and microseconds each word means: int64 [3, words].
 _AMOUNTS = np.array(
     [
@@ -222,7 +225,7 @@ def _read_intervals(strings: Strings) -> Reading:
     The next number of all rows that have one is read at once.
     """
     device = strings.starts.device
-    values = torch.zeros((strings.num_rows, 3), dtype=torch.int64, device=device)
+    fields = [torch.zeros(strings.num_rows, dtype=torch.int64, device=device) for _ in range(3)]
     fits = strings.lengths > 0
     rest, rows = strings, torch.arange(strings.num_rows, device=device)
     for _ in range(_MOST_NUMBERS):
@@ -230,30 +233,32 @@ def _read_intervals(strings: Strings) -> Reading:
         blank, has_blank = _first_blank(word)
         last = row_indices(~has_blank)
         if last.shape[0]:  # a clock, or nothing that is known
-            of_last = torch.index_select(rows, 0, last)
             nanoseconds, is_clock = _signed_clock(take(rest, last))
-            values[of_last, 2] += nanoseconds // 1000 * is_clock
-            fits[of_last] &= is_clock
+            fields[2].index_add_(0, rows[last], nanoseconds // 1000 * is_clock)
+            fits.index_fill_(0, rows[last[~is_clock]], False)
             more = row_indices(has_blank)
-            rest, rows, blank = take(rest, more), rows[more], blank[more]
-            word = word[more]
+            rest, rows, blank, word = take(rest, more), rows[more], blank[more], word[more]
         if not rows.shape[0]:
             break
-        numbers, is_number = read_integers(rest._replace(lengths=blank.to(torch.int32)))
-        is_number &= (blank <= _FEW_DIGITS) & ((word & 0xFF) != ord("+"))
+        numbers, is_sound = read_integers(rest._replace(lengths=blank.to(torch.int32)))
+        is_sound &= (blank <= _FEW_DIGITS) & ((word & 0xFF) != ord("+"))
         rest = _behind(rest, blank)
         unit, lengths, is_unit = _units(rest)
-        fits[rows] &= is_number & is_unit
-        for part in range(3):
-            values[rows, part] += torch.from_numpy(_AMOUNTS[part]).to(device)[unit] * numbers * is_number
-        left = row_indices(is_number & is_unit & (rest.lengths > lengths))
+        is_sound &= is_unit
+        fits.index_fill_(0, rows[row_indices(~is_sound)], False)
+        numbers *= is_sound
+        for field, amounts in zip(fields, torch.from_numpy(_AMOUNTS).to(device), strict=True):
+            if int(amounts[unit.min() : unit.max() + 1].count_nonzero()):
+                field.index_add_(0, rows, torch.index_select(amounts, 0, unit) * numbers)
+        left = row_indices(is_sound & (rest.lengths > lengths))
         if not left.shape[0]:
             break
         rest, rows = take(_behind(rest, lengths), left), rows[left]
     else:
-        fits[rows] = False
-    fits &= (values[:, :2].abs() < 2**31 - 1).all(1)
-    return values * fits.unsqueeze(1), fits
+        fits.index_fill_(0, rows, False)
+    for field in fields[:2]:
+        fits &= field.abs() < 2**31 - 1
+    return torch.stack(fields, 1) * fits.unsqueeze(1), fits
 
 
 _ONES = 0x0101010101010101
@@ -275,12 +280,12 @@ def _behind(strings: Strings, lengths: Tensor) -> Strings:
 
 
 @lru_cache
-def _unit_keys() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of each unit's name a number, ascending, its two words and its place in `_WORDS`: int64 [words] each."""
+def _unit_keys() -> tuple[Tensor, ...]:
+    """Of each unit's name a number, ascending, its two words, its length and its place in `_WORDS`: int64 [words] each."""
     names = from_list(_WORDS)
     first, second = leading_words(names, _LONGEST_UNIT)
     keys, order = _unit_key(first, second).sort()
-    return keys, first[order], second[order], order
+    return keys, first[order], second[order], names.lengths[order].to(torch.int64), order
 
 
 def _unit_key(first: Tensor, second: Tensor) -> Tensor:
@@ -293,11 +298,12 @@ def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
     lengths = strings.lengths.clamp(max=_LONGEST_UNIT).to(torch.int64)
     for offset, word in ((WORD, second), (0, first)):
         blank, has_blank = _first_blank(word)
-        lengths = torch.where(has_blank, blank + offset, lengths)
-    first, second = (keep(word, lengths - offset) for offset, word in ((0, first), (WORD, second)))
-    keys, firsts, seconds, places = (each.to(first.device) for each in _unit_keys())
+        if bool(has_blank.any()):
+            lengths = torch.where(has_blank, blank + offset, lengths)
+    first, second = first & byte_mask(first, lengths), second & byte_mask(second, lengths - WORD)
+    keys, firsts, seconds, sizes, places = (each.to(first.device) for each in _unit_keys())
     found = torch.searchsorted(keys, _unit_key(first, second)).clamp_(max=keys.shape[0] - 1)
-    is_unit = (firsts[found] == first) & (seconds[found] == second)
+    is_unit = (firsts[found] == first) & (seconds[found] == second) & (sizes[found] == lengths)
     return places[found], lengths, is_unit
 
 
