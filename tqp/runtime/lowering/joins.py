@@ -20,7 +20,8 @@ from tqp.operators.rows import selection as row_kernels
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
 from tqp.planner.algebra.logical_plan import JoinType
-from tqp.planner.algebra.properties import nullable
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
 from tqp.runtime.lowering.expressions import ExpressionLowering
@@ -134,14 +135,9 @@ def _defers(node: physical.Join) -> bool:
 
 def _build_needs_probe(node: physical.Join) -> bool:
     """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
-    wanted = {
-        below.join
-        for below in physical.walk_physical(node.build)
-        if isinstance(below, physical.RuntimeFilter)
-    }
+    wanted = {below.join for below in walk_plan(node.build) if isinstance(below, physical.RuntimeFilter)}
     return bool(wanted) and any(
-        isinstance(below, physical.Join) and below.identifier in wanted
-        for below in physical.walk_physical(node.probe)
+        isinstance(below, physical.Join) and below.identifier in wanted for below in walk_plan(node.probe)
     )
 
 
