@@ -349,11 +349,7 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
         [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
         for row in node.expressions
     ]
-    width = len(rows[0])
-    for row, source in zip(rows, node.expressions):
-        if len(row) != width:
-            raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [_values_column(context, [row[index] for row in rows], span_of(node)) for index in range(width)]
+    columns = [_values_column(context, column, span_of(node)) for column in zip(*rows, strict=True)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
