@@ -137,7 +137,9 @@ class SelectBlock:
         binder.keys_by_node = {  # where an alias may stand for a column of the key, the same text may mean another thing
             node: key
             for node, key in self.keys_by_node.items()
-            if not any(column.name.lower() in aliases for column in node.find_all(exp.Column))
+            if not any(
+                not column.table and column.name.lower() in aliases for column in node.find_all(exp.Column)
+            )
         }
         return binder.bind_condition(having.this)
 

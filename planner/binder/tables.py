@@ -116,7 +116,16 @@ def _bind_join(
     if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
         _check_independent(left, siblings, f"{side or kind} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
-    both = FromTree(left.plan, left.relations + right.relations, both_merged(left.merged, right.merged))
+    if left.holds_earlier and side in ("RIGHT", "FULL"):
+        raise UnsupportedError(
+            f"a {side} JOIN behind an ON over tables before the comma is not supported", span
+        )
+    both = FromTree(
+        left.plan,
+        left.relations + right.relations,
+        both_merged(left.merged, right.merged),
+        left.holds_earlier,
+    )
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
     if on is not None:
