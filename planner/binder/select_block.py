@@ -134,12 +134,13 @@ class SelectBlock:
     ) -> Expression:
         binder = self.binder("HAVING", collector, aliases)
         binder.keys_before_aliases = keys
-        binder.keys_by_node = {  # where an alias may stand for a column of the key, the same text may mean another thing
+        # where an alias goes before a column of the key, the same text means another thing
+        columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
+        hidden = set(aliases) - columns
+        binder.keys_by_node = {
             node: key
             for node, key in self.keys_by_node.items()
-            if not any(
-                not column.table and column.name.lower() in aliases for column in node.find_all(exp.Column)
-            )
+            if not any(not each.table and each.name.lower() in hidden for each in node.find_all(exp.Column))
         }
         return binder.bind_condition(having.this)
 
