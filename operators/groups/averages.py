@@ -6,21 +6,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators.numbers import arithmetic, wide
+from tqp.data.backend import is_host
+from tqp.operators.numbers import arithmetic, extended_quotients, wide
 
 #: 10 to this many places times a number of rows is an int64.
 _SMALL_SCALE = 6
+#: C's `long double` is the one of x86, with 64 bits of mantissa; on Arm it is another, on other devices there is none.
+_HAS_EXTENDED_FLOATS = np.finfo(np.longdouble).nmant == 63
 
 
 def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     """totals / (counts * 10**scale), float64 [n]; a NaN where the count is 0.
 
-    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. On the CPU the division is one of C's
-    `long double`, as in DuckDB, which there rounds the last bit of many a large sum otherwise than float64 would.
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. The division is one of x86's `long double`, as in
+    DuckDB, which rounds the last bit of many a large sum otherwise than float64 would: on every machine and device.
     """
-    if not totals.is_cpu:
-        floats = wide.to_float64(totals) if wide.is_wide(totals) else totals.to(torch.float64)
-        return floats / (counts * float(10**scale))
+    if not (is_host(totals) and _HAS_EXTENDED_FLOATS):
+        return _by_pairs(totals, counts, scale)
     result = np.empty(totals.shape[0], dtype=np.float64)
     divisors = counts.numpy()
     if scale <= _SMALL_SCALE:
@@ -31,6 +33,15 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     with np.errstate(all="ignore"):
         np.divide(dividends, divisors, out=result, dtype=np.longdouble, casting="unsafe")
     return torch.from_numpy(result)
+
+
+def _by_pairs(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """`average` without `long double`, with the same bits."""
+    if scale <= _SMALL_SCALE:
+        divisors = extended_quotients.from_integers(counts * 10**scale)
+    else:
+        divisors = extended_quotients.times(counts, float(10**scale))
+    return extended_quotients.quotient(extended_quotients.from_integers(totals), divisors)
 
 
 def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
@@ -84,7 +85,7 @@ def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) ->
 
 def _one_divisor(b: Tensor) -> int | None:
     """The divisor, if it is positive and the same for all rows: a literal; reads nothing back from a device."""
-    divisor = int(b) if b.numel() == 1 and b.is_cpu else 0
+    divisor = int(b) if b.numel() == 1 and is_host(b) else 0
     return divisor if divisor > 0 else None
 
 
@@ -256,8 +257,8 @@ def _round_floats(values: Tensor, digits: int | Tensor, whole: Callable[[Tensor]
     doubles = values.to(torch.float64)
     if isinstance(digits, Tensor):
         powers = torch.tensor(_POWERS, dtype=torch.float64, device=values.device)
-        power = powers[digits.to(torch.int64).abs().clamp(max=len(_POWERS) - 1)]
-        up, down = _round_up(doubles, power, whole), _round_down(doubles, power, whole)
+        by_row = powers[digits.to(torch.int64).abs().clamp(max=len(_POWERS) - 1)]
+        up, down = _round_up(doubles, by_row, whole), _round_down(doubles, by_row, whole)
         return torch.where(digits >= 0, up, down).to(values.dtype)
     power = _POWERS[min(abs(digits), len(_POWERS) - 1)]
     return (_round_up if digits >= 0 else _round_down)(doubles, power, whole).to(values.dtype)
@@ -286,7 +287,7 @@ def _round_each(
     """Integers, each to its own number of digits: by one number after the other, of which few make a difference."""
     result = values if wide.is_wide(values) else values.to(torch.int64)
     digits = digits.to(torch.int64).clamp(-_MOST_DIGITS, 0).expand(values.shape[:1])
-    for number in digits.unique().tolist():
+    for number in torch.unique(digits).tolist():
         of_number = digits == number
         counted = of_number if validity is None else of_number & validity
         rounded = _round_integers(values, number, data_type, data_type, direction, counted)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
+from tqp.core.patterns import like_problem
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -22,8 +23,9 @@ from tqp.planner.algebra.expressions import (
     Predict,
     walk,
 )
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, Range, is_finite, operand_range, value_range
+from tqp.planner.algebra.value_ranges import Range, is_finite, operand_range, value_range
 from tqp.planner.functions.type_rules import can_cast
 
 _NEVER_NAMES = """
@@ -32,7 +34,7 @@ _NEVER_NAMES = """
     divide floored_modulo sign floor ceil bit_and bit_or bit_xor bit_not shift_right
     sqrt cbrt exp ln log log10 log2 power degrees radians sin cos tan asin acos atan atan2 sinh cosh tanh
     is_nan is_inf is_finite is_inf_date is_finite_date
-    like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
+    regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
     position substring left right length octet_length bit_length upper lower trim ltrim rtrim replace reverse
     concat_operator concat concat_ws split_part ascii unicode translate category_code
     date_part subtract_dates dayname monthname strftime
@@ -48,7 +50,24 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
 
     With no fields: for no row at all, whatever its columns hold.
     """
-    return any(_node_may_raise(node, fields) for node in walk(expression))
+    if isinstance(fields, KnownFields):
+        return fields.derived(_part_may_raise, expression)
+    suspects = [node for node in walk(expression) if not _is_harmless(node)]
+    known = fields if len(suspects) < 2 else KnownFields(fields)
+    return any(_node_may_raise(node, known) for node in suspects)
+
+
+def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:
+    if not _is_harmless(expression) and _node_may_raise(expression, fields):
+        return True
+    return any(may_raise(part, fields) for part in expression.inputs)
+
+
+def _is_harmless(node: Expression) -> bool:
+    """Does the node itself raise for no values of its inputs?"""
+    if isinstance(node, Call):
+        return node.function in _NEVER
+    return isinstance(node, ColumnRef | Literal | Case | InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
@@ -83,12 +102,8 @@ def _input_may_raise(item: ModelInput, argument: Expression, fields: FieldsById)
 
 
 def _node_may_raise(node: Expression, fields: FieldsById) -> bool:
-    """Can the node itself fail, its inputs given?"""
+    """Can a node that is not harmless fail, its inputs given?"""
     match node:
-        case ColumnRef() | Literal() | Case() | InList():
-            return False
-        case Call(function) if function in _NEVER:
-            return False
         case Call(function):
             rule = _RULES.get(function)
             return rule is None or rule(node, fields)
@@ -143,6 +158,15 @@ def _padded(call: Call, fields: FieldsById) -> bool:
     return not (isinstance(filling, Literal) and filling.value)
 
 
+def _escaped(call: Call, fields: FieldsById) -> bool:
+    """LIKE with an ESCAPE that is not a single character, or stands at the pattern's end."""
+    constants = [part.value for part in call.arguments[1:] if isinstance(part, Literal)]
+    if len(constants) < len(call.arguments) - 1:
+        return len(call.arguments) > 2
+    texts = [value for value in constants if isinstance(value, str)]
+    return len(texts) == 2 and like_problem(*texts) is not None
+
+
 def _holds_null(call: Call, fields: FieldsById) -> bool:
     return any(nullable(argument, fields) for argument in call.arguments)
 
@@ -170,6 +194,8 @@ _RULES: dict[str, Callable[[Call, FieldsById], bool]] = {
     "lpad": _padded,
     "rpad": _padded,
     "array_value": _holds_null,
+    "like": _escaped,
+    "ilike": _escaped,
 }
 
 

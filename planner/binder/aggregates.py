@@ -81,7 +81,7 @@ class AggregateCollector:
         if name in ("min", "max", "any_value", "bool_and", "bool_or"):
             distinct = False  # the same with and without
         values = tuple(
-            cast_to(self.context, settle(argument), target, span)
+            cast_to(settle(argument), target, span)
             for argument, target in zip(arguments, resolution.argument_types)
         )
         if name == "median" and values[0].data_type.kind not in _MEDIAN_KINDS:
@@ -95,7 +95,7 @@ class AggregateCollector:
         if condition is None:
             return None
         bound = binder.bind_flexible(condition)
-        return condition_of(self.context, bound, "FILTER", span_of(condition))
+        return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)

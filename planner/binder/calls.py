@@ -13,8 +13,8 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
-from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
+from tqp.planner.binder.patterns import check_patterns
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
@@ -34,7 +34,7 @@ def bind_operator(
     overloads = functions.scalar_overloads(name)
     assert overloads is not None
     arguments = [binder.bind_flexible(node) for node in nodes]
-    return apply(binder.context, overloads, arguments, span, shown)
+    return apply(overloads, arguments, span, shown)
 
 
 def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
@@ -46,14 +46,13 @@ def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -
         value = operand.value
         if value == operand.data_type.bounds[0] and isinstance(value, int):
             return Literal(-value, _WIDER[operand.data_type])
-    return apply(binder.context, overloads, [operand], span, "-")
+    return apply(overloads, [operand], span, "-")
 
 
 _WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}
 
 
 def apply(
-    context: BindContext,
     overloads: Sequence[functions.Overload],
     arguments: Sequence[Expression],
     span: Span | None,
@@ -65,39 +64,35 @@ def apply(
     """
     try:
         overload = functions.choose(overloads, arguments)
-        _check_options(overload.canonical, arguments, span)
+        check_patterns(overload, arguments, span)
         null = functions.null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        if (
+            overload.canonical in ("round", "trunc")
+            and len(arguments) > 1
+            and arguments[0].data_type.is_decimal
+        ):
+            arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if overload.canonical in ("round", "trunc") and len(arguments) > 1 and resolution.result.is_decimal:
-        digits = arguments[1]
-        if not isinstance(digits, Literal) or digits.value is None:
-            raise BindError(
-                f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span
-            )
     values = tuple(
-        cast_to(context, argument, target, span)
-        for argument, target in zip(arguments, resolution.argument_types)
+        cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
     if overload.swapped:
         values = values[::-1]
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
-    return folded(context, Call(overload.canonical, values, resolution.result, span))
+    return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-#: The place of the options among a function's arguments, which may not be NULL.
-_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
-
-
-def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
-    place = _OPTIONS.get(function, len(arguments))
-    options = arguments[place] if place < len(arguments) else None
-    if isinstance(options, Literal) and options.value is None:
-        raise BindError(f"the options of {function}() must not be NULL", span)
+def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
+    """The number of digits to round a DECIMAL to, which decides its type."""
+    digits = cast_to(digits, INTEGER, span)
+    if isinstance(digits, Literal) and digits.value is not None:
+        return digits
+    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
 def _no_overload(
@@ -142,7 +137,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
-    return apply(binder.context, overloads, arguments, span, f"{name}()")
+    return apply(overloads, arguments, span, f"{name}()")
 
 
 def bind_aggregate(
@@ -199,11 +194,11 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
 
 
 def make_case(
-    context: BindContext, conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
+    conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
 ) -> Expression:
     """CASE; branches that are constantly false go, a constantly true one ends it."""
     common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
-    cast = [cast_to(context, value, common, span) for value in values]
+    cast = [cast_to(value, common, span) for value in values]
     branches: list[tuple[Expression, Expression]] = []
     default = cast[-1]
     for condition, value in zip(conditions, cast):
@@ -220,9 +215,9 @@ def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     """if(condition, value, otherwise), as a CASE."""
     if len(nodes) != 3:
         raise BindError("if() takes a condition and two values", span)
-    condition = condition_of(binder.context, binder.bind_flexible(nodes[0]), "if()", span_of(nodes[0]))
+    condition = condition_of(binder.bind_flexible(nodes[0]), span_of(nodes[0]))
     values = [binder.bind_flexible(node) for node in nodes[1:]]
-    return make_case(binder.context, [condition], values, span)
+    return make_case([condition], values, span)
 
 
 def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -235,7 +230,7 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     for value in values:
         if isinstance(value, Literal) and value.value is None:
             continue
-        rest.append(cast_to(binder.context, value, common, span))
+        rest.append(cast_to(value, common, span))
         if isinstance(value, Literal):
             break  # never NULL: the rest is not looked at
     if not rest:
@@ -251,8 +246,8 @@ def _ifnull(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "nullif()", span, exactly=True)
     left, right = (binder.bind_flexible(node) for node in nodes)
-    condition = compare(binder.context, "equal", left, right, span)
-    return make_case(binder.context, [condition], [Literal(None, NULL), settle(left)], span)
+    condition = compare("equal", left, right, span)
+    return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
 def _extreme(function: str) -> Callable[..., Expression]:
@@ -262,7 +257,7 @@ def _extreme(function: str) -> Callable[..., Expression]:
         common = common_type_of(values, f"{function}()", span)
         if common == NULL:
             return Literal(None, NULL)
-        cast = tuple(cast_to(binder.context, value, common, span) for value in values)
+        cast = tuple(cast_to(value, common, span) for value in values)
         return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
 
     return bind
@@ -270,13 +265,13 @@ def _extreme(function: str) -> Callable[..., Expression]:
 
 def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "concat()", span)
-    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
     return Call("concat", values, VARCHAR, span)
 
 
 def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "concat_ws()", span)
-    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
     return Call("concat_ws", values, VARCHAR, span)
 
 
@@ -290,7 +285,7 @@ def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span 
     """Eight times the number of bytes."""
     _need(nodes, 1, "bit_length()", span, exactly=True)
     octets = bind_operator(binder, "strlen", nodes, span, "bit_length()")
-    return folded(binder.context, Call("multiply", (octets, Literal(8, BIGINT)), BIGINT, span))
+    return folded(Call("multiply", (octets, Literal(8, BIGINT)), BIGINT, span))
 
 
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -306,7 +301,7 @@ def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span 
 
 
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
-    return bind_array_value(binder.context, [binder.bind(node) for node in nodes], span)
+    return bind_array_value([binder.bind(node) for node in nodes], span)
 
 
 def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -331,7 +326,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     overloads = functions.scalar_overloads("date_part")
     assert overloads is not None
     arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    return apply(binder.context, overloads, arguments, span, "date_part()")
+    return apply(overloads, arguments, span, "date_part()")
 
 
 _PART_NAMES = [
@@ -400,22 +395,22 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-def to_interval_cast(context: BindContext, amount: Expression, span: Span | None) -> Expression:
+def to_interval_cast(amount: Expression, span: Span | None) -> Expression:
     """INTERVAL 'text'."""
-    return folded(context, Cast(settle(amount), INTERVAL, False, span))
+    return folded(Cast(settle(amount), INTERVAL, False, span))
 
 
-def interval_from(context: BindContext, unit: str, amount: Expression, span: Span | None) -> Expression:
+def interval_from(unit: str, amount: Expression, span: Span | None) -> Expression:
     """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
     if not amount.data_type.is_integer:
-        amount = cast_to(context, amount, DOUBLE, span)
+        amount = cast_to(amount, DOUBLE, span)
         if unit in ("second", "millisecond"):
             pass
         elif isinstance(amount, Literal) and isinstance(amount.value, float):
             amount = Literal(math.trunc(amount.value), BIGINT)
         else:
-            amount = cast_to(context, Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
-    return folded(context, Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
+            amount = cast_to(Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
+    return folded(Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
 
 
 def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, exactly: bool = False) -> None:

@@ -267,10 +267,14 @@ class SelectBlock:
             return self._finish_lazily(plan, nodes, names, bound, sorts)
         visible = len(bound)
         values = [value for value in bound if value is not None]
-        for sort in sorts:
-            values += dict.fromkeys(
-                key for key, _, _ in sort if isinstance(key, Expression) and key not in values
-            )
+        places: dict[Expression, int] = {}
+        sort_keys = [key for sort in sorts for key, _, _ in sort if isinstance(key, Expression)]
+        if sort_keys:
+            for position, value in enumerate(values):
+                places.setdefault(value, position)
+        for key in sort_keys:
+            if places.setdefault(key, len(values)) == len(values):
+                values.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]
         project = exact_project(self.context, plan, values, [*names, *hidden_names])
         fields = project.fields
@@ -282,7 +286,7 @@ class SelectBlock:
         keys = [
             [
                 SortKey(
-                    _reference(fields[values.index(key) if isinstance(key, Expression) else key]),
+                    _reference(fields[places[key] if isinstance(key, Expression) else key]),
                     descending,
                     nulls_first,
                 )

@@ -208,10 +208,10 @@ def _merge(
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
         left_value, right_value = left_column.expression(), right_column.expression()
-        conditions.append(compare(context, "equal", left_value, right_value, span))
+        conditions.append(compare("equal", left_value, right_value, span))
         parts = left_column.parts + right_column.parts
         if join_type is JoinType.FULL:
-            both = partial(_either, context, (left_value, right_value), span)
+            both = partial(_either, (left_value, right_value), span)
             merged[name] = (MergedColumn(left_column.name, both, parts),)
         else:
             kept = right_column if side == "RIGHT" else left_column
@@ -219,9 +219,9 @@ def _merge(
     return conjunction(tuple(conditions)), merged
 
 
-def _either(context: BindContext, values: Sequence[Expression], span: Span | None) -> Expression:
+def _either(values: Sequence[Expression], span: Span | None) -> Expression:
     """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
-    values, common = unify(context, values, "USING", span)
+    values, common = unify(values, "USING", span)
     return Call("coalesce", tuple(values), common, span)
 
 
@@ -361,7 +361,7 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
         [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
         for row in node.expressions
     ]
-    columns = [_values_column(context, column, span_of(node)) for column in zip(*rows, strict=True)]
+    columns = [_values_column(column, span_of(node)) for column in zip(*rows, strict=True)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
@@ -370,11 +370,11 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
 
 
 def _values_column(
-    context: BindContext, values: Sequence[Expression], span: Span | None
+    values: Sequence[Expression], span: Span | None
 ) -> tuple[tuple[Expression, ...], DataType]:
     """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
     common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
-    return tuple(cast_to(context, value, common, span) for value in values), common
+    return tuple(cast_to(value, common, span) for value in values), common
 
 
 def _may_be_null(values: Sequence[Expression]) -> bool:

@@ -126,14 +126,15 @@ def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Ov
 
 def _of_bits(overload: Overload, arguments: Sequence[Expression]) -> str | None:
     """The signature for BIT, a type that tqp lacks, where it fits the call just as well: text may mean BIT."""
-    of_bits = _OF_BITS.get((overload.canonical, overload.parameters[0])) if overload.parameters else None
-    if of_bits is None or arguments[0].data_type == overload.parameters[0]:
+    first = overload.parameters[0] if overload.parameters else None
+    of_bits = _OF_BITS.get((overload.canonical, first)) if isinstance(first, DataType) else None
+    if of_bits is None or not isinstance(first, DataType) or arguments[0].data_type == first:
         return None
-    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, overload.parameters[0])]
+    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, first)]
     return of_bits if costs[0] is not None and costs[0] == costs[1] else None
 
 
-_OF_BITS: dict[tuple[str, DataType | str], str] = {
+_OF_BITS: dict[tuple[str, DataType], str] = {
     ("shift_left", INTEGER): "(BIT, INTEGER) -> BIT",
     ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
     ("octet_length", BLOB): "(BIT) -> BIGINT",
