@@ -56,7 +56,7 @@ class SelectBlock:
             self.scope.relations = tree.relations
             self.scope.merged = tree.merged
         nodes = expand_items(self.scope, select.expressions)
-        aliases = _aliases(select.expressions)
+        aliases = self.scope.aliases = _aliases(select.expressions)
         where = select.args.get("where")
         if where is not None:
             condition = self.binder("WHERE", None, aliases).bind_condition(where.this)

@@ -49,6 +49,10 @@ class TypeGrammar(Reader):
     def expression(self) -> None:
         """One expression: the size of an array may be any."""
 
+    @abstractmethod
+    def expressions(self) -> int:
+        """Expressions with commas between, and how many."""
+
     def type(self) -> None:
         """A type with its array bounds."""
         kind = self.kind
