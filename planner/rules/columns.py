@@ -175,6 +175,9 @@ def with_mapped_inputs(plan: LogicalPlan, function: Callable[[LogicalPlan], Logi
     inputs = plan.inputs
     if not inputs:
         return plan
+    if len(inputs) == 1:
+        child = function(inputs[0])
+        return plan if child is inputs[0] else plan.with_inputs((child,))
     changed = tuple([function(child) for child in inputs])
     if all(new is old for new, old in zip(changed, inputs, strict=True)):
         return plan

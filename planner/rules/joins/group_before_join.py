@@ -40,8 +40,10 @@ def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 
 def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:
+    if join.join_type is not JoinType.LEFT:
+        return plan
     keys = context.facts.join_keys(join)
-    if join.join_type is not JoinType.LEFT or not keys.left or keys.residual or any(keys.null_equal):
+    if not keys.left or keys.residual or any(keys.null_equal):
         return plan
     left_ids, right_ids = output_ids(join.left), output_ids(join.right)
     group_ids = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.id in left_ids}

@@ -63,15 +63,21 @@ def _remove(plan: LogicalPlan, needed: set[int], context: OptimizerContext) -> L
 
 def _kept_side(join: Join, needed: set[int], facts: Facts) -> LogicalPlan | None:
     """The side whose rows are those of the join, if only its columns are needed."""
+    if join.join_type not in (JoinType.LEFT, JoinType.INNER):
+        return None
+    right_is_needed = not needed.isdisjoint(output_ids(join.right))
+    left_is_needed = join.join_type is JoinType.LEFT or not needed.isdisjoint(output_ids(join.left))
+    if left_is_needed and right_is_needed:
+        return None
     keys = facts.join_keys(join)
     if any(keys.null_equal):
         return None
-    if not needed & output_ids(join.right):
+    if not right_is_needed:
         if join.join_type is JoinType.LEFT and facts.right_key_is_unique(join):
             return join.left
         if join.join_type is JoinType.INNER and _finds_one(keys, join.left, join.right, facts):
             return join.left
-    if join.join_type is JoinType.INNER and not needed & output_ids(join.left):
+    if not left_is_needed:
         flipped = JoinKeys(keys.right, keys.left, keys.null_equal, keys.residual)
         if _finds_one(flipped, join.right, join.left, facts):
             return join.right
