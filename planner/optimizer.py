@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
-from tqp.planner.algebra.properties import Facts
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.rules.columns import (
-    FreeColumns,
-    created_fields,
-    restore_schema,
-    walk_everything,
-    with_mapped_inputs,
-)
+from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.inline_ctes import inline_ctes
@@ -51,20 +46,14 @@ class OptimizerContext:
     next_id: int = 0
     next_shared: int = 0
     disabled_rules: frozenset[str] = frozenset()
-    device_type: str = "cpu"  # as in torch
+    backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
-    free_columns: FreeColumns = field(default_factory=FreeColumns)  # that plans read and do not produce
-
-    @property
-    def facts(self) -> Facts:
-        """Sound facts about plan nodes; kept by node, so rules share them."""
-        return self.estimator.facts
 
     @property
     def uses_indexes(self) -> bool:
         """May the physical plan look rows up in the indexes of tables?"""
-        return self.device_type == "cpu" and "index_join" not in self.disabled_rules
+        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
 
     def new_id(self) -> int:
         """A column id that nothing in the query has."""
@@ -90,9 +79,9 @@ class OptimizerContext:
         For the rule that is running: its own results are kept until it ends.
         """
         if isinstance(plan, UnionAll):  # reads its branches by position
-            return with_mapped_inputs(plan, lambda branch: restore_schema(function(branch), branch.schema))
+            return plan.map_inputs(lambda branch: restore_schema(function(branch), branch.schema))
         if not isinstance(plan, Shared):
-            return with_mapped_inputs(plan, function)
+            return plan.map_inputs(function)
         done = self.rewritten.get(plan.identifier)
         if done is None:
             done = restore_schema(function(plan.input), plan.input.schema)
@@ -144,9 +133,9 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
     predicts = False
-    for node in walk_everything(plan):
+    for node in walk_plan(plan, into_subqueries=True):
         predicts = predicts or any(map(has_prediction, node.expressions))
-        for created in created_fields(node):
+        for created in node.created_fields:
             context.next_id = max(context.next_id, created.id + 1)
         if isinstance(node, Shared):
             context.next_shared = max(context.next_shared, node.identifier + 1)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
+from tqp.core.patterns import like_problem
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -33,7 +34,7 @@ _NEVER_NAMES = """
     divide floored_modulo sign floor ceil bit_and bit_or bit_xor bit_not shift_right
     sqrt cbrt exp ln log log10 log2 power degrees radians sin cos tan asin acos atan atan2 sinh cosh tanh
     is_nan is_inf is_finite is_inf_date is_finite_date
-    like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
+    regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
     position substring left right length octet_length bit_length upper lower trim ltrim rtrim replace reverse
     concat_operator concat concat_ws split_part ascii unicode translate category_code
     date_part subtract_dates dayname monthname strftime
@@ -157,6 +158,15 @@ def _padded(call: Call, fields: FieldsById) -> bool:
     return not (isinstance(filling, Literal) and filling.value)
 
 
+def _escaped(call: Call, fields: FieldsById) -> bool:
+    """LIKE with an ESCAPE that is not a single character, or stands at the pattern's end."""
+    constants = [part.value for part in call.arguments[1:] if isinstance(part, Literal)]
+    if len(constants) < len(call.arguments) - 1:
+        return len(call.arguments) > 2
+    texts = [value for value in constants if isinstance(value, str)]
+    return len(texts) == 2 and like_problem(*texts) is not None
+
+
 def _holds_null(call: Call, fields: FieldsById) -> bool:
     return any(nullable(argument, fields) for argument in call.arguments)
 
@@ -184,6 +194,8 @@ _RULES: dict[str, Callable[[Call, FieldsById], bool]] = {
     "lpad": _padded,
     "rpad": _padded,
     "array_value": _holds_null,
+    "like": _escaped,
+    "ilike": _escaped,
 }
 
 

@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Litera
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.models import bind_model
+from tqp.planner.binder.patterns import check_patterns
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
@@ -63,19 +64,19 @@ def apply(
     """
     try:
         overload = functions.choose(overloads, arguments)
-        _check_options(overload.canonical, arguments, span)
+        check_patterns(overload, arguments, span)
         null = functions.null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        if (
+            overload.canonical in ("round", "trunc")
+            and len(arguments) > 1
+            and arguments[0].data_type.is_decimal
+        ):
+            arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if (
-        overload.canonical in ("round", "trunc")
-        and len(arguments) > 1
-        and not isinstance(arguments[1], Literal)
-    ):
-        raise BindError(f"the number of digits of {shown} must be a constant", span)
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
@@ -86,15 +87,12 @@ def apply(
     return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-#: The place of the options among a function's arguments, which may not be NULL.
-_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
-
-
-def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
-    place = _OPTIONS.get(function, len(arguments))
-    options = arguments[place] if place < len(arguments) else None
-    if isinstance(options, Literal) and options.value is None:
-        raise BindError(f"the options of {function}() must not be NULL", span)
+def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
+    """The number of digits to round a DECIMAL to, which decides its type."""
+    digits = cast_to(digits, INTEGER, span)
+    if isinstance(digits, Literal) and digits.value is not None:
+        return digits
+    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
 def _no_overload(
@@ -224,6 +222,8 @@ def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 
 def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "coalesce()", span)
+    if len(nodes) == 1:
+        return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, "coalesce()", span)
     rest: list[Expression] = []
@@ -273,7 +273,7 @@ def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span |
 def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "typeof()", span, exactly=True)
     data_type = binder.bind(nodes[0]).data_type
-    return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+    return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
 def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

@@ -7,7 +7,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -28,7 +28,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -60,6 +60,7 @@ class ExpressionBinder:
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
         self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
+        self.keys_by_node: Mapping[exp.Expr, Expression] = {}  # these keys as they were written
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -80,6 +81,10 @@ class ExpressionBinder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return self._other(node)
+        if self.keys_by_node and not self.inside_aggregate:
+            key = self.keys_by_node.get(node)
+            if key is not None:
+                return key
         check_understood(node)
         if not self.computed_keys or self.scope.uses is None:
             return handler(self, node)
@@ -102,6 +107,8 @@ class ExpressionBinder:
         name = identifier.name
         table = node.args.get("table")
         qualifier = table.name if table is not None else None
+        if node.args.get("db") is not None:
+            check_schema(node.args["db"])
         span = span_of(node) if table is not None else head_span(identifier)
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):

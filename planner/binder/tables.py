@@ -13,6 +13,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
@@ -21,9 +22,8 @@ from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.rules.columns import output_ids
 
 
 @dataclass(slots=True)
@@ -41,14 +41,17 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
     clause = select.args.get("from_")
     if clause is None:
         return None
-    return _bind_joined(context, clause.this, select.args.get("joins") or (), outer)
+    first = _bind_table(context, clause.this, outer, outer)
+    return _joined(context, first, select.args.get("joins"), outer)
 
 
-def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
+def _joined(
+    context: BindContext, first: FromTree, joins: Sequence[exp.Join] | None, outer: Scope
+) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
     done: FromTree | None = None
-    tree = _bind_table(context, first, outer, _siblings(outer, done))
-    for join in joins:
+    tree = first
+    for join in joins or ():
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
@@ -155,7 +158,7 @@ def _bind_join(
 
 def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
     """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
-    own = output_ids(left.plan)
+    own = {field.id for field in left.plan.schema}
     for id, (name, span) in siblings.used.items():
         if id in own:
             raise BindError(
@@ -253,19 +256,15 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         alias, names = _alias_of(node)
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        result = _bind_join(context, result, join, outer, None)
-    return result
+    return _joined(context, result, node.args.get("joins"), outer)
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
     alias, names = _alias_of(node)
     schema = node.args.get("db")
-    if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
-        raise BindError(
-            f'there is no schema "{schema.name}": tables are named without one', head_span(schema)
-        )
+    if schema is not None:
+        check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         bound = bind_reference(context, definition)
@@ -293,8 +292,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         made = context.new_field(
             column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
         )
-        object.__setattr__(scan, "columns", (*scan.columns, column))
-        object.__setattr__(scan, "fields", (*scan.fields, made))
+        grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
     columns = [
@@ -307,10 +305,10 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
     alias, names = _alias_of(node)
     inner = node.this
-    if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
-        tree = _bind_table(context, inner, outer, outer)
+    if _is_table(inner):
+        tree = _bind_table(context, inner, outer, scope)
         if not alias:
-            return tree
+            return _joined(context, tree, node.args.get("joins"), outer)
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))
         joined = lazy_project(
             context,
@@ -319,12 +317,20 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [name for name, _ in parts],
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
-        return FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        tree = FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        return _joined(context, tree, node.args.get("joins"), outer)
     bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
     tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        tree = _bind_join(context, tree, join, outer, None)
-    return tree
+    return _joined(context, tree, node.args.get("joins"), outer)
+
+
+def _is_table(node: exp.Expr) -> bool:
+    """Whether parentheses hold tables, not a query: FROM (a JOIN b ON ...), FROM ((SELECT 1) a JOIN b ON ...)."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, (exp.Table, exp.Join))
 
 
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:

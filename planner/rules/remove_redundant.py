@@ -95,6 +95,6 @@ def _distinct(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     if plan.aggregates or not plan.keys:
         return plan
     columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
-    if any(unique <= columns for unique in context.facts.unique(plan.input)):
+    if any(unique <= columns for unique in plan.input.unique_sets):
         return Project(plan.input, plan.key_fields, plan.keys)
     return plan

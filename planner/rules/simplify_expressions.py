@@ -27,7 +27,6 @@ from tqp.planner.algebra.null_facts import is_null_for_null, nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import without_cast
-from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -47,12 +46,12 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
             return node
 
         def fields() -> FieldsById:
-            return {key: value for child in node.inputs for key, value in context.facts.fields(child).items()}
+            return {key: value for child in node.inputs for key, value in child.field_facts.items()}
 
         simplifier = Simplifier(fields)
         if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
-            return map_expressions(node, simplifier.condition)
-        return map_expressions(node, simplifier.value)
+            return node.map_expressions(simplifier.condition)
+        return node.map_expressions(simplifier.value)
 
     return simplify(plan)
 

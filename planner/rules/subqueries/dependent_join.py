@@ -19,6 +19,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjunction,
     conjuncts,
+    read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -33,7 +34,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import output_ids, read_ids, reference, renumber
+from tqp.planner.rules.columns import reference, renumber
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
@@ -57,8 +58,8 @@ def join_dependent(
 
     The output has at least the columns of that join, in any order. Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
-    outer = output_ids(left)
-    if not context.free_columns.of(right) & outer:
+    outer = left.output_ids
+    if not right.free_ids & outer:
         return _independent(left, right, join_type, condition, mark)
     pulled = pull_up(right, outer, context)
     if pulled is not None:
@@ -100,8 +101,8 @@ def _joined(
         join_type = JoinType.LEFT
     if join_type in _THREE_VALUED:
         # A row on which a predicate is NULL is no row of the subquery: it must not make the result unknown.
-        fields = {**context.facts.fields(left), **context.facts.fields(right)}
-        outer, known = output_ids(left), []
+        fields = {**left.field_facts, **right.field_facts}
+        outer, known = left.output_ids, []
         for predicate in predicates:
             sides = is_equality_with(predicate, outer)
             if not nullable(predicate, fields):

@@ -268,6 +268,8 @@ class AggregateCalls:
             build = lowering.stream.builder
             if data_type.is_float:
                 node = build.call(operator.truediv, nodes[0], nodes[1])
+            elif data_type.is_temporal:
+                node = build.call(averages.average_instant, nodes[0], nodes[1], name="avg")
             else:
                 node = build.call(kernel, nodes[0], nodes[1], scale_of(data_type), name="avg")
             if (argument is None or argument.validity is None) and self.node.keys:

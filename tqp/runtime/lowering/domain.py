@@ -1,8 +1,20 @@
 """Expressions over one column with a small domain are computed once per domain value, then looked up.
 
 A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
-LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. A
-dictionary of more entries than rows are left is no small domain: then the rows are computed.
+LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. Where
+there are more values than rows are left, the rows are computed.
+
+A dictionary is sorted, so comparisons with constants, `IN`, `LIKE 'prefix%'`, and what `AND`, `OR` and `NOT` make of
+them hold for a few ranges of codes (`tqp/runtime/lowering/code_ranges.py`). Lowering finds them by binary search in the
+stored dictionary, and the program compares narrow integers; where the ranges are many, it looks codes up in a constant
+table. `IN` lists of integers are treated alike.
+
+Any other expression over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for
+every entry of the dictionary in a pipeline of its own; rows then look their code up (`tqp/runtime/lowering/domain.py`).
+The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
+of a date. Expressions that may raise, or that see NULL in a way of their own, are computed over rows: no row may have
+the value that would raise. A table of strings gets a dictionary of its own, so that its codes can be grouped and sorted
+again.
 """
 
 from __future__ import annotations
@@ -31,9 +43,9 @@ if TYPE_CHECKING:
 #: Integer ranges up to this size count as small domains.
 _MAX_INTEGER_DOMAIN = 1 << 16
 
-#: Dictionaries up to this size are small whatever is left of the rows: an estimate may be far too low, and so many
-#: entries take a fraction of a millisecond.
-_SMALL_DICTIONARY = 4096
+#: Domains up to this size are small whatever is left of the rows: an estimate may be far too low, and so many values take
+#: a fraction of a millisecond.
+_SMALL_DOMAIN = 4096
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
@@ -120,19 +132,20 @@ def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
     """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
     layout = stream.columns[column.id].layout
     if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
-        return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool, stream) else None
+        return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool.size, stream) else None
     if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
         return None
     if layout.value_range is None or layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN:
         return None
-    return Domain(column.id, None, *layout.value_range)
+    domain = Domain(column.id, None, *layout.value_range)
+    return domain if _has_fewer_entries(domain.size, stream) else None
 
 
-def _has_fewer_entries(dictionary: Pool, stream: Stream) -> bool:
-    """Whether computing all entries of a dictionary costs less than computing the rows that are expected to be left."""
-    if dictionary.size is None or dictionary.size <= _SMALL_DICTIONARY or stream.estimated_rows is None:
+def _has_fewer_entries(size: int | None, stream: Stream) -> bool:
+    """Whether computing all values of a domain costs less than computing the rows that are expected to be left."""
+    if size is None or size <= _SMALL_DOMAIN or stream.estimated_rows is None:
         return True
-    return dictionary.size <= stream.estimated_rows
+    return size <= stream.estimated_rows
 
 
 def _kernel(node: Call | Cast) -> Kernel | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -229,6 +229,8 @@ class ExpressionLowering(Answers):
             return lower_coalesce(self, call)
         if function in SIMILARITIES:
             return lower_similarity(self, call)
+        if function == "concat_operator":
+            call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
         if function in NULL_PROPAGATING and any(
@@ -287,6 +289,8 @@ class ExpressionLowering(Answers):
         """A cast that no value but NULL survives."""
         null = self.materialise(_literal_value(None, cast.data_type))
         validity = self.combine_validity(value)
+        if validity is not None:
+            validity = self.checked_validity(cast.input, value)
         kernel = NamedKernel(refuse_rows, "refuse_cast", cast.span)
         message = f"there is no cast from {cast.input.data_type} to {cast.data_type}; TRY_CAST gives NULL"
         rows = self.stream.num_rows()
@@ -358,3 +362,14 @@ def _literal_value(constant: Any, data_type: Any) -> Value:
     else:
         layout = canonical_layout(data_type, False)
     return Value(layout, None, None, True, constant)
+
+
+def _joined_strings(call: Call) -> Iterator[Expression]:
+    """What a chain of || puts one after the other: all of it is joined at once."""
+    pending: list[Expression] = [call]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Call) and part.function == "concat_operator":
+            pending += reversed(part.arguments)
+        else:
+            yield part

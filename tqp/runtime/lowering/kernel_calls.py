@@ -31,7 +31,7 @@ def call_kernel(
     build = lowering.stream.builder
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
-    keywords = {"validity": lowering.active(validity)} if kernel.checks else {}
+    keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span)
     column = lowering.derived(_first_column, expression)
@@ -56,6 +56,18 @@ def call_kernel(
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+def _rows_that_count(
+    lowering: ExpressionLowering, kernel: Kernel, arguments: list[Value], validity: Node | None
+) -> Node | None:
+    """The rows for which the kernel may raise; literals have no row of their own, so that they need to be told of none."""
+    active = lowering.active(validity)
+    given = (value for i, value in enumerate(arguments) if i not in kernel.constant_arguments)
+    if active is not None or not any(value.is_constant for value in given):
+        return active
+    stream = lowering.stream
+    return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
 
 
 def _first_column(expression: Expression, lowering: ExpressionLowering) -> str | None:
@@ -97,7 +109,7 @@ def _arguments(
         ]
     lowered: list[Any] = []
     for position, value in enumerate(arguments):
-        if position not in kernel.constant_arguments:
+        if position not in kernel.constant_arguments or (kernel.constants_may_vary and not value.is_constant):
             node = _argument(lowering, kernel, expression, value)
             custom = kernel.nulls is NullRule.CUSTOM
             lowered.append((node, lowering.combine_validity(value)) if custom else node)
@@ -114,15 +126,13 @@ def _arguments(
 def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, value: Value) -> Node:
     if value.layout.data_type.is_string:
         return lowering.strings(value)
-    if value.is_constant:
-        return lowering.constant(value)
     if value.layout.form is Form.WIDE and not kernel.accepts_wide:
         raise UnsupportedError(
             f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more "
             "than 64 bits; cast to DOUBLE or to a narrower type first",
             expression.span,
         )
-    return lowering.tensor(value)
+    return lowering.constant(value) if value.is_constant else lowering.tensor(value)
 
 
 def _result(

@@ -189,7 +189,7 @@ class PlanLowering:
         stream = self.lower(node.input)
         lowering = self.enter(stream, node)
         build = stream.builder
-        selects_early = self.program.device.type == "cpu"  # on a device, each time waits for it
+        selects_early = self.program.on_host  # on a device, each time waits for it
         masks: list[Node] = []
         remaining = RemainingConjuncts(node.conjuncts, stream.fields)
         kept = KeptShare(stream.fields)  # by the conjuncts of the masks
