@@ -168,6 +168,8 @@ def _dates_at_start(strings: Strings) -> tuple[Tensor, Tensor]:
     year, month, day = fields
     fits = fits & (month >= 1) & (month <= 12)
     number = (year * 12 + month) * fits
+    first: Any
+    size: Any
     if isinstance(number, np.ndarray):
         first, size = (table.take(number) for table in _months())
     else:
