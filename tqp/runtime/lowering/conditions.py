@@ -1,7 +1,7 @@
 """Lowering of what decides between values: AND, OR, CASE and COALESCE, and what guards an expression against raising.
 
-Every part is computed for every row. Where a part may raise, a guard says which rows ask for it: those for which
-nothing earlier has decided.
+Every part is computed for every row, but for text that has to be made: that is made for the rows which ask for it.
+Where a part may raise, a guard says which these are: those for which nothing earlier has decided.
 """
 
 from __future__ import annotations
