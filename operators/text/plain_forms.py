@@ -16,12 +16,15 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.text_numbers import FALSE_TEXTS, TRUE_TEXTS
 from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, from_arrow, from_list, take, to_arrow, to_host
-from tqp.operators.strings.words import WORD, leading_words
+from tqp.operators.strings.words import WORD, leading_words, word_of
 from tqp.operators.temporal import dates
 from tqp.operators.text.fields import byte_mask, read_fields, read_fraction, read_integers
 
@@ -42,15 +45,31 @@ def read_plain(strings: Strings, validity: Tensor | None, target: DataType) -> R
     if target.is_timestamp:
         return _read_timestamps(strings, target)
     match target.kind:
+        case TypeKind.BOOLEAN:
+            return _read_booleans(strings)
         case TypeKind.DATE:
             values, fits = _dates_at_start(strings)
             return values, fits & (strings.lengths == _DATE_WIDTH)
         case TypeKind.TIME:
             nanoseconds, fits = _clock_to_end(strings, 0)
-            return nanoseconds // 1000, fits
+            return floor_divide(nanoseconds, 1000), fits
         case TypeKind.INTERVAL:
             return _read_intervals(strings)
     return None
+
+
+def _read_booleans(strings: Strings) -> Reading:
+    """The words for truth in small letters."""
+    word: Any = leading_words(strings, WORD)[0]
+    lengths: Any = strings.lengths
+    if strings.starts.is_cpu:
+        word, lengths = word.numpy(), lengths.numpy()
+    found: dict[bool, Any] = {}
+    for truth, texts in ((True, TRUE_TEXTS), (False, FALSE_TEXTS)):
+        found[truth] = lengths < 0
+        for text in texts:
+            found[truth] = found[truth] | ((word == word_of(text.encode())) & (lengths == len(text)))
+    return torch.as_tensor(found[True]), torch.as_tensor(found[True] | found[False])
 
 
 # Numbers --------------------------------------------------------------------------------------------------------------
@@ -146,11 +165,24 @@ _CLOCK_WIDTH = 8
 def _dates_at_start(strings: Strings) -> tuple[Tensor, Tensor]:
     """Day numbers, int64 [n], of rows that begin like 2024-02-29, and which do: bool [n]."""
     fields, fits = read_fields(strings, (4, "-", 2, "-", 2))
-    year, month, day = (torch.as_tensor(field) for field in fields)
-    sound = torch.as_tensor(fits) & (month >= 1) & (month <= 12)
-    month = torch.where(sound, month, 1)
-    sound &= (day >= 1) & (day <= dates.days_in_month(year, month))
-    return dates.days_from_civil(year, month, day) * sound, sound
+    year, month, day = fields
+    fits = fits & (month >= 1) & (month <= 12)
+    number = (year * 12 + month) * fits
+    if isinstance(number, np.ndarray):
+        first, size = (table.take(number) for table in _months())
+    else:
+        first, size = (torch.from_numpy(table).to(number.device)[number] for table in _months())
+    fits = fits & (day >= 1) & (day <= size)
+    return torch.as_tensor((first + (day - 1)) * fits), torch.as_tensor(fits)
+
+
+@lru_cache
+def _months() -> tuple[Array, Array]:
+    """The day before which each month of the years 0 to 9999 begins, at 12 * year + month, and its days: int64 [120013]."""
+    number = torch.arange(10_001 * 12 + 1) - 1
+    year, month = number // 12, number % 12 + 1
+    one = torch.ones_like(number)
+    return dates.days_from_civil(year, month, one).numpy(), dates.days_in_month(year, month).numpy()
 
 
 def _clock_to_end(strings: Strings, offset: int) -> tuple[Tensor, Tensor]:
@@ -185,7 +217,7 @@ def _read_timestamps(strings: Strings, target: DataType) -> Reading | None:
     mark = leading_words(blank, 1)[0]
     nanoseconds, is_clock = _clock_to_end(strings, _DATE_WIDTH + 1)
     fits &= ~has_clock | (is_clock & ((mark == ord(" ")) | (mark == ord("T"))))
-    values = values + nanoseconds // (10**9 // ticks) * has_clock
+    values = values + floor_divide(nanoseconds, 10**9 // ticks) * has_clock
     return values * fits, fits
 
 

@@ -289,6 +289,8 @@ class ExpressionLowering(Answers):
         """A cast that no value but NULL survives."""
         null = self.materialise(_literal_value(None, cast.data_type))
         validity = self.combine_validity(value)
+        if validity is not None:
+            validity = self.checked_validity(cast.input, value)
         kernel = NamedKernel(refuse_rows, "refuse_cast", cast.span)
         message = f"there is no cast from {cast.input.data_type} to {cast.data_type}; TRY_CAST gives NULL"
         rows = self.stream.num_rows()
