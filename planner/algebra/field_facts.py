@@ -385,6 +385,8 @@ def most_groups(keys: Sequence[Expression], fields: Fields, rows: int) -> int:
     """At most so many groups has a group-by of so many rows."""
     groups = 1
     for key in keys:
+        if not column_ids(key):  # a constant
+            continue
         span = key_span(key, fields)
         if span is None:
             return rows

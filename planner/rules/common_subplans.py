@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
-from tqp.planner.algebra.node import walk_plan
 from tqp.planner.rules.columns import fresh_copy
 
 if TYPE_CHECKING:
@@ -34,11 +33,19 @@ def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
 
 
 def _repeated_scans(plan: LogicalPlan) -> dict[str, list[Scan]]:
-    """Scans by table, of the tables that are read more than once."""
+    """Scans by table, of the tables that are read more than once; a node counts in each place where it stands."""
     scans: dict[str, list[Scan]] = {}
-    for node in walk_plan(plan):
+    shared: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
         if isinstance(node, Scan):
             scans.setdefault(node.table_name, []).append(node)
+        if isinstance(node, Shared):
+            if node.identifier in shared:
+                continue
+            shared.add(node.identifier)
+        stack.extend(node.inputs)
     return {table: found for table, found in scans.items() if len(found) > 1}
 
 
@@ -90,7 +97,8 @@ class _Shapes:
         positions = {
             field.id: (i, j) for i, child in enumerate(plan.inputs) for j, field in enumerate(child.schema)
         }
-        types = tuple((field.data_type, field.nullable) for field in plan.created_fields)
+        facts = plan.field_facts
+        types = tuple((field.data_type, facts[field.id].nullable) for field in plan.created_fields)
         return below, types, plan.shape(lambda expression: _described(expression, positions))
 
 
