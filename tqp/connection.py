@@ -28,6 +28,7 @@ from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
+from tqp.data.backend import choose_backend, computing_with
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
 from tqp.data.sources.base import Source
@@ -72,15 +73,17 @@ class Connection:
         disabled_rules: Iterable[str] = (),
         fuse: str = "off",
         ml_precision: str = "float32",
+        backend: str = "auto",
     ) -> None:
         self._device = parse_device(device)
+        self._backend = choose_backend(backend, self._device)
         check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
         check_count("batch_rows", batch_rows, "a batch has at least one row")
         check_choice("fuse", fuse, MODES)
         check_choice("ml_precision", ml_precision, _PRECISIONS)
         self._ml_precision, self._threads = ml_precision, threads
         self._disabled_rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
-        self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit))
+        self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit), self._backend)
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
@@ -97,6 +100,11 @@ class Connection:
     def device(self) -> torch.device:
         """Where this connection's columns live and its queries run."""
         return self._device
+
+    @property
+    def backend(self) -> str:
+        """What its queries are lowered for: "host", arrays on the CPU, or "torch", torch's own operations on any device."""
+        return self._backend.value
 
     @property
     def threads(self) -> int:
@@ -345,17 +353,18 @@ class Connection:
         return self._lower(statement, self._physical(statement))
 
     def _context(self, rules: frozenset[str]) -> OptimizerContext:
-        return OptimizerContext(disabled_rules=rules, device_type=self._device.type)
+        return OptimizerContext(disabled_rules=rules, backend=self._backend)
 
     def _physical(self, statement: BoundStatement) -> PhysicalPlan:
         plan = optimize(statement.plan, self._context(self._disabled_rules))
-        return plan_physical(plan, PhysicalOptions(self._device.type, self._disabled_rules))
+        return plan_physical(plan, PhysicalOptions(self._backend, self._disabled_rules))
 
     def _lower(self, statement: BoundStatement, plan: PhysicalPlan) -> TensorProgram:
-        builder = ProgramBuilder(self._device)
-        slot, columns = lower_plan(builder, plan)
+        builder = ProgramBuilder(self._device, self._backend)
         types = [field.data_type for field in statement.plan.schema]
-        program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
+        with computing_with(self._backend):
+            slot, columns = lower_plan(builder, plan)
+            program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
         if self._fuser is not None:
             self._fuser.fuse(program.steps())
         return program
@@ -366,15 +375,16 @@ class Connection:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
         plan = optimize(statement.plan, self._context(rules))
-        builder = ProgramBuilder(self._device, carries_gradients=True)
-        slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
+        builder = ProgramBuilder(self._device, self._backend, carries_gradients=True)
         types = [field.data_type for field in statement.plan.schema]
-        return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
+        with computing_with(self._backend):
+            slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._backend, rules)))
+            return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
 
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
         context = self._context(self._disabled_rules)
         logical = optimize(statement.plan, context)
-        physical = plan_physical(logical, PhysicalOptions(self._device.type, self._disabled_rules))
+        physical = plan_physical(logical, PhysicalOptions(self._backend, self._disabled_rules))
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
             return f"{text}\n{explain_physical(physical)}"

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.numbers import arithmetic, extended_quotients, wide
 
 #: 10 to this many places times a number of rows is an int64.
@@ -20,7 +21,7 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. The division is one of x86's `long double`, as in
     DuckDB, which rounds the last bit of many a large sum otherwise than float64 would: on every machine and device.
     """
-    if not (totals.is_cpu and _HAS_EXTENDED_FLOATS):
+    if not (is_host(totals) and _HAS_EXTENDED_FLOATS):
         return _by_pairs(totals, counts, scale)
     result = np.empty(totals.shape[0], dtype=np.float64)
     divisors = counts.numpy()
@@ -49,6 +50,29 @@ def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
         totals = wide.from_narrow(totals)  # a HUGEINT beyond 2**53 is rounded as such
     floats: Tensor = arithmetic.scaled_to_float(totals, scale) / counts.to(torch.float64)
     return floats
+
+
+def average_instant(totals: Tensor, counts: Tensor) -> Tensor:
+    """totals / counts as whole numbers, int64 [n], rounded as DuckDB does: to the nearest above zero, else towards zero.
+
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. No average is beyond 64 bits; 0 where the count is 0.
+    """
+    counts = counts.clamp(min=1)
+    if wide.is_wide(totals):
+        # The guess is off by what float64 drops. The rest is small again, so 64 bits that overflow hold it.
+        guess = (wide.to_float64(totals) / counts).clamp(-_LARGEST_FLOAT, _LARGEST_FLOAT).to(torch.int64)
+        rest = totals[:, 1] - guess * counts
+    else:
+        guess, rest = torch.zeros_like(totals), totals
+    quotients = torch.div(rest, counts, rounding_mode="floor")
+    remainders = rest - quotients * counts
+    quotients = guess + quotients
+    rounds_up = torch.where(quotients < 0, remainders > 0, remainders > counts - remainders)
+    return quotients + rounds_up
+
+
+#: The largest float64 that is an int64.
+_LARGEST_FLOAT = float(2**63 - 2**10)
 
 
 def _long_double(values: np.ndarray) -> np.ndarray:

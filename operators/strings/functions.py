@@ -60,8 +60,8 @@ def _length(argument_types: tuple[DataType, ...], result_type: DataType) -> Kern
     return Kernel(string_transform.length) if argument_types[0].is_string else None
 
 
-def _concat_operator(left: Strings, right: Strings) -> Strings:
-    return string_build.join([left, right])
+def _concat_operator(*parts: Strings) -> Strings:
+    return string_build.join(parts)
 
 
 def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:

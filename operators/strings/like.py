@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.core.patterns import DANGLING_ESCAPE, like_problem
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.selection import row_indices
@@ -136,7 +137,7 @@ def _match_words(strings: Strings, words: tuple[bytes, ...]) -> Tensor:
 
 def _has_words(strings: Strings, words: list[bytes]) -> Tensor:
     """Whether each row contains the words one after the other, each as far left as it can be: bool [n]."""
-    if strings.starts.device.type == "cpu":
+    if is_host(strings.starts):
         return torch.from_numpy(has_words(strings, words))
     result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     rows = torch.arange(strings.num_rows, device=strings.starts.device)

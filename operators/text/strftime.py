@@ -16,6 +16,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.patterns import Piece, parse_format
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.strings.build import join
@@ -78,7 +79,7 @@ def _split(numbers: Tensor, data_type: DataType) -> tuple[Any, Any, Tensor | Non
     if ticks == 10**9 and bool(infinite.any()):  # of other units the year has more than four digits
         days = days.masked_fill(infinite, time_limits.INFINITE_DAY)
     plain, others = plain_days(days)
-    return plain, nanoseconds.numpy() if numbers.is_cpu else nanoseconds, others
+    return plain, nanoseconds.numpy() if is_host(numbers) else nanoseconds, others
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[str, list[Piece]]]:
@@ -132,7 +133,7 @@ def _write_words(pieces: list[Piece], values: Any, write: Callable[[str, Any], R
     numbers = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
 
     def text_of(distinct: Tensor) -> Strings:
-        like = distinct.numpy() if distinct.is_cpu else distinct
+        like = distinct.numpy() if is_host(distinct) else distinct
         parts: list[Strings] = []
         for piece in pieces:
             is_code, text = piece

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields, known_fields
 from tqp.planner.algebra.value_ranges import is_finite
-
-FieldsById = Mapping[int, Field]
 
 _COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 
@@ -61,6 +57,13 @@ def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
             return field is None or field.nullable
         case Literal():
             return expression.value is None
+    if isinstance(schema_by_id, KnownFields):
+        return schema_by_id.derived(_derived_nullable, expression)
+    return _derived_nullable(expression, schema_by_id)
+
+
+def _derived_nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
+    match expression:
         case Call():
             function, arguments = expression.function, expression.arguments
             if function in _NEVER_NULL:
@@ -72,9 +75,10 @@ def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
             if function == "concat_ws":
                 return nullable(arguments[0], schema_by_id)
             if function in _STRICT_IF_FINITE:
+                known = known_fields(schema_by_id)
                 return any(
-                    nullable(argument, schema_by_id)
-                    or (argument.data_type.is_temporal and not is_finite(argument, schema_by_id))
+                    nullable(argument, known)
+                    or (argument.data_type.is_temporal and not is_finite(argument, known))
                     for argument in arguments
                 )
             return True

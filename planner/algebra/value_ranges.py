@@ -6,16 +6,17 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions.type_rules import can_cast
 
 Range = tuple[int, int]
-FieldsById = Mapping[int, Field]
 
 _SECONDS_PER_DAY = 86_400
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -35,14 +36,21 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
         case Literal():
             value = expression.value
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
-        case Call():
-            rule = _RULES.get(expression.function)
-            return None if rule is None else rule(expression, schema_by_id)
+        case Call() if expression.function in _RULES:
+            return known_fields(schema_by_id).derived(_call_range, expression)
         case Cast():
-            return _cast_range(expression, schema_by_id)
+            return known_fields(schema_by_id).derived(_cast_range, expression)
         case Case():
-            return _union((*(value for _, value in expression.branches), expression.default), schema_by_id)
+            return known_fields(schema_by_id).derived(_case_range, expression)
     return None
+
+
+def _call_range(call: Call, schema_by_id: FieldsById) -> Range | None:
+    return _RULES[call.function](call, schema_by_id)
+
+
+def _case_range(case: Case, schema_by_id: FieldsById) -> Range | None:
+    return _union((*(value for _, value in case.branches), case.default), schema_by_id)
 
 
 def range_of(expression: Expression, fields: Schema) -> Range | None:
@@ -92,7 +100,8 @@ def _union(expressions: tuple[Expression, ...], schema_by_id: FieldsById) -> Ran
 
 
 def _operands(call: Call, schema_by_id: FieldsById) -> tuple[Range, Range] | None:
-    left, right = (operand_range(argument, schema_by_id) for argument in call.arguments)
+    first, second = call.arguments
+    left, right = operand_range(first, schema_by_id), operand_range(second, schema_by_id)
     return None if left is None or right is None else (left, right)
 
 
@@ -274,9 +283,16 @@ def _shift_days(sign: int) -> Callable[[Call, FieldsById], Range | None]:
         if call.data_type.kind is not TypeKind.DATE or (operands := _operands(call, schema_by_id)) is None:
             return None
         (a, b), (c, d) = operands
-        return (a + c, b + d) if sign > 0 else (a - d, b - c)
+        low, high = (a + c, b + d) if sign > 0 else (a - d, b - c)
+        if {a, b} & _INFINITE_DATES:  # which stay where they are
+            return min(a, low), max(b, high)
+        return low, high
 
     return rule
+
+
+#: -infinity and infinity as days.
+_INFINITE_DATES = frozenset((-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY))
 
 
 def _shift_interval(sign: int) -> Callable[[Call, FieldsById], Range | None]:

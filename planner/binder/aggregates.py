@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, TypeKind
+from tqp.core.datatypes import BIGINT, INTERVAL, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
@@ -73,8 +73,8 @@ class AggregateCollector:
         try:
             resolution = functions.resolve(overloads, arguments)
         except functions.NoOverloadError as error:
-            if name == "avg" and arguments and arguments[0].data_type.kind in _AVERAGED_ELSEWHERE:
-                raise UnsupportedError(f"avg() of {arguments[0].data_type} is not supported", span) from None
+            if name == "avg" and arguments and arguments[0].data_type == INTERVAL:
+                raise UnsupportedError("avg() of INTERVAL is not supported", span) from None
             types = ", ".join(str(argument.data_type) for argument in arguments)
             takes = ", ".join(error.candidates[:4])
             raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
@@ -113,11 +113,4 @@ class AggregateCollector:
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 
-_AVERAGED_ELSEWHERE = (
-    TypeKind.DATE,
-    TypeKind.TIME,
-    TypeKind.TIMESTAMP,
-    TypeKind.TIMESTAMP_TZ,
-    TypeKind.INTERVAL,
-)
 _MEDIAN_KINDS = frozenset(kind for kind in TypeKind if kind not in (TypeKind.BLOB, TypeKind.ARRAY))

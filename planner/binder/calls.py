@@ -68,8 +68,12 @@ def apply(
         null = functions.null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
-        if overload.canonical in ("round", "trunc") and len(arguments) > 1:
-            arguments = (arguments[0], _digits(arguments, span, shown))
+        if (
+            overload.canonical in ("round", "trunc")
+            and len(arguments) > 1
+            and arguments[0].data_type.is_decimal
+        ):
+            arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = functions.finish(overload, arguments)
     except functions.NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
@@ -83,14 +87,12 @@ def apply(
     return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-def _digits(arguments: Sequence[Expression], span: Span | None, shown: str) -> Expression:
-    """The number of digits to round to, which decides the type that a DECIMAL gets; a literal."""
-    value, digits = arguments[0], cast_to(arguments[1], INTEGER, span)
-    if isinstance(digits, Literal) and (digits.value is not None or not value.data_type.is_decimal):
+def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
+    """The number of digits to round a DECIMAL to, which decides its type."""
+    digits = cast_to(digits, INTEGER, span)
+    if isinstance(digits, Literal) and digits.value is not None:
         return digits
-    if value.data_type.is_decimal:
-        raise BindError(f"the number of digits of {shown} must be a constant that is not NULL", span)
-    raise UnsupportedError(f"a number of digits of {shown} that is not a constant is not supported", span)
+    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
 def _no_overload(
@@ -121,7 +123,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
-    special = _SPECIAL.get(functions.main_name(name))
+    special = _SPECIAL.get(name) or _SPECIAL.get(functions.main_name(name))
     if special is not None:
         return special(binder, nodes, span)
     overloads = functions.scalar_overloads(name) if name not in OPERATOR_FORMS else None
@@ -234,6 +236,11 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     if not rest:
         return Literal(None, common)
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
+
+
+def _ifnull(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "ifnull()", span, exactly=True)
+    return _coalesce(binder, nodes, span)
 
 
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -416,6 +423,7 @@ def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, e
 
 _SPECIAL: dict[str, Callable[..., Expression]] = {
     "coalesce": _coalesce,
+    "ifnull": _ifnull,
     "nullif": _nullif,
     "if": bind_if,
     "greatest": _extreme("greatest"),

@@ -214,7 +214,10 @@ AGGREGATES: dict[str, tuple[str, ...]] = {
         "DOUBLE -> DOUBLE",
         "DECIMAL -> widened",
     ),
-    "avg": ("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),
+    "avg": (
+        *("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),
+        *("TIMESTAMP -> TIMESTAMP", "TIMESTAMP_TZ -> TIMESTAMP_TZ", "TIME -> TIME"),
+    ),
     "min": ("ANY -> same",),
     "max": ("ANY -> same",),
     "any_value": ("ANY -> same",),

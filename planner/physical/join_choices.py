@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef, column_ids
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, walk_plan
-from tqp.planner.algebra.value_ranges import FieldsById
+from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.index_joins import IndexedTable, index_for
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.join_planning import (
     FreshIds,
     dense_span,
@@ -34,7 +36,7 @@ class JoinChoices:
 
     estimator: Estimator
     dictionaries: Mapping[int, int]
-    device_type: str
+    backend: Backend
     disabled_rules: frozenset[str]
 
     def is_on(self, rule: str) -> bool:
@@ -43,7 +45,7 @@ class JoinChoices:
 
     def runs_are_known(self) -> bool:
         """Can the rows of a sorted column be found by its runs?"""
-        return self.is_on("filter_by_runs") and self.device_type == "cpu"
+        return self.is_on("filter_by_runs") and self.backend is Backend.HOST
 
     def should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
         """Is an inner join cheaper with its sides exchanged?"""
@@ -58,8 +60,8 @@ class JoinChoices:
     def _should_swap_bounds(self, plan: Join, keys: JoinKeys) -> bool:
         if not self.is_on("range_join"):
             return False
-        facts, rows = self.estimator.facts, self.estimator.rows
-        sides = facts.fields(plan.left), facts.fields(plan.right)
+        rows = self.estimator.rows
+        sides = plan.left.field_facts, plan.right.field_facts
         return should_swap_bounds(keys, *sides, rows(plan.left), rows(plan.right))
 
     def bounds(
@@ -84,15 +86,15 @@ class JoinChoices:
         cost = side_cost(rows, build_rows, build_is_unique, self._span(keys, probe, build))
         if self.is_on("runtime_filters"):
             cost -= saved_work(kind, keys, probe, build, self.estimator)
-        if self.is_on("index_join") and self.device_type == "cpu":
-            index = index_for(kind, keys, self.estimator.facts.fields(probe), build)
+        if self.is_on("index_join") and self.backend is Backend.HOST:
+            index = index_for(kind, keys, probe.field_facts, build)
             if index is not None and index.cost(rows) < cost:
                 return index.cost(rows), index
         return cost, None
 
     def _span(self, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> int | None:
         rows = self.estimator.rows(probe) + self.estimator.rows(build)
-        fields = self.estimator.facts.fields(probe), self.estimator.facts.fields(build)
+        fields = probe.field_facts, build.field_facts
         return dense_span(keys, *fields, self.dictionaries, rows)
 
     def useful_keys(self, kind: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> JoinKeys:
@@ -110,7 +112,7 @@ class JoinChoices:
 
     def with_reduced_build(self, plan: Join, required: frozenset[int], fresh: Callable[[], FreshIds]) -> Join:
         """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
-        keys = self.estimator.facts.join_keys(plan)
+        keys = plan.keys
         if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
             return plan
         if not (self.is_on("reduce_build_side") and self.runs_are_known()):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DATE, TypeKind
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
-from tqp.planner.algebra.value_ranges import FieldsById, is_finite
+from tqp.planner.algebra.value_ranges import is_finite
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -25,7 +26,7 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     def rewrite(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, rewrite)
         if isinstance(node, Aggregate) and any(map(_truncates, node.keys)):
-            fields = context.facts.fields(node.input)
+            fields = node.input.field_facts
             if any(_begins_a_day(key, fields) for key in node.keys):
                 return _by_days(node, fields, context)
         return node

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     FALSE,
     TRUE,
@@ -21,13 +20,13 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjuncts,
 )
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import is_null_for_null, nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import without_cast
-from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Joins for which a NULL condition and a false one differ.
 _THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
-
-FieldsById = Mapping[int, Field]
 
 
 def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -49,12 +46,12 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
             return node
 
         def fields() -> FieldsById:
-            return {key: value for child in node.inputs for key, value in context.facts.fields(child).items()}
+            return {key: value for child in node.inputs for key, value in child.field_facts.items()}
 
         simplifier = Simplifier(fields)
         if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
-            return map_expressions(node, simplifier.condition)
-        return map_expressions(node, simplifier.value)
+            return node.map_expressions(simplifier.condition)
+        return node.map_expressions(simplifier.value)
 
     return simplify(plan)
 
@@ -66,9 +63,9 @@ class Simplifier:
         self._fields = fields
 
     @cached_property
-    def fields(self) -> FieldsById:
+    def fields(self) -> KnownFields:
         """Found when something asks: most expressions are as simple as can be without."""
-        return self._fields()
+        return KnownFields(self._fields())
 
     def condition(self, expression: Expression) -> Expression:
         """A simpler condition that is true on the same rows."""
@@ -173,32 +170,9 @@ class Simplifier:
 
     def _verdict(self, call: Call) -> bool | None:
         """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
-        verdict = self._by_ranges(call)
-        return None if verdict is None or may_raise(call, self.fields) else verdict
-
-    def _by_ranges(self, call: Call) -> bool | None:
-        left, right = call.arguments
-        if not left.data_type.is_integer_like:
+        if not call.arguments[0].data_type.is_integer_like:
             return None
-        low = value_range(left, self.fields)
-        high = value_range(right, self.fields) if low is not None else None
-        if low is None or high is None:
-            return None
-        disjoint = low[1] < high[0] or high[1] < low[0]
-        match call.function:
-            case "equal":
-                return False if disjoint else None
-            case "not_equal":
-                return True if disjoint else None
-            case "less":
-                return _decided(low[1] < high[0], low[0] >= high[1])
-            case "less_equal":
-                return _decided(low[1] <= high[0], low[0] > high[1])
-            case "greater":
-                return _decided(low[0] > high[1], low[1] <= high[0])
-            case "greater_equal":
-                return _decided(low[0] >= high[1], low[1] < high[0])
-        return None
+        return self.fields.derived(_verdict, call)
 
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
@@ -229,6 +203,34 @@ class Simplifier:
         if len(branches) == len(case.branches) and default is case.default:
             return case
         return replace(case, branches=tuple(branches), default=default)
+
+
+def _verdict(call: Call, fields: FieldsById) -> bool | None:
+    verdict = _by_ranges(call, fields)
+    return None if verdict is None or may_raise(call, fields) else verdict
+
+
+def _by_ranges(call: Call, fields: FieldsById) -> bool | None:
+    left, right = call.arguments
+    low = value_range(left, fields)
+    high = value_range(right, fields) if low is not None else None
+    if low is None or high is None:
+        return None
+    disjoint = low[1] < high[0] or high[1] < low[0]
+    match call.function:
+        case "equal":
+            return False if disjoint else None
+        case "not_equal":
+            return True if disjoint else None
+        case "less":
+            return _decided(low[1] < high[0], low[0] >= high[1])
+        case "less_equal":
+            return _decided(low[1] <= high[0], low[0] > high[1])
+        case "greater":
+            return _decided(low[0] > high[1], low[1] <= high[0])
+        case "greater_equal":
+            return _decided(low[0] >= high[1], low[1] < high[0])
+    return None
 
 
 def _is_null_literal(expression: Expression) -> bool:

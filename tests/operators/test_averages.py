@@ -117,3 +117,26 @@ def test_averages_beside_other_aggregates(outputs: str) -> None:
             ):
                 got, want = connection.sql(query).fetchall(), oracle.sql(query).fetchall()
                 assert got == want, (query, data_type)
+
+
+@pytest.mark.parametrize("digits", [1, 12, 18])
+def test_averages_of_instants_are_exact(digits: int) -> None:
+    """Against Python's integers: to the nearest above zero, towards zero below, halves towards zero."""
+    random = Random(digits)
+    cases = []
+    for _ in range(2000):
+        count = random.choice((1, 2, 3, 7, 10**6, random.randint(1, 10**7)))
+        cases.append(
+            (random.randint(-(10**digits), 10**digits) * count + random.randint(1 - count, count - 1), count)
+        )
+    cases += [((2**63 - 1) * 5, 5), (-(2**63) * 5, 5), (0, 0)]
+    expected = []
+    for total, count in cases:
+        whole = abs(total) // max(count, 1) * (1 if total > 0 else -1)
+        expected.append(whole + (2 * (total - whole * count) > count))
+    counts = torch.tensor([count for _, count in cases])
+    found = averages.average_instant(wide.from_ints([total for total, _ in cases]), counts)
+    assert found.tolist() == expected
+    narrow = [place for place, (total, _) in enumerate(cases) if abs(total) < 2**63]
+    found = averages.average_instant(torch.tensor([cases[place][0] for place in narrow]), counts[narrow])
+    assert found.tolist() == [expected[place] for place in narrow]

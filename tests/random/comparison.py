@@ -171,6 +171,8 @@ class Engines:
         if isinstance(expected, Exception):
             return self._judge_accepted(sql, parameters, expected)
         problem = _difference(sql, expected, actual, is_mutated)
+        if problem and problem[0] == "values" and _is_rounded_median(sql, actual, expected):
+            return "intended", "", ""
         if problem and problem[0] == "values" and _rounds_null(sql, actual):
             return "DuckDB's own fault", "", ""
         return ("wrong", *problem) if problem else ("equal", "", "")
@@ -355,6 +357,27 @@ def _equal(left: Any, right: Any, sql_type: str, tolerance: float = 1e-9) -> boo
             left, right, rel_tol=1e-5 if sql_type.startswith("FLOAT") else tolerance, abs_tol=1e-9
         )
     return bool(left == right)
+
+
+def _is_rounded_median(sql: str, actual: Rows, expected: Rows) -> bool:
+    """Whether medians of instants differ by what a DOUBLE drops, through which DuckDB takes them."""
+    if "median" not in {token.lower() for token in tokens_of(sql)}:
+        return False
+    types = tuple("DOUBLE" if each.startswith("TIMESTAMP") else each for each in expected.types)
+
+    def rounded(answer: Rows) -> Rows:
+        rows = [
+            tuple(
+                float(value)
+                if is_instant == "DOUBLE" and isinstance(value, int) and abs(value) > 2**53
+                else value
+                for value, is_instant in zip(row, types, strict=True)
+            )
+            for row in answer.rows
+        ]
+        return Rows(answer.names, types, rows)
+
+    return _missing(rounded(actual), rounded(expected), 2**-50) is None
 
 
 def _rounds_null(sql: str, answer: Rows) -> bool:

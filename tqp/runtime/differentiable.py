@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, ResourceError, UnsupportedError
+from tqp.data.backend import computing_with
 from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
 from tqp.operators import differentiable
@@ -97,6 +98,10 @@ class DifferentiableProgram(TensorProgram):
 
     def forward(self) -> dict[str, Tensor]:  # type: ignore[override]
         """Run on the calling thread."""
+        with computing_with(self._executor.backend):
+            return self._tensors()
+
+    def _tensors(self) -> dict[str, Tensor]:
         device = self._executor.device
         state = self.initial_state(device)
         for slot, table in self.tables.items():

@@ -33,9 +33,11 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import charged_to
+from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
@@ -54,8 +56,9 @@ CPU_BATCH_ROWS = 3 << 20
 _BATCH_BYTES = 8 << 20
 #: ... but no batch has fewer rows than these on that account: workers would meet at the interpreter lock too often.
 _SHORTEST_BATCH = 196_608
-#: Rows of a batch at most where text is made: some hundred bytes a row in several steps, each much longer than its call.
-_TEXT_BATCH = 65_536
+#: Rows of a batch at most where text is made: some hundred bytes a row in several steps, each much longer than its call. With half as
+#: many a step meets at the interpreter lock too often (a tenth more processor time), with twice as many memory grows for little.
+_TEXT_BATCH = 131_072
 #: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
@@ -99,9 +102,14 @@ class Executor:
     """A connection's worker threads and limits. Several queries may run at once; they share the workers."""
 
     def __init__(
-        self, device: torch.device, threads: int | None, batch_rows: int | None, memory_limit: int | None
+        self,
+        device: torch.device,
+        threads: int | None,
+        batch_rows: int | None,
+        memory_limit: int | None,
+        backend: Backend = Backend.HOST,
     ) -> None:
-        self.device = device
+        self.device, self.backend = device, backend
         if device.type != "cpu":
             threads = 1  # one thread drives the stream
         else:
@@ -118,7 +126,10 @@ class Executor:
 
     def _start_workers(self) -> ThreadPoolExecutor:
         pool = ThreadPoolExecutor(
-            self.threads, thread_name_prefix="tqp", initializer=_set_up_worker, initargs=(self._name,)
+            self.threads,
+            thread_name_prefix="tqp",
+            initializer=_set_up_worker,
+            initargs=(self._name, self.backend),
         )
         with _starting.lock:
             caller_threads = torch.get_num_threads()
@@ -293,9 +304,10 @@ class _Worker(threading.local):
 _worker = _Worker()
 
 
-def _set_up_worker(executor_name: object) -> None:
+def _set_up_worker(executor_name: object, backend: Backend) -> None:
     """Run torch operations on the calling thread alone, record nothing for derivatives, and take floats as IEEE has them."""
     _worker.of = executor_name
+    use_backend(backend)
     torch.set_grad_enabled(False)
     np.seterr(all="ignore")
     one_torch_thread()

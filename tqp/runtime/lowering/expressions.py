@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from tqp.planner.algebra.expressions import (
     Predict,
     column_ids,
 )
+from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import is_null_for_null
 from tqp.planner.functions.type_rules import can_cast
@@ -44,7 +45,7 @@ from tqp.runtime.lowering.conditions import (
     lower_conjunction,
     lower_connective,
 )
-from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
+from tqp.runtime.lowering.domain import NULL_PROPAGATING, Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
@@ -57,16 +58,19 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ProgramBuilder
 
 
-class ExpressionLowering:
-    """Lowers expressions into one stream. Made anew for each node of the plan; keeps no state but what is guarded."""
+class ExpressionLowering(Answers):
+    """Lowers expressions into one stream. Made anew for each node of the plan."""
 
     def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
+        super().__init__()
         self.stream = stream
         self.program = program
         #: Rows whose values count, where something before has decided the others: these must not raise.
         self.guard: Guard | None = None if stream.space.kept is None else stream.guard
         #: Columns that are not NULL in the rows that the guard lets through.
         self.present: frozenset[int] = frozenset()
+        #: What is known of a column where it takes every value of its domain.
+        self.domain_fields: dict[Domain, KnownFields] = {}
 
     def lower(self, expression: Expression) -> Value:
         """The expression over the rows of the current space, in whatever form is cheapest."""
@@ -78,14 +82,14 @@ class ExpressionLowering:
         by_codes = lower_code_ranges(self, expression)
         if by_codes is not None:
             return by_codes
-        domain = domain_of(expression, self.stream)
+        domain = domain_of(self, expression)
         if domain is not None:
             return lower_over_domain(self, expression, domain)
         return self.lower_over_rows(expression)
 
     def _is_over_rows(self, expression: Expression) -> bool:
         """Is the expression computed row by row, and not once for each value of a column?"""
-        return lower_code_ranges(self, expression) is None and domain_of(expression, self.stream) is None
+        return lower_code_ranges(self, expression) is None and domain_of(self, expression) is None
 
     def lower_over_rows(self, expression: Expression) -> Value:
         """The expression computed row by row, even if its column has a small domain."""
@@ -248,6 +252,8 @@ class ExpressionLowering:
             return lower_coalesce(self, call)
         if function in SIMILARITIES:
             return lower_similarity(self, call)
+        if function == "concat_operator":
+            call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = self._lower_arguments(call)
         build = self.stream.builder
         if function in NULL_PROPAGATING and any(
@@ -403,3 +409,14 @@ def _literal_value(constant: Any, data_type: Any) -> Value:
     else:
         layout = canonical_layout(data_type, False)
     return Value(layout, None, None, True, constant)
+
+
+def _joined_strings(call: Call) -> Iterator[Expression]:
+    """What a chain of || puts one after the other: all of it is joined at once."""
+    pending: list[Expression] = [call]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Call) and part.function == "concat_operator":
+            pending += reversed(part.arguments)
+        else:
+            yield part

@@ -13,7 +13,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, walk
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.null_facts import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
@@ -34,8 +34,8 @@ def call_kernel(
     keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span)
-    column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
-    node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
+    column = lowering.derived(_first_column, expression)
+    node = build.call(target, *lowered, name=f"{name}_{column or 'value'}", **keywords)
     node.scans = kernel.scans
     node.makes_text = makes_text(expression)
     nullable = any(value.layout.nullable for value in arguments)
@@ -70,6 +70,14 @@ def _rows_that_count(
     return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
 
 
+def _first_column(expression: Expression, lowering: ExpressionLowering) -> str | None:
+    """The name of the first column that the expression reads."""
+    if isinstance(expression, ColumnRef):
+        return expression.name
+    names = (lowering.derived(_first_column, part) for part in expression.inputs)
+    return next((name for name in names if name is not None), None)
+
+
 #: What only cuts slices of its strings.
 _CUTS = frozenset({"substring", "left", "right"})
 
@@ -101,7 +109,7 @@ def _arguments(
         ]
     lowered: list[Any] = []
     for position, value in enumerate(arguments):
-        if position not in kernel.constant_arguments:
+        if position not in kernel.constant_arguments or (kernel.constants_may_vary and not value.is_constant):
             node = _argument(lowering, kernel, expression, value)
             custom = kernel.nulls is NullRule.CUSTOM
             lowered.append((node, lowering.combine_validity(value)) if custom else node)

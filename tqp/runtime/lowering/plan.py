@@ -10,7 +10,6 @@ import torch
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.null_facts import null_rejected_columns
 from tqp.planner.physical import plan as physical
@@ -73,7 +72,7 @@ class PlanLowering:
                 stream = self._shared_plan(node)
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
-        stream.fields.update((f.id, f) for f in node.fields)
+        stream.fields.put(node.fields)
         stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))
         return stream
@@ -190,12 +189,12 @@ class PlanLowering:
         stream = self.lower(node.input)
         lowering = self.enter(stream, node)
         build = stream.builder
-        selects_early = self.program.device.type == "cpu"  # on a device, each time waits for it
+        selects_early = self.program.on_host  # on a device, each time waits for it
         masks: list[Node] = []
         remaining = RemainingConjuncts(node.conjuncts, stream.fields)
         kept = KeptShare(stream.fields)  # by the conjuncts of the masks
         for position, condition in enumerate(node.conjuncts, 1):
-            with build.fragment(f"WHERE {format_expression(condition)}"):
+            with build.fragment("WHERE ", condition):
                 # what an earlier conjunct has dropped must not make this one raise
                 lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
                 masks.append(lowering.condition(condition))
@@ -215,7 +214,7 @@ class PlanLowering:
         for output, expression in zip(node.fields, node.outputs, strict=True):
             if isinstance(expression, ColumnRef) and expression.id == output.id:
                 continue
-            with stream.builder.fragment(f"{format_expression(expression)} AS {output.name}"):
+            with stream.builder.fragment(expression, f" AS {output.name}"):
                 stream.add_computed_column(output.id, output.name, lowering.lower(expression))
         return stream
 
@@ -256,7 +255,7 @@ class PlanLowering:
         stream = Stream(slot)
         for output, column in zip(fields, stored, strict=True):
             stream.add_source_column(output.id, output.name, column)
-        stream.fields.update((f.id, f) for f in fields)
+        stream.fields.put(fields)
         return stream
 
     def _limit(self, node: physical.Limit) -> Stream:

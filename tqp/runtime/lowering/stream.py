@@ -32,11 +32,11 @@ from typing import NamedTuple
 
 import torch
 
-from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -141,8 +141,9 @@ class Stream:
         self.builder = GraphBuilder()
         self.inputs: dict[str, Input] = {}
         self._input_nodes: dict[Input, Node] = {}
+        self._last_numbers: dict[str, int] = {}  # of the inputs that share a name
         self.columns: dict[int, StreamColumn] = {}
-        self.fields: dict[int, Field] = {}
+        self.fields = KnownFields()
         self.root = Space()
         self.space = self.root
         # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
@@ -163,10 +164,11 @@ class Stream:
         known = self._input_nodes.get(wanted)
         if known is not None:
             return known
-        unique, number = name, 1
+        unique, number = name, self._last_numbers.get(name, 1)
         while unique in self.inputs:
             number += 1
             unique = f"{name}_{number}"
+        self._last_numbers[name] = number
         self.inputs[unique] = wanted
         node = self._input_nodes[wanted] = self.builder.input(unique)
         return node
