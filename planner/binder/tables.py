@@ -14,6 +14,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
@@ -24,7 +25,6 @@ from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.rules.columns import output_ids
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ def _bind_join(
 
 def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
     """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
-    own = output_ids(left.plan)
+    own = {field.id for field in left.plan.schema}
     for id, (name, span) in siblings.used.items():
         if id in own:
             raise BindError(
@@ -304,8 +304,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         made = context.new_field(
             column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
         )
-        object.__setattr__(scan, "columns", (*scan.columns, column))
-        object.__setattr__(scan, "fields", (*scan.fields, made))
+        grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
     columns = [
