@@ -227,7 +227,7 @@ def _before_clock(low: int, high: int) -> tuple[list[Array], Array]:
     counts = np.repeat(np.arange(low, high + 1), 2)
     is_minus = np.arange(len(counts)) % 2 == 1
     sizes = digit_counts(np.abs(counts), len(str(_MOST_DAYS)))
-    (number,) = digits(np.abs(counts), WORD).words
+    number = np.asarray(digits(np.abs(counts), WORD).words[0])
     text = np.zeros((len(counts), _DAYS_WIDTH), np.uint8)
     lengths = is_minus.astype(np.int64)
     text[:, -1] = ord("-")
