@@ -18,6 +18,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.text_numbers import FALSE_TEXTS, TRUE_TEXTS
 from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers import wide
@@ -61,7 +62,7 @@ def _read_booleans(strings: Strings) -> Reading:
     """The words for truth in small letters."""
     word: Any = leading_words(strings, WORD)[0]
     lengths: Any = strings.lengths
-    if strings.starts.is_cpu:
+    if is_host(strings.starts):
         word, lengths = word.numpy(), lengths.numpy()
     found: dict[bool, Any] = {}
     for truth, texts in ((True, TRUE_TEXTS), (False, FALSE_TEXTS)):

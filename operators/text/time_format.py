@@ -206,7 +206,7 @@ def _days_with_clock(days: Tensor, microseconds: Tensor) -> Strings | None:
         return None
     words, lengths = _before_clock(low, high)
     codes = (days - low) * 2 + (microseconds < 0)
-    of_rows: Any = codes.numpy() if codes.is_cpu else codes
+    of_rows: Any = codes.numpy() if is_host(codes) else codes
     before = Run([look_up(word, of_rows) for word in words], _DAYS_WIDTH)
     size = look_up(lengths, of_rows)
     written = _with_clock(

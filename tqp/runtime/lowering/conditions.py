@@ -51,6 +51,19 @@ def _combined(
     return masks[0] if len(masks) == 1 else build.call(two, *masks, name="mask")
 
 
+def lower_conjunction(lowering: ExpressionLowering, call: Call) -> Node:
+    """A bool tensor that is True where all arguments of AND are true: one that is NULL decides as one that is false does."""
+    build = lowering.stream.builder
+    outer = lowering.guard
+    masks: list[Node] = []
+    for argument in call.arguments:
+        if masks:
+            lowering.guard = _undecided(lowering, outer, tuple(masks), None, True)
+        masks.append(lowering.condition(argument))
+        lowering.guard = outer
+    return all_of(build, masks)
+
+
 def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
     """and / or of any number of conditions, three-valued; what decides a row protects it from the later conditions."""
     build = lowering.stream.builder
