@@ -130,24 +130,21 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     for a plan that a rule broke.
     """
     context = context or OptimizerContext()
-    for node in walk_plan(plan, into_subqueries=True):
-        context.next_id = max(context.next_id, *(field.id + 1 for field in node.created_fields), 0)
-        if isinstance(node, Shared):
-            context.next_shared = max(context.next_shared, node.identifier + 1)
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
-    predicts: bool | None = None
+    predicts = False
+    for node in walk_plan(plan, into_subqueries=True):
+        predicts = predicts or any(map(has_prediction, node.expressions))
+        for created in node.created_fields:
+            context.next_id = max(context.next_id, created.id + 1)
+        if isinstance(node, Shared):
+            context.next_shared = max(context.next_shared, node.identifier + 1)
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:
                 continue
-            if name in _OF_MODELS:
-                if predicts is None:  # subqueries are part of the plan by now
-                    predicts = any(
-                        has_prediction(part) for node in walk_plan(plan) for part in node.expressions
-                    )
-                if not predicts:
-                    continue
+            if name in _OF_MODELS and not predicts:
+                continue
             context.rewritten.clear()
             changed = restore_schema(rule(plan, context), schema)
             if changed is not plan:

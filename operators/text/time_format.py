@@ -206,7 +206,7 @@ def _days_with_clock(days: Tensor, microseconds: Tensor) -> Strings | None:
         return None
     words, lengths = _before_clock(low, high)
     codes = (days - low) * 2 + (microseconds < 0)
-    of_rows: Any = codes.numpy() if codes.is_cpu else codes
+    of_rows: Any = codes.numpy() if is_host(codes) else codes
     before = Run([look_up(word, of_rows) for word in words], _DAYS_WIDTH)
     size = look_up(lengths, of_rows)
     written = _with_clock(
@@ -227,7 +227,7 @@ def _before_clock(low: int, high: int) -> tuple[list[Array], Array]:
     counts = np.repeat(np.arange(low, high + 1), 2)
     is_minus = np.arange(len(counts)) % 2 == 1
     sizes = digit_counts(np.abs(counts), len(str(_MOST_DAYS)))
-    (number,) = digits(np.abs(counts), WORD).words
+    number = np.asarray(digits(np.abs(counts), WORD).words[0])
     text = np.zeros((len(counts), _DAYS_WIDTH), np.uint8)
     lengths = is_minus.astype(np.int64)
     text[:, -1] = ord("-")

@@ -170,32 +170,9 @@ class Simplifier:
 
     def _verdict(self, call: Call) -> bool | None:
         """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
-        verdict = self._by_ranges(call)
-        return None if verdict is None or may_raise(call, self.fields) else verdict
-
-    def _by_ranges(self, call: Call) -> bool | None:
-        left, right = call.arguments
-        if not left.data_type.is_integer_like:
+        if not call.arguments[0].data_type.is_integer_like:
             return None
-        low = value_range(left, self.fields)
-        high = value_range(right, self.fields) if low is not None else None
-        if low is None or high is None:
-            return None
-        disjoint = low[1] < high[0] or high[1] < low[0]
-        match call.function:
-            case "equal":
-                return False if disjoint else None
-            case "not_equal":
-                return True if disjoint else None
-            case "less":
-                return _decided(low[1] < high[0], low[0] >= high[1])
-            case "less_equal":
-                return _decided(low[1] <= high[0], low[0] > high[1])
-            case "greater":
-                return _decided(low[0] > high[1], low[1] <= high[0])
-            case "greater_equal":
-                return _decided(low[0] >= high[1], low[1] < high[0])
-        return None
+        return self.fields.derived(_verdict, call)
 
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
@@ -226,6 +203,34 @@ class Simplifier:
         if len(branches) == len(case.branches) and default is case.default:
             return case
         return replace(case, branches=tuple(branches), default=default)
+
+
+def _verdict(call: Call, fields: FieldsById) -> bool | None:
+    verdict = _by_ranges(call, fields)
+    return None if verdict is None or may_raise(call, fields) else verdict
+
+
+def _by_ranges(call: Call, fields: FieldsById) -> bool | None:
+    left, right = call.arguments
+    low = value_range(left, fields)
+    high = value_range(right, fields) if low is not None else None
+    if low is None or high is None:
+        return None
+    disjoint = low[1] < high[0] or high[1] < low[0]
+    match call.function:
+        case "equal":
+            return False if disjoint else None
+        case "not_equal":
+            return True if disjoint else None
+        case "less":
+            return _decided(low[1] < high[0], low[0] >= high[1])
+        case "less_equal":
+            return _decided(low[1] <= high[0], low[0] > high[1])
+        case "greater":
+            return _decided(low[0] > high[1], low[1] <= high[0])
+        case "greater_equal":
+            return _decided(low[0] >= high[1], low[1] < high[0])
+    return None
 
 
 def _is_null_literal(expression: Expression) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 import sqlglot
@@ -66,9 +65,56 @@ def _swapped(node: exp.Expr) -> exp.Expr:
     return _MIRRORED[type(node)](this=node.expression.copy(), expression=node.this.copy())
 
 
-def without_materialized(sql: str) -> str:
-    """The query without the word MATERIALIZED, at which DuckDB computes what nobody reads."""
-    return re.sub(r"\bAS\s+(NOT\s+)?MATERIALIZED\b", "AS ", sql, flags=re.IGNORECASE)
+_OPERATORS = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.Mod,
+    exp.Between,
+)
+
+
+def with_null_cases(sql: str) -> str:
+    """The query with each left operand x as CASE WHEN x IS NULL THEN NULL ELSE x END; it itself if it cannot be parsed.
+
+    Where x is NULL for all rows, that is one NULL for DuckDB, which then computes no right operand.
+    """
+
+    def change(node: exp.Expr) -> exp.Expr:
+        first = node.parent is not None and (
+            node.arg_key == "this"
+            and isinstance(node.parent, _OPERATORS)
+            or isinstance(node.parent, exp.Anonymous)
+            and node is node.parent.expressions[0]
+            and len(node.parent.expressions) > 1
+        )
+        if not first or isinstance(node, exp.Literal):
+            return node
+        is_null = exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null())
+        case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
+        return exp.Paren(this=case)
+
+    return _transformed(sql, change)
+
+
+def with_inlined_ctes(sql: str) -> str:
+    """The query with NOT MATERIALIZED in each CTE; it itself if it cannot be parsed.
+
+    Of one that it materialises DuckDB computes columns that nobody reads.
+    """
+    try:
+        tree = sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.ParseError:
+        return sql
+    for definition in tree.find_all(exp.CTE):
+        definition.set("materialized", False)
+    return str(tree.sql(dialect="duckdb"))
 
 
 def with_shields(sql: str) -> str:

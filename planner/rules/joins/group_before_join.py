@@ -39,8 +39,10 @@ def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 
 def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:
+    if join.join_type is not JoinType.LEFT:
+        return plan
     keys = join.keys
-    if join.join_type is not JoinType.LEFT or not keys.left or keys.residual or any(keys.null_equal):
+    if not keys.left or keys.residual or any(keys.null_equal):
         return plan
     left_ids, right_ids = join.left.output_ids, join.right.output_ids
     group_ids = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.id in left_ids}

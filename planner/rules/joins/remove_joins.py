@@ -41,15 +41,21 @@ def _remove(plan: LogicalPlan, needed: Ids, context: OptimizerContext) -> Logica
 
 def _kept_side(join: Join, needed: Ids) -> LogicalPlan | None:
     """The side whose rows are those of the join, if only its columns are needed."""
+    if join.join_type not in (JoinType.LEFT, JoinType.INNER):
+        return None
+    right_is_needed = not needed.isdisjoint(join.right.output_ids)
+    left_is_needed = join.join_type is JoinType.LEFT or not needed.isdisjoint(join.left.output_ids)
+    if left_is_needed and right_is_needed:
+        return None
     keys = join.keys
     if any(keys.null_equal) or condition_may_raise(join):  # errors are never dropped
         return None
-    if not needed & join.right.output_ids:
+    if not right_is_needed:
         if join.join_type is JoinType.LEFT and join.right_key_is_unique:
             return join.left
         if join.join_type is JoinType.INNER and _finds_one(keys, join.left, join.right):
             return join.left
-    if join.join_type is JoinType.INNER and not needed & join.left.output_ids:
+    if not left_is_needed:
         flipped = JoinKeys(keys.right, keys.left, keys.null_equal, keys.residual)
         if _finds_one(flipped, join.right, join.left):
             return join.right

@@ -29,7 +29,13 @@ Scoring = tuple[ModelSignature, tuple[Expression, ...]]
 
 def has_prediction(expression: Expression) -> bool:
     """Does a model's call stand in the expression?"""
-    return any(isinstance(node, Predict) for node in walk(expression))
+    left = [expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, Predict):
+            return True
+        left.extend(node.inputs)
+    return False
 
 
 def predictions_in(expressions: Iterable[Expression]) -> list[Predict]:
