@@ -87,6 +87,13 @@ def _signed(raw: bytes | bytearray) -> int:
 
 def _number(words: list[Any], place: int, width: int) -> Any:
     """The digits from a place on as a number."""
+    word, byte = divmod(place, _WORD)
+    if width in (2, 4) and byte + width <= _WORD:
+        value = words[word] >> (8 * byte) if byte else words[word]
+        if width == 2:
+            return (value & 15) * 10 + ((value >> 8) & 15)
+        pairs = (value * 10 + (value >> 8)) & 0x00FF00FF
+        return (pairs * 100 + (pairs >> 16)) & 0xFFFF
     number: Any = 0
     for position in range(place, place + width):
         word, byte = divmod(position, _WORD)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
+from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
@@ -282,9 +283,16 @@ def _shift_days(sign: int) -> Callable[[Call, FieldsById], Range | None]:
         if call.data_type.kind is not TypeKind.DATE or (operands := _operands(call, schema_by_id)) is None:
             return None
         (a, b), (c, d) = operands
-        return (a + c, b + d) if sign > 0 else (a - d, b - c)
+        low, high = (a + c, b + d) if sign > 0 else (a - d, b - c)
+        if {a, b} & _INFINITE_DATES:  # which stay where they are
+            return min(a, low), max(b, high)
+        return low, high
 
     return rule
+
+
+#: -infinity and infinity as days.
+_INFINITE_DATES = frozenset((-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY))
 
 
 def _shift_interval(sign: int) -> Callable[[Call, FieldsById], Range | None]:
