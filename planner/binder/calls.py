@@ -18,7 +18,7 @@ from tqp.planner.binder.models import bind_model
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
-from tqp.planner.functions.table import OPERATOR_FORMS
+from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -40,7 +40,7 @@ def bind_operator(
 def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
     """-x; the negation of a constant that is its type's smallest value has the next wider type."""
     operand = binder.bind_flexible(node)
-    overloads = functions.scalar_overloads("negate")
+    overloads = functions.scalar_overloads("-")
     assert overloads is not None
     if isinstance(operand, Literal) and operand.data_type in _WIDER:
         value = operand.value
@@ -54,7 +54,7 @@ _WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT
 
 def apply(
     context: BindContext,
-    overloads: Sequence[functions.Overload],
+    overloads: Sequence[Overload],
     arguments: Sequence[Expression],
     span: Span | None,
     shown: str,
@@ -64,19 +64,17 @@ def apply(
     A NULL that comes of a constant NULL is a constant, too; as text it bends, as a constant text does.
     """
     try:
-        overload = functions.choose(overloads, arguments)
-        _check_options(overload.canonical, arguments, span)
-        null = functions.null_type(overload, arguments)
+        overload = choose(overloads, arguments)
+        function = functions.SCALARS[overload.canonical]
+        if _is_null_constant(_at(arguments, function.options)):
+            raise BindError(f"the options of {function.name}() must not be NULL", span)
+        null = null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
-        resolution = functions.finish(overload, arguments)
-    except functions.NoOverloadError as error:
+        resolution = finish(overload, arguments)
+    except NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if (
-        overload.canonical in ("round", "trunc")
-        and len(arguments) > 1
-        and not isinstance(arguments[1], Literal)
-    ):
+    if not isinstance(_at(arguments, function.digits), Literal | None):
         raise BindError(f"the number of digits of {shown} must be a constant", span)
     values = tuple(
         cast_to(context, argument, target, span)
@@ -89,19 +87,16 @@ def apply(
     return folded(context, Call(overload.canonical, values, resolution.result, span))
 
 
-#: The place of the options among a function's arguments, which may not be NULL.
-_OPTIONS = {"regexp_matches": 2, "regexp_full_match": 2, "regexp_replace": 3}
+def _at(arguments: Sequence[Expression], place: int | None) -> Expression | None:
+    return None if place is None or place >= len(arguments) else arguments[place]
 
 
-def _check_options(function: str, arguments: Sequence[Expression], span: Span | None) -> None:
-    place = _OPTIONS.get(function, len(arguments))
-    options = arguments[place] if place < len(arguments) else None
-    if isinstance(options, Literal) and options.value is None:
-        raise BindError(f"the options of {function}() must not be NULL", span)
+def _is_null_constant(expression: Expression | None) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
 
 
 def _no_overload(
-    error: functions.NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
+    error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
     types = ", ".join(_type_shown(argument) for argument in arguments)
     candidates = ", ".join(error.candidates[:4]) + (", ..." if len(error.candidates) > 4 else "")
@@ -128,10 +123,10 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
-    special = _SPECIAL.get(functions.main_name(name))
+    special = _SPECIAL.get(functions.main_spelling(name))
     if special is not None:
         return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name) if name not in OPERATOR_FORMS else None
+    overloads = functions.scalar_overloads(name)
     if overloads is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
@@ -279,13 +274,6 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
-def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    """Eight times the number of bytes."""
-    _need(nodes, 1, "bit_length()", span, exactly=True)
-    octets = bind_operator(binder, "strlen", nodes, span, "bit_length()")
-    return folded(binder.context, Call("multiply", (octets, Literal(8, BIGINT)), BIGINT, span))
-
-
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_add()", span, exactly=True)
     return bind_operator(binder, "add", nodes, span, "date_add()")
@@ -381,7 +369,7 @@ def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
 
 def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
     """POSITION(needle IN s), strpos and instr."""
-    return bind_operator(binder, "position", (node.this, node.args["substr"]), span_of(node), "position()")
+    return bind_operator(binder, "strpos", (node.this, node.args["substr"]), span_of(node), "position()")
 
 
 def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
@@ -428,7 +416,6 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
-    "bit_length": _bit_length,
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

@@ -18,7 +18,8 @@ from tqp.planner.algebra.logical_plan import (
     as_nullable,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, Range, value_range
+from tqp.planner.algebra.value_ranges import FieldsById, value_range
+from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking, KeyPart, PhysicalPlan, TableScan
