@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers import wide
 
@@ -150,7 +151,7 @@ def _take(values: Tensor, rows: Tensor) -> Tensor:
 def _blocks(count: int, matrix: Tensor) -> Iterator[tuple[int, int]]:
     """Ranges of rows that stay in the cache of a CPU."""
     step = max(64, _BLOCK_BYTES // max(1, matrix.shape[1] * matrix.itemsize))
-    if matrix.device.type != "cpu":
+    if not is_host(matrix):
         step = max(1, count)
     for start in range(0, count, step):
         yield start, min(start + step, count)
@@ -161,7 +162,7 @@ def _blocks(count: int, matrix: Tensor) -> Iterator[tuple[int, int]]:
 
 def _dot(left: Tensor, right: Tensor) -> Tensor:
     """[n]: the product of each row with the other matrix's, or with its only one."""
-    if left.device.type == "cpu":
+    if is_host(left):
         with np.errstate(all="ignore"):
             return torch.from_numpy(np.vecdot(left.numpy(), right.numpy()))
     return (left @ right.T)[:, 0] if right.shape[0] == 1 else (left * right).sum(1)
@@ -197,7 +198,7 @@ def _length(rows: Tensor) -> Tensor:
 def _products(left: Tensor, right: Tensor, with_squares: bool = False) -> tuple[Tensor, Tensor]:
     """[m, n]: the products of all rows of both matrices; and [n]: those of the left one's rows with themselves."""
     num_rows, vectors = left.shape[0], right.shape[0]
-    if left.device.type != "cpu":
+    if not is_host(left):
         return right @ left.T, (left * left).sum(1)
     squares = left.new_empty(num_rows)
     one_by_one = vectors <= _FEW_VECTORS

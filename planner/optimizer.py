@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
 from tqp.planner.algebra.properties import Facts
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.rules.columns import created_fields, restore_schema, walk_everything, with_mapped_inputs
+from tqp.planner.rules.columns import (
+    FreeColumns,
+    created_fields,
+    restore_schema,
+    walk_everything,
+    with_mapped_inputs,
+)
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.inline_ctes import inline_ctes
@@ -45,9 +52,10 @@ class OptimizerContext:
     next_id: int = 0
     next_shared: int = 0
     disabled_rules: frozenset[str] = frozenset()
-    device_type: str = "cpu"  # as in torch
+    backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
+    free_columns: FreeColumns = field(default_factory=FreeColumns)  # that plans read and do not produce
 
     @property
     def facts(self) -> Facts:
@@ -57,7 +65,7 @@ class OptimizerContext:
     @property
     def uses_indexes(self) -> bool:
         """May the physical plan look rows up in the indexes of tables?"""
-        return self.device_type == "cpu" and "index_join" not in self.disabled_rules
+        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
 
     def new_id(self) -> int:
         """A column id that nothing in the query has."""

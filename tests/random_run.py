@@ -1,7 +1,7 @@
 """`python -m tests.random_run [--count N] [--seed S]`: random queries through tqp and DuckDB, rows compared.
 
 Query I of seed S is the same every time: `--seed S --only I` runs just that one and prints it. Settings (batch size,
-threads, a rule switched off) are drawn per group of queries that share their tables.
+threads, a rule switched off, the backend) are drawn per group of queries that share their tables.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def _settings(random: Random) -> dict[str, Any]:
         settings["batch_rows"] = batch_rows
     if random.random() < 0.4:
         settings["disabled_rules"] = (random.choice(switchable_rules()),)
+    if random.random() < 0.4:
+        settings["backend"] = "torch"
     return settings
 
 

@@ -38,7 +38,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tqp.export import column_texts
+from tqp.data.results.formats import column_texts
 
 DIRECTORY = Path(__file__).parent / "slt"
 

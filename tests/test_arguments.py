@@ -29,6 +29,12 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "fuse": (lambda _: tqp.connect(fuse="maybe"), "fuse='maybe': choose one of"),
     "fuse of a bool": (lambda _: tqp.connect(fuse=True), "fuse=True: choose one of"),
     "precision": (lambda _: tqp.connect(ml_precision=16), "ml_precision=16: choose one of"),
+    "backend": (lambda _: tqp.connect(backend="numpy"), "backend='numpy': choose one of auto, host, torch"),
+    "backend of a number": (lambda _: tqp.connect(backend=1), "backend=1: choose one of"),
+    "arrays elsewhere": (
+        lambda _: tqp.connect("meta", backend="host"),
+        "computes on the CPU only, not on meta",
+    ),
     "device": (lambda _: tqp.connect(device="tpu9"), "device 'tpu9' cannot be used"),
     "device of a list": (lambda _: tqp.connect(device=[1]), "cannot be used"),
     "rules of text": (lambda _: tqp.connect(disabled_rules="topk"), "a list of rules' names"),
@@ -54,6 +60,10 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "params of a set": (lambda c: c.sql("SELECT ?", {1}), "params is a set"),
     "params by number": (lambda c: c.sql("SELECT $x", {1: 2}), "name of a parameter is text"),
     "param that is no Unicode": (lambda c: c.sql("SELECT ?", ["\ud800"]), "half of a character"),
+    "name of a param that is no Unicode": (
+        lambda c: c.sql("SELECT $a", {"a\ud800": 1}),
+        "half of a character",
+    ),
     "tables of a list": (lambda _: tqp.sql("SELECT 1", [1]), "tables is a list"),
     "models of a list": (lambda _: tqp.sql("SELECT 1", {}, models=[1]), "models is a list"),
     "keywords of a list": (lambda _: tqp.sql("SELECT 1", {}, models={"m": (1, [2])}), "a dict of keywords"),

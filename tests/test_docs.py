@@ -39,7 +39,7 @@ from tqp.runtime.pipeline import Pipeline
 from tqp.runtime.program import TensorProgram
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 UPDATE = os.environ.get("TQP_UPDATE_DOCS") == "1"
 
 QUERY = """\
@@ -164,7 +164,9 @@ def _program() -> TensorProgram:
 
 
 def _code(body: str) -> str:
-    return _fenced(_program().code, "python")
+    """The second and the third pipeline: the others only read and write what these make."""
+    pipelines = _program().code.split("\n\n# pipeline ")
+    return _fenced("# pipeline " + "\n\n# pipeline ".join(pipelines[1:3]), "python")
 
 
 def _stored(body: str) -> str:

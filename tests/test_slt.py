@@ -16,7 +16,11 @@ from tests import sqllogic
 FILES = sorted(sqllogic.DIRECTORY.glob("**/*.slt"))
 
 #: The same records must hold however the work is cut up.
-SETTINGS: dict[str, dict[str, Any]] = {"default": {}, "tiny": {"batch_rows": 3, "threads": 2}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "tiny": {"batch_rows": 3, "threads": 2},
+    "torch": {"backend": "torch"},
+}
 
 
 @cache

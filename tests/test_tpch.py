@@ -33,6 +33,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "4 threads": {"threads": 4},
     "small batches": {"batch_rows": 1000},
     "small batches, 4 threads": {"batch_rows": 1000, "threads": 4},
+    "torch": {"backend": "torch"},
+    "torch, small batches": {"backend": "torch", "batch_rows": 1000},
     **{f"without {rule}": {"disabled_rules": (rule,)} for rule in switchable_rules()},
 }
 
@@ -216,6 +218,7 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         batch_rows=1000,
         disabled_rules=["topk"],
         fuse="on",
+        backend="torch",
         peak_bytes=2**30,
         device_peak_bytes=None,
         duckdb_peak_bytes=2**31,
@@ -256,6 +259,7 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         "lowest",
         "without topk",
         "fuse: on",
+        "backend: torch",
         "batches of 1,000 rows",
     ):
         assert part in text

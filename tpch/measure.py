@@ -44,6 +44,7 @@ class Engine:
     batch_rows: int | None = None
     disabled_rules: Sequence[str] = ()
     fuse: str = "off"
+    backend: str = "auto"
     profile: Path | None = None
 
     def check(self) -> None:
@@ -72,6 +73,7 @@ class Engine:
             "batch_rows": self.batch_rows,
             "disabled_rules": list(self.disabled_rules),
             "fuse": self.fuse,
+            "backend": self.backend,
         }
 
     def connect(self) -> tqp.Connection:
@@ -214,6 +216,7 @@ def _setting(engine: Engine, duckdb_run: DuckDBRun | None, peak_bytes: int) -> S
         batch_rows=engine.batch_rows,
         disabled_rules=list(engine.disabled_rules),
         fuse=engine.fuse,
+        backend=engine.backend,
         peak_bytes=peak_bytes,
         device_peak_bytes=_device_peak_memory(engine.device),
         duckdb_peak_bytes=duckdb_run.peak_bytes if duckdb_run is not None and engine.compare else None,

@@ -47,6 +47,7 @@ class Setting:
     batch_rows: int | None
     disabled_rules: list[str]
     fuse: str
+    backend: str
     peak_bytes: int
     device_peak_bytes: int | None
     duckdb_peak_bytes: int | None
@@ -68,6 +69,8 @@ class Setting:
         changed = [f"without {rule}" for rule in self.disabled_rules]
         if self.fuse != "off":
             changed.append(f"fuse: {self.fuse}")
+        if self.backend != "auto":
+            changed.append(f"backend: {self.backend}")
         if self.batch_rows is not None:
             changed.append(f"batches of {self.batch_rows:,} rows")
         return "\n".join([measured, peak, where, versions, *changed])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 import tqp
-from tqp.export import FORMATS, write_table
+from tqp.core.backends import BACKEND_CHOICES
+from tqp.data.results.formats import FORMATS, write_table
 
 if TYPE_CHECKING:
     from tqp.bench.predict import PredictReport
@@ -120,6 +121,12 @@ def _add_query_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps, ... (default: %(default)s)")
+    parser.add_argument(
+        "--backend",
+        choices=BACKEND_CHOICES,
+        default="auto",
+        help="host: arrays, on the CPU; torch: torch's operations, on any device (default: host on the CPU)",
+    )
     parser.add_argument("--threads", type=_positive, metavar="N", help="worker threads (default: one a core)")
     parser.add_argument(
         "--batch-rows", type=_positive, metavar="N", help="rows a batch (default: chosen by tqp)"
@@ -224,6 +231,7 @@ def _run_predictions(options: argparse.Namespace) -> int:
         batch_rows=options.batch_rows,
         disabled_rules=options.disable_rule,
         fuse=options.fuse,
+        backend=options.backend,
     )
 
     def run(console: Console) -> PredictReport:
@@ -253,6 +261,7 @@ def _engine(options: argparse.Namespace) -> Engine:
         batch_rows=options.batch_rows,
         disabled_rules=options.disable_rule,
         fuse=options.fuse,
+        backend=options.backend,
         profile=options.profile,
     )
 
@@ -284,6 +293,7 @@ def _connect(options: argparse.Namespace) -> tqp.Connection:
         batch_rows=options.batch_rows,
         disabled_rules=tuple(options.disable_rule),
         fuse=options.fuse,
+        backend=options.backend,
     )
     for name, path in options.table:
         connection.register(name, path)

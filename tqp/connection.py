@@ -28,6 +28,7 @@ from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
+from tqp.data.backend import choose_backend, computing_with
 from tqp.data.column import Column, Table
 from tqp.data.devices import parse_device
 from tqp.data.sources.base import Source
@@ -44,6 +45,7 @@ from tqp.planner.optimizer import RULES, OptimizerContext, optimize
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import PHYSICAL_RULES, PhysicalOptions, plan_physical
 from tqp.result import Result
+from tqp.runtime.allocator import give_back_memory_of_tables
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
@@ -71,15 +73,17 @@ class Connection:
         disabled_rules: Iterable[str] = (),
         fuse: str = "off",
         ml_precision: str = "float32",
+        backend: str = "auto",
     ) -> None:
         self._device = parse_device(device)
+        self._backend = choose_backend(backend, self._device)
         check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
         check_count("batch_rows", batch_rows, "a batch has at least one row")
         check_choice("fuse", fuse, MODES)
         check_choice("ml_precision", ml_precision, _PRECISIONS)
         self._ml_precision, self._threads = ml_precision, threads
         self._disabled_rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
-        self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit))
+        self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit), self._backend)
         self._fuser = Fuser(fuse) if fuse != "off" else None
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
@@ -96,6 +100,11 @@ class Connection:
     def device(self) -> torch.device:
         """Where this connection's columns live and its queries run."""
         return self._device
+
+    @property
+    def backend(self) -> str:
+        """What its queries are lowered for: "host", arrays on the CPU, or "torch", torch's own operations on any device."""
+        return self._backend.value
 
     @property
     def threads(self) -> int:
@@ -118,8 +127,7 @@ class Connection:
         source.threads = self._threads
         with self._lock:
             self._check_open()
-            self._sources = {**self._sources, name.lower(): source}
-            self._compiled.forget_others(self._now())
+            self._replace_tables({**self._sources, name.lower(): source})
         return self
 
     def unregister(self, name: str) -> None:
@@ -131,8 +139,9 @@ class Connection:
                 raise BindError(
                     f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
                 )
-            self._sources = {key: source for key, source in self._sources.items() if key != name.lower()}
-            self._compiled.forget_others(self._now())
+            self._replace_tables(
+                {key: source for key, source in self._sources.items() if key != name.lower()}
+            )
 
     def lookup(self, name: str) -> TableSource | None:
         """The registered table of that name, ignoring case. Raises what keeps it from being read."""
@@ -273,6 +282,7 @@ class Connection:
             self._closed = True
             self._sources, self._models = {}, {}
             self._compiled.clear()
+            _free_tables()
         self._executor.close()
         if self._fuser is not None:
             self._fuser.close()
@@ -291,6 +301,14 @@ class Connection:
         if self._closed:
             raise BindError("the connection is closed; open a new one with tqp.connect()")
 
+    def _replace_tables(self, tables: dict[str, Source]) -> None:
+        """The tables that queries see from now on; with the lock held."""
+        before, self._sources = self._sources, tables
+        self._compiled.forget_others(self._now())
+        if any(tables.get(name) is not source for name, source in before.items()):
+            del before
+            _free_tables()
+
     def _now(self) -> Snapshot:
         return Snapshot(self._sources, self._models)
 
@@ -302,8 +320,7 @@ class Connection:
                 name: up_to_date(source) for name, source in self._sources.items() if source.files is not None
             }
             if any(self._sources[name] is not source for name, source in renewed.items()):
-                self._sources = {**self._sources, **renewed}
-                self._compiled.forget_others(self._now())
+                self._replace_tables({**self._sources, **renewed})
             return self._now()
 
     def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
@@ -336,17 +353,18 @@ class Connection:
         return self._lower(statement, self._physical(statement))
 
     def _context(self, rules: frozenset[str]) -> OptimizerContext:
-        return OptimizerContext(disabled_rules=rules, device_type=self._device.type)
+        return OptimizerContext(disabled_rules=rules, backend=self._backend)
 
     def _physical(self, statement: BoundStatement) -> PhysicalPlan:
         plan = optimize(statement.plan, self._context(self._disabled_rules))
-        return plan_physical(plan, PhysicalOptions(self._device.type, self._disabled_rules))
+        return plan_physical(plan, PhysicalOptions(self._backend, self._disabled_rules))
 
     def _lower(self, statement: BoundStatement, plan: PhysicalPlan) -> TensorProgram:
-        builder = ProgramBuilder(self._device)
-        slot, columns = lower_plan(builder, plan)
+        builder = ProgramBuilder(self._device, self._backend)
         types = [field.data_type for field in statement.plan.schema]
-        program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
+        with computing_with(self._backend):
+            slot, columns = lower_plan(builder, plan)
+            program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
         if self._fuser is not None:
             self._fuser.fuse(program.steps())
         return program
@@ -357,15 +375,16 @@ class Connection:
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         rules = self._disabled_rules | SPECIAL_ALGORITHMS
         plan = optimize(statement.plan, self._context(rules))
-        builder = ProgramBuilder(self._device, carries_gradients=True)
-        slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._device.type, rules)))
+        builder = ProgramBuilder(self._device, self._backend, carries_gradients=True)
         types = [field.data_type for field in statement.plan.schema]
-        return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
+        with computing_with(self._backend):
+            slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._backend, rules)))
+            return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
 
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
         context = self._context(self._disabled_rules)
         logical = optimize(statement.plan, context)
-        physical = plan_physical(logical, PhysicalOptions(self._device.type, self._disabled_rules))
+        physical = plan_physical(logical, PhysicalOptions(self._backend, self._disabled_rules))
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
             return f"{text}\n{explain_physical(physical)}"
@@ -402,6 +421,15 @@ def _garbage_collected_later() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _free_tables() -> None:
+    """Free what nobody but garbage refers to any more, and give back what large tables held.
+
+    Planning leaves cycles that refer to its tables; they are among the youngest objects (see `_garbage_collected_later`).
+    """
+    gc.collect(0)
+    give_back_memory_of_tables()
 
 
 def _parameter_key(params: Parameters | None) -> Any:

@@ -28,6 +28,7 @@ def connect(
     disabled_rules: Iterable[str] = (),
     fuse: str = "off",
     ml_precision: str = "float32",
+    backend: str = "auto",
 ) -> Connection:
     """A connection: tables can be registered on it and queried.
 
@@ -38,7 +39,9 @@ def connect(
     `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
     without; what is not quicker compiled stays as it is;
     `ml_precision`: "bf16" makes the matrix products of models in bfloat16: quicker on processors that have it, and off by as
-    much as `Connection.models()` says.
+    much as `Connection.models()` says;
+    `backend`: "host" computes with arrays, on the CPU only; "torch" with torch's own operations, which run on every device;
+    "auto" means "host" on the CPU and "torch" elsewhere. Answers are the same.
     Raises BindError for a device that torch does not have.
     """
     return Connection(
@@ -49,6 +52,7 @@ def connect(
         disabled_rules=disabled_rules,
         fuse=fuse,
         ml_precision=ml_precision,
+        backend=backend,
     )
 
 

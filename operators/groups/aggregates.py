@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor
 from tqp.operators.numbers import elementwise
@@ -34,7 +35,7 @@ def sum_by_group(
 ) -> Tensor:
     """Sums [num_groups]: int64 of integers and booleans (the caller proves that they fit), float64 of floats."""
     values = _summands(values, validity)
-    if values.is_cpu and values.is_floating_point() and num_groups * _ROWS_COUNTED <= values.shape[0]:
+    if is_host(values) and values.is_floating_point() and num_groups * _ROWS_COUNTED <= values.shape[0]:
         sums = torch.bincount(group_ids, values, minlength=num_groups)  # in row order; group ids of any width
         return sums if out is None else out.add_(sums)
     if out is None:
@@ -141,7 +142,7 @@ def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None 
         return _sum_of_floats(values.to(torch.float64))
     if validity is not None:
         values = elementwise.keep_where(values, validity)
-    if not values.is_cpu or values.dtype in (torch.bool, torch.int64):
+    if not is_host(values) or values.dtype in (torch.bool, torch.int64):
         return values.sum(dtype=torch.int64)
     if largest is None:
         largest = -torch.iinfo(values.dtype).min
@@ -159,7 +160,7 @@ def sum_where(values: Values | float, condition: Values) -> Values:
     """float64 0-d: the sum of floats [n], or of one float as often, where the condition (bool [n]) is true. Takes arrays too."""
     if isinstance(condition, np.ndarray):
         return _sum_where(values, condition)
-    if condition.is_cpu:
+    if is_host(condition):
         return torch.from_numpy(_sum_where(as_array(values), condition.numpy()))
     if not isinstance(values, Tensor):
         values = torch.full_like(condition, values, dtype=torch.float64)
@@ -187,7 +188,7 @@ def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str
     """Number of (valid) rows: int64 0-d."""
     if validity is None:
         return torch.tensor(num_rows, dtype=torch.int64, device=device)
-    if validity.is_cpu:
+    if is_host(validity):
         return torch.tensor(int(np.count_nonzero(validity.numpy())), dtype=torch.int64)
     return validity.sum(dtype=torch.int64)
 
@@ -265,7 +266,7 @@ def _sum_where(values: Array | float, condition: Array) -> Array:
 
 def _sum_of_floats(values: Tensor) -> Tensor:
     """In an order that the number of threads does not change: torch would share one long sum among its threads."""
-    if not values.is_cpu:
+    if not is_host(values):
         return values.sum()
     with np.errstate(all="ignore"):
         return torch.from_numpy(_sum_of_float_array(values.numpy()))
@@ -295,7 +296,7 @@ def _extreme_by_group(
 ) -> Tensor:
     if values.dtype is torch.bool:
         values = values.to(torch.int8)
-    if values.dim() == 1 and values.is_cpu:
+    if values.dim() == 1 and is_host(values):
         head = _ROWS_FOR_STATES * num_groups
         if out is None and 0 < head <= values.shape[0] // 2:
             of_head = None if validity is None else validity[:head]
@@ -387,11 +388,11 @@ def _float_extreme(
     values: Tensor, group_ids: Tensor, num_groups: int, which: Literal["amin", "amax"]
 ) -> Tensor:
     """On the CPU by torch's own reduction, in which NaN always wins; least values from the rows without NaN."""
-    if values.is_cpu and which == "amin" and np.isnan(_greatest(values.numpy())):
+    if is_host(values) and which == "amin" and np.isnan(_greatest(values.numpy())):
         rows = row_indices(elementwise.equal(values, values))
         values, group_ids = take(values, rows), take(group_ids, rows)
     identity = torch.inf if which == "amin" else -torch.inf
-    if values.is_cpu and (which == "amax" or _greatest(values.numpy()) < identity):
+    if is_host(values) and (which == "amax" or _greatest(values.numpy()) < identity):
         extremes = allocation.full(num_groups, identity, values.dtype, values.device)
         # which of two zeros comes first is chance: zero is added to have the positive one
         extremes.scatter_reduce_(0, group_ids, values, which).add_(0.0)
@@ -433,13 +434,13 @@ def _wide_extreme(
 
 
 def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin", "amax"]) -> Tensor:
-    if values.dim() == 2 or (values.is_floating_point() and not values.is_cpu):
+    if values.dim() == 2 or (values.is_floating_point() and not is_host(values)):
         group_ids = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
         return _extreme_by_group(values, group_ids, 1, validity, None, which)[0]
     if values.dtype is torch.bool:
         values = values.to(torch.int8)
     if validity is not None:
-        extreme = _extreme_if_valid(values, validity, which) if values.is_cpu else None
+        extreme = _extreme_if_valid(values, validity, which) if is_host(values) else None
         if extreme is not None:
             return extreme
         values = take(values, row_indices(validity))
@@ -448,7 +449,7 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
         return torch.tensor(number + 0.0, dtype=values.dtype)
     if values.shape[0] == 0:
         return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
-    if values.is_cpu:  # torch takes six times as long for 64 bits
+    if is_host(values):  # torch takes six times as long for 64 bits
         number = (np.minimum if which == "amin" else np.maximum).reduce(values.numpy())
         return torch.tensor(int(number), dtype=values.dtype)
     return values.amin() if which == "amin" else values.amax()

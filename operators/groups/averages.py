@@ -6,21 +6,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.operators.numbers import arithmetic, wide
+from tqp.data.backend import is_host
+from tqp.operators.numbers import arithmetic, extended_quotients, wide
 
 #: 10 to this many places times a number of rows is an int64.
 _SMALL_SCALE = 6
+#: C's `long double` is the one of x86, with 64 bits of mantissa; on Arm it is another, on other devices there is none.
+_HAS_EXTENDED_FLOATS = np.finfo(np.longdouble).nmant == 63
 
 
 def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     """totals / (counts * 10**scale), float64 [n]; a NaN where the count is 0.
 
-    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. On the CPU the division is one of C's
-    `long double`, as in DuckDB, which there rounds the last bit of many a large sum otherwise than float64 would.
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. The division is one of x86's `long double`, as in
+    DuckDB, which rounds the last bit of many a large sum otherwise than float64 would: on every machine and device.
     """
-    if not totals.is_cpu:
-        floats = wide.to_float64(totals) if wide.is_wide(totals) else totals.to(torch.float64)
-        return floats / (counts * float(10**scale))
+    if not (is_host(totals) and _HAS_EXTENDED_FLOATS):
+        return _by_pairs(totals, counts, scale)
     result = np.empty(totals.shape[0], dtype=np.float64)
     divisors = counts.numpy()
     if scale <= _SMALL_SCALE:
@@ -33,12 +35,44 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     return torch.from_numpy(result)
 
 
+def _by_pairs(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
+    """`average` without `long double`, with the same bits."""
+    if scale <= _SMALL_SCALE:
+        divisors = extended_quotients.from_integers(counts * 10**scale)
+    else:
+        divisors = extended_quotients.times(counts, float(10**scale))
+    return extended_quotients.quotient(extended_quotients.from_integers(totals), divisors)
+
+
 def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     """As `average`, of sums that are made float64 before they are divided: what DuckDB makes of `sum(x) / count(x)`."""
     if scale == 0 and not wide.is_wide(totals):
         totals = wide.from_narrow(totals)  # a HUGEINT beyond 2**53 is rounded as such
     floats: Tensor = arithmetic.scaled_to_float(totals, scale) / counts.to(torch.float64)
     return floats
+
+
+def average_instant(totals: Tensor, counts: Tensor) -> Tensor:
+    """totals / counts as whole numbers, int64 [n], rounded as DuckDB does: to the nearest above zero, else towards zero.
+
+    `totals`: int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. No average is beyond 64 bits; 0 where the count is 0.
+    """
+    counts = counts.clamp(min=1)
+    if wide.is_wide(totals):
+        # The guess is off by what float64 drops. The rest is small again, so 64 bits that overflow hold it.
+        guess = (wide.to_float64(totals) / counts).clamp(-_LARGEST_FLOAT, _LARGEST_FLOAT).to(torch.int64)
+        rest = totals[:, 1] - guess * counts
+    else:
+        guess, rest = torch.zeros_like(totals), totals
+    quotients = torch.div(rest, counts, rounding_mode="floor")
+    remainders = rest - quotients * counts
+    quotients = guess + quotients
+    rounds_up = torch.where(quotients < 0, remainders > 0, remainders > counts - remainders)
+    return quotients + rounds_up
+
+
+#: The largest float64 that is an int64.
+_LARGEST_FLOAT = float(2**63 - 2**10)
 
 
 def _long_double(values: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.groups import aggregates
 from tqp.operators.groups.group_ids import one_of_each_combination
 from tqp.operators.memory.arrays import Array, running_sums
@@ -34,7 +35,7 @@ def count_distinct_by_group(
     group_ids: Tensor, num_groups: int, keys: Tensor, validity: Tensor | None = None
 ) -> Tensor:
     """The number of distinct keys among the valid rows of each group: int64 [num_groups]; arguments as of `one_of_each`."""
-    if keys.is_cpu and keys.dim() == 1 and keys.shape[0] >= _SORTED_ROWS:
+    if is_host(keys) and keys.dim() == 1 and keys.shape[0] >= _SORTED_ROWS:
         low, high = (int(extreme) for extreme in torch.aminmax(keys))
         span = high - low + 1
         if num_groups * span < _SORTED_SPAN:

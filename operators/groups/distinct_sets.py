@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.rows.selection import row_indices, take
@@ -55,7 +56,7 @@ def add_values(
 
 def merge_sets(sets: Tensor, others: Tensor) -> Tensor:
     """The union of the sets of each group, in place of the first."""
-    if sets.is_cpu:
+    if is_host(sets):
         np.logical_or(sets.numpy(), others.numpy(), out=sets.numpy())
         return sets
     return sets.logical_or_(others)
@@ -64,7 +65,7 @@ def merge_sets(sets: Tensor, others: Tensor) -> Tensor:
 def count_values(sets: Tensor, num_groups: int) -> Tensor:
     """How many values the set of each group has: int64 [num_groups]."""
     words = sets.view(torch.int64)
-    if words.is_cpu:
+    if is_host(words):
         ones = torch.from_numpy(np.bitwise_count(words.numpy()))  # of a byte that is 0 or 1
     else:
         ones = (words * 0x0101010101010101) >> 56  # the highest byte of the product is the sum of all

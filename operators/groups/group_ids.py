@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.groups.hash_groups import group_by_hash, last_of_each
 from tqp.operators.joins.pairs import any_by_row
 from tqp.operators.memory import allocation
@@ -67,7 +68,7 @@ def _fits_table(word: Word) -> bool:
 
 def _is_hashed(word: Word) -> bool:
     rows = word.codes.shape[0]
-    return word.codes.is_cpu and _MIN_HASHED_ROWS <= rows <= _MAX_HASHED_ROWS and not _fits_table(word)
+    return is_host(word.codes) and _MIN_HASHED_ROWS <= rows <= _MAX_HASHED_ROWS and not _fits_table(word)
 
 
 def _group_word(word: Word) -> Groups:

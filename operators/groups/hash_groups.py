@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices, take
 
@@ -29,7 +30,7 @@ def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor
     partition and ascending within one, and where each partition ends.
     """
     numbers = keys & ((1 << bits) - 1) if dense else high_bits(keys, bits, _PARTITION_MULTIPLIER)
-    if keys.is_cpu:  # three quarters of torch's time
+    if is_host(keys):  # three quarters of torch's time
         array = numbers.numpy().astype(np.uint8)
         places = array.argsort(kind="stable")
         ends = array.searchsorted(np.arange(1 << bits, dtype=np.uint8), "right", sorter=places)
@@ -41,7 +42,7 @@ def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor
 
 def high_bits(keys: Tensor, bits: int, multiplier: int) -> Tensor:
     """int64 [n] in [0, 2^bits), 0 < bits < 64: the high bits of a hash of integers [n]."""
-    if not keys.is_cpu:
+    if not is_host(keys):
         return ((keys.to(torch.int64) * multiplier) >> (64 - bits)).bitwise_and_((1 << bits) - 1)
     spread = keys.to(torch.int64).numpy().view(np.uint64) * np.uint64(multiplier & _ALL_BITS)
     np.right_shift(spread, np.uint64(64 - bits), out=spread)

@@ -2,9 +2,9 @@
 
 A key's number lies in the place that its hash names in the table's first level, or, where another key came before, in a
 smaller second level, and so on; the keys themselves lie in the order of their numbers. So what a row reads at random is
-small: an int32 in twice to four times as many places as there are keys, and a key. A batch of keys that are all known
-costs these two look-ups a row, some 6 ns on the CPU while both are in the second cache, and a few more operations for the
-sixth of the rows whose key lies further down.
+small: an int32 among the places, and a key. A batch of keys that are all known costs these two look-ups a row, 2 to 3 ns
+on the CPU while both are in the second cache. A row whose key lies further down costs ten times as much: so there are
+many times as many places as keys where the cache holds them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices, take
 
 _LEVELS = 7
-_MIN_BITS = 10
+#: Bits of the number of keys that have room, at least.
+_LEAST_KEY_BITS = 9
+#: Bits of the number of places in the first level: that one core's caches hold; and as many more than it takes for twice as
+#: many places as keys.
+_CACHED_BITS, _MORE_BITS = 18, 4
 #: As many rows as read each line of the table several times, so that it comes to the second cache once for all of them.
 _ROWS_AT_ONCE = 262_144
 #: As many rows at most go on together to the further levels: two workers that make many short calls wait for each other at
@@ -31,11 +35,11 @@ _FIRST_ROWS, _FIRST_ROWS_PER_KEY = 4096, 2
 class KeyTable:
     """Numbers int64 keys from 0 on. On the CPU only, where one of several values scattered to one place stays."""
 
-    __slots__ = ("_bits", "_keys", "_next_rows", "_numbers", "count")
+    __slots__ = ("_bits", "_key_bits", "_keys", "_next_rows", "_numbers", "count")
 
     def __init__(self, expected_keys: float) -> None:
         self._next_rows = max(_FIRST_ROWS, min(_ROWS_AT_ONCE, int(_FIRST_ROWS_PER_KEY * expected_keys)))
-        self._bits = max(_MIN_BITS, int(2 * expected_keys).bit_length())
+        self._set_bits(max(_LEAST_KEY_BITS, int(expected_keys).bit_length()))
         self.count = 0
         self._keys = torch.empty(self.capacity, dtype=torch.int64)
         # Key 0, the first to come, is in no place. A place without a key has 0, too: there key 0 is found, and others are not.
@@ -44,7 +48,7 @@ class KeyTable:
     @property
     def capacity(self) -> int:
         """So many keys have room; a table that grows has more."""
-        return 1 << (self._bits - 1)
+        return 1 << self._key_bits
 
     def keys(self) -> Tensor:
         """int64 [count]: the keys by their number. A view."""
@@ -116,7 +120,7 @@ class KeyTable:
         """Twice as many places, or as many times more as it takes for all keys."""
         keys, placed = self.keys(), False
         while not placed:
-            self._bits += 1
+            self._set_bits(self._key_bits + 1)
             self._numbers = self._empty_places()
             placed = self._place(keys)
         self._keys = torch.empty(self.capacity, dtype=torch.int64)
@@ -133,10 +137,17 @@ class KeyTable:
             numbers, keys = take(numbers, others), take(keys, others)
         return not keys.shape[0]
 
+    def _set_bits(self, key_bits: int) -> None:
+        """Room for 2^key_bits keys, and at least twice as many places in the first level."""
+        self._key_bits, least = key_bits, key_bits + 1
+        self._bits = max(least, min(least + _MORE_BITS, _CACHED_BITS))
+
     def _empty_places(self) -> Tensor:
-        return torch.zeros((2 << self._bits) - (2 << (self._bits - _LEVELS)), dtype=torch.int32)
+        bits = self._bits
+        return torch.zeros((2 << bits) - (2 << (bits - _LEVELS)), dtype=torch.int32)
 
     def _places(self, keys: Tensor, level: int) -> Tensor:
         """int64 [n]: the place of each key in a level. Each level has half as many as the one before."""
-        places = high_bits(keys, self._bits - level, MULTIPLIERS[level % len(MULTIPLIERS)])
-        return places.add_((2 << self._bits) - (2 << (self._bits - level))) if level else places
+        bits = self._bits
+        places = high_bits(keys, bits - level, MULTIPLIERS[level % len(MULTIPLIERS)])
+        return places.add_((2 << bits) - (2 << (bits - level))) if level else places

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor, converted
 from tqp.operators.rows.selection import take
@@ -84,10 +85,10 @@ def arrange(
 class _Layout:
     """Where in the accumulators the sum of each column is: what takes all of them apart in a few steps, int64 [columns, 1] each.
 
-    On the CPU these are arrays.
+    With `on_host` these are arrays.
     """
 
-    def __init__(self, packs: Sequence[Sequence[Part]], device: torch.device) -> None:
+    def __init__(self, packs: Sequence[Sequence[Part]], device: torch.device, on_host: bool) -> None:
         columns = sum(len(pack) for pack in packs)
         which, shifts, masks, halves, biases = ([0] * columns for _ in range(5))
         for number, pack in enumerate(packs):
@@ -104,7 +105,7 @@ class _Layout:
                 biases[part.column] = bias
         constants: Any = [torch.tensor(which)]
         constants += [torch.tensor(values).unsqueeze(1) for values in (shifts, masks, halves, biases)]
-        constants = as_array(constants) if device.type == "cpu" else [each.to(device) for each in constants]
+        constants = as_array(constants) if on_host else [each.to(device) for each in constants]
         self._which, self._shifts, self._masks, self._halves, self._biases = constants
         self.num_columns, self._signed, self._apart = columns, any(halves), columns == len(packs)
 
@@ -141,8 +142,8 @@ class PackedSums:
     """
 
     __slots__ = (
-        "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_has_kept", "_layout", "_num_groups", "_packs",
-        "_rooms", "_rows", "_stripes", "_table", "_totals",
+        "_accumulators", "_at_once", "_capacity", "_device", "_dtype", "_has_kept", "_layout", "_num_groups",
+        "_on_host", "_packs", "_rooms", "_rows", "_stripes", "_table", "_totals",
     )  # fmt: skip
 
     def __init__(
@@ -153,17 +154,17 @@ class PackedSums:
         device: torch.device,
         has_kept: bool = False,
     ) -> None:
-        self._has_kept, self._device = has_kept, device
+        self._has_kept, self._device, self._on_host = has_kept, device, is_host_device(device)
         self._num_groups = num_groups + has_kept  # the first one is of the rows that do not count
-        few = num_groups <= _FEW_GROUPS and device.type == "cpu"
+        few = num_groups <= _FEW_GROUPS and self._on_host
         self._stripes = _stripes(self._num_groups, min(max_rows, _FEW_ROWS)) if few else 1
         most_rows = max(_FEW_ROWS, _FEW_ROWS_OF_STRIPE * self._stripes) if few else max_rows
         rows = max(1, -(-min(max_rows, most_rows) // self._stripes))  # that one stripe can take
-        self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device)
+        self._dtype, self._packs, self._layout = _arranged(tuple(ranges), rows, device, self._on_host)
         self._capacity = rows * self._stripes
-        self._at_once = min(self._capacity, _FEW_ROWS) if device.type == "cpu" else self._capacity
+        self._at_once = min(self._capacity, _FEW_ROWS) if self._on_host else self._capacity
         self._rooms: dict[int, _Room] = {}  # by the number of rows that are added
-        # Both are arrays on the CPU; None before rows are added or taken apart.
+        # Both are arrays on the host; None before rows are added or taken apart.
         self._table: Any = None  # [packs, groups * stripes]
         self._totals: Any = None  # int64 [columns, groups]: what has been taken apart
         self._accumulators: Sequence[Tensor] = ()  # the rows of the table
@@ -174,7 +175,7 @@ class PackedSums:
 
         `kept` (bool [n]): which rows count; columns and group ids of the others may be anything. None: all of them.
         """
-        if isinstance(group_ids, Tensor) and self._device.type == "cpu":
+        if isinstance(group_ids, Tensor) and self._on_host:
             columns, group_ids, kept = as_array(columns), as_array(group_ids), as_array(kept)
         num_rows = group_ids.shape[0]
         if num_rows <= self._at_once:
@@ -197,7 +198,7 @@ class PackedSums:
             table = self._zeros(len(self._packs), size, self._dtype)
             self._table, self._accumulators = table, as_tensor(table).unbind()
         self._rows += rows
-        if self._device.type == "cpu":
+        if self._on_host:
             self._add_arrays(columns, group_ids, kept)
             return
         places = group_ids.to(torch.int64)
@@ -294,7 +295,7 @@ class PackedSums:
 
     def _zeros(self, num_rows: int, num_columns: int, dtype: torch.dtype) -> Any:
         zeros = allocation.zeros(num_rows * num_columns, dtype, self._device).view(num_rows, num_columns)
-        return zeros.numpy() if zeros.is_cpu else zeros
+        return zeros.numpy() if self._on_host else zeros
 
     def _take_apart(self, last: bool = False) -> None:
         """Move what the accumulators hold to the totals; `last`: they are not needed any more."""
@@ -331,14 +332,14 @@ def _stripes(num_groups: int, num_rows: int) -> int:
 
 @lru_cache(maxsize=256)
 def _arranged(
-    ranges: tuple[Range, ...], capacity: int, device: torch.device
+    ranges: tuple[Range, ...], capacity: int, device: torch.device, on_host: bool
 ) -> tuple[torch.dtype, tuple[tuple[Part, ...], ...], _Layout]:
     """The dtype of the accumulators, int32 where no more of them are needed than of int64; which columns share them."""
     packs, dtype = arrange(ranges, capacity), torch.int64
     narrow = arrange(ranges, capacity, _NARROW_BITS)
     if len(narrow) == len(packs) and all(part.bits <= _NARROW_BITS for pack in packs for part in pack):
         packs, dtype = narrow, torch.int32
-    return dtype, packs, _Layout(packs, device)
+    return dtype, packs, _Layout(packs, device, on_host)
 
 
 @lru_cache(maxsize=16)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.groups.hash_groups import MULTIPLIERS, high_bits
 from tqp.operators.joins.key_places import KeyPlaces, place_keys
 from tqp.operators.joins.offset_array_join import sort_by_key
@@ -104,7 +105,7 @@ def build_buckets(
     if rows is not None:
         keys = take(keys, rows)
     range_bits = 0  # workers share 2^this ranges of the hashes
-    if workers is not None and keys.shape[0] >= _SHARED_ROWS and keys.is_cpu:
+    if workers is not None and keys.shape[0] >= _SHARED_ROWS and is_host(keys):
         range_bits = min(_MAX_RANGE_BITS, (workers.threads - 1).bit_length())
     share = workers.map if workers is not None and range_bits else _one_by_one
     codes = _codes(keys)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -153,7 +154,7 @@ class KeyNumbers:
 
     def first_of(self, keys: Values) -> int | None:
         """The number of the first of integers [n], if these are n neighbours among the keys; on the CPU only, else None."""
-        wanted = keys if isinstance(keys, np.ndarray) else keys.numpy() if keys.is_cpu else None
+        wanted = keys if isinstance(keys, np.ndarray) else keys.numpy() if is_host(keys) else None
         if wanted is None or not 0 < wanted.shape[0] <= self._keys.shape[0]:
             return None
         known = self._keys.numpy()

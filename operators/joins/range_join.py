@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import any_by_row, check_pairs, expand_ranges
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import all_true
@@ -164,7 +165,7 @@ def _second_key(keys: Tensor, comparison: str) -> SecondKey:
 def _nearly_ascending(keys: Tensor) -> Tensor | None:
     """Rows, int64 [n], in about the order of the keys; None where they are few, in order already, or not on the CPU."""
     num_rows = keys.shape[0]
-    if not keys.is_cpu or num_rows < _MANY_KEYS or all_true(elementwise.less_equal(keys[:-1], keys[1:])):
+    if not is_host(keys) or num_rows < _MANY_KEYS or all_true(elementwise.less_equal(keys[:-1], keys[1:])):
         return None
     high = keys.numpy() >> 1  # whose differences fit a word
     high -= high.min()

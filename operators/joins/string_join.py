@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.joins.hash_join import Workers, build_buckets
 from tqp.operators.joins.pairs import BuildNulls, JoinBuild, Membership, any_by_row, build_nulls, first_by_row
@@ -99,6 +100,6 @@ def build_strings(
 
 
 def _by_word(words: Tensor, validity: Tensor | None, workers: Workers) -> JoinBuild:
-    if words.device.type == "cuda":
-        return build_sorted(words, validity)
-    return build_buckets(words.to(torch.int64), validity, workers)
+    if is_host(words):
+        return build_buckets(words.to(torch.int64), validity, workers)
+    return build_sorted(words, validity)

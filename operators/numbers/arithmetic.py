@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.logic import any_true
 
@@ -184,12 +185,12 @@ def value_range(values: Operand) -> Bounds:
         return values, values
     if values.numel() == 0:
         return 0, 0
-    if values.device.type != "cpu" and values.dtype != torch.int64:
+    if not is_host(values) and values.dtype != torch.int64:
         limits = torch.iinfo(
             values.dtype
         )  # a bound good enough for most checks, without waiting for the device
         return limits.min, limits.max
-    if values.is_cpu:
+    if is_host(values):
         array = values.numpy()
         return int(array.min()), int(array.max())
     low, high = torch.aminmax(values)

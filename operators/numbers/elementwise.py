@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, Values, as_array, as_tensor
 
 #: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
@@ -341,4 +342,4 @@ def has_vector_loop(name: str) -> bool:
 
 
 def _on_host(values: Tensor) -> bool:
-    return values.is_cpu and not torch.compiler.is_compiling()
+    return is_host(values) and not torch.compiler.is_compiling()

@@ -84,6 +84,12 @@ def all_true(condition: Tensor) -> bool:
     return condition.numel() == 0 or bool(condition.view(torch.uint8).min())  # as `any_true`
 
 
+def spread(mask: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    """bool [num_rows]: at `rows` (int64 [m]) what the mask [m] says, else false."""
+    result = torch.zeros(num_rows, dtype=torch.bool, device=rows.device)
+    return result.index_copy_(0, rows, mask.expand(rows.shape[0]))
+
+
 def _choose(condition: Tensor, value: Choice, otherwise: Choice) -> Tensor:
     if max(_dimensions(value), _dimensions(otherwise)) > condition.dim():
         condition = condition.unsqueeze(1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
@@ -84,7 +85,7 @@ def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) ->
 
 def _one_divisor(b: Tensor) -> int | None:
     """The divisor, if it is positive and the same for all rows: a literal; reads nothing back from a device."""
-    divisor = int(b) if b.numel() == 1 and b.is_cpu else 0
+    divisor = int(b) if b.numel() == 1 and is_host(b) else 0
     return divisor if divisor > 0 else None
 
 
@@ -218,7 +219,7 @@ def _divide_power(values: Tensor, power: int, direction: str) -> Tensor:
 
 
 def _resolve_round(direction: str) -> Overload:
-    """round and trunc, with an optional constant number of digits, which may be negative."""
+    """round and trunc, with an optional number of digits, which may be negative; for DECIMAL it is a constant."""
     whole = round_half_away if direction == "away" else torch.trunc
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
@@ -228,31 +229,77 @@ def _resolve_round(direction: str) -> Overload:
             if not constant:
                 return Kernel(whole)
             return Kernel(
-                lambda values, digits: _round_floats(values, digits, whole), constant_arguments=constant
+                lambda values, digits: _round_floats(values, digits, whole),
+                constant_arguments=constant,
+                constants_may_vary=True,
             )
         if not (data_type.is_integer or data_type.is_decimal):
             return None
 
-        def rounded(values: Tensor, digits: int = 0, *, validity: Tensor | None = None) -> Tensor:
+        def rounded(values: Tensor, digits: int | Tensor = 0, *, validity: Tensor | None = None) -> Tensor:
+            if isinstance(digits, Tensor):
+                return _round_each(values, digits, data_type, direction, validity)
             return _round_integers(values, int(digits), data_type, result_type, direction, validity)
 
-        return Kernel(rounded, constant_arguments=constant, checks=True, accepts_wide=True)
+        return Kernel(
+            rounded,
+            constant_arguments=constant,
+            constants_may_vary=data_type.is_integer,
+            checks=True,
+            accepts_wide=True,
+        )
 
     return resolve
 
 
-def _round_floats(values: Tensor, digits: int, whole: Callable[[Tensor], Tensor]) -> Tensor:
+def _round_floats(values: Tensor, digits: int | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
     """DuckDB's way, through a product with a power of ten in double precision."""
     doubles = values.to(torch.float64)
-    power = 10.0 ** abs(digits) if abs(digits) <= 308 else math.inf
-    if digits >= 0:
-        result = whole(doubles * power) / power
-        fallback = doubles
-    else:
-        result = whole(doubles / power) * power
-        # A power beyond the range of doubles leaves nothing to round to; what is not finite stays.
-        fallback = torch.where(torch.isfinite(doubles), 0.0, doubles) if whole is round_half_away else doubles
-    return torch.where(torch.isfinite(result), result, fallback).to(values.dtype)
+    if isinstance(digits, Tensor):
+        powers = torch.tensor(_POWERS, dtype=torch.float64, device=values.device)
+        by_row = powers[digits.to(torch.int64).abs().clamp(max=len(_POWERS) - 1)]
+        up, down = _round_up(doubles, by_row, whole), _round_down(doubles, by_row, whole)
+        return torch.where(digits >= 0, up, down).to(values.dtype)
+    power = _POWERS[min(abs(digits), len(_POWERS) - 1)]
+    return (_round_up if digits >= 0 else _round_down)(doubles, power, whole).to(values.dtype)
+
+
+#: 1, 10, 100, ... as far as doubles go, and what is beyond.
+_POWERS = (*(10.0**exponent for exponent in range(309)), math.inf)
+
+
+def _round_up(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
+    """To digits after the point."""
+    result = whole(values * power) / power
+    return torch.where(torch.isfinite(result), result, values)
+
+
+def _round_down(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
+    """To digits before the point. Of a power beyond the range of doubles nothing is left; what is not finite stays."""
+    result = whole(values / power) * power
+    fallback = torch.where(torch.isfinite(values), 0.0, values) if whole is round_half_away else values
+    return torch.where(torch.isfinite(result), result, fallback)
+
+
+def _round_each(
+    values: Tensor, digits: Tensor, data_type: DataType, direction: str, validity: Tensor | None
+) -> Tensor:
+    """Integers, each to its own number of digits: by one number after the other, of which few make a difference."""
+    result = values if wide.is_wide(values) else values.to(torch.int64)
+    digits = digits.to(torch.int64).clamp(-_MOST_DIGITS, 0).expand(values.shape[:1])
+    for number in torch.unique(digits).tolist():
+        of_number = digits == number
+        counted = of_number if validity is None else of_number & validity
+        rounded = _round_integers(values, number, data_type, data_type, direction, counted)
+        if wide.is_wide(rounded) != wide.is_wide(result):
+            rounded, result = wide.widen(rounded), wide.widen(result)
+        chosen = of_number.unsqueeze(1) if wide.is_wide(result) else of_number
+        result = torch.where(chosen, rounded, result)
+    return narrow_if_possible(result)
+
+
+#: No integer has more, so that more leave nothing of it.
+_MOST_DIGITS = 40
 
 
 def _round_integers(

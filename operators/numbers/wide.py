@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.operators.numbers.logic import any_true
 
 #: The sign bit. XOR with it turns unsigned order into signed order.
@@ -56,7 +57,7 @@ def from_ints(values: Sequence[int], device: torch.device | str = "cpu") -> Tens
 
 def are_few(values: Tensor) -> bool:
     """Are they so few, and in main memory, that Python's integers cost less than tensors?"""
-    return values.is_cpu and values.numel() <= _FEW_VALUES
+    return is_host(values) and values.numel() <= _FEW_VALUES
 
 
 def to_ints(values: Tensor) -> list[int]:

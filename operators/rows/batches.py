@@ -35,6 +35,16 @@ def all_null(num_rows: int, device: torch.device) -> Tensor:
     return torch.zeros(num_rows, dtype=torch.bool, device=device)
 
 
+def all_or_none(condition: bool, num_rows: int, device: torch.device) -> Tensor:
+    """bool [num_rows], all as the condition is."""
+    return torch.full((num_rows,), condition, dtype=torch.bool, device=device)
+
+
+def none_if_rows(num_rows: int, device: torch.device) -> Tensor | None:
+    """The validity bool [0] where there are no rows, so that a literal makes nothing fail; None, all count, otherwise."""
+    return None if num_rows > 0 else torch.zeros(0, dtype=torch.bool, device=device)
+
+
 def when_computed(validity: Tensor, values: object) -> Tensor:
     """`validity`, once `values` have been computed too: they may raise, and nobody else may ask for them."""
     return validity

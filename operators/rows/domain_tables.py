@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import Array, Values
 from tqp.operators.rows.selection import take, take_padded
 
@@ -18,7 +19,7 @@ def look_up(table: Values, codes: Values, low: int = 0, nullable: bool = False) 
     if isinstance(codes, np.ndarray):
         assert isinstance(table, np.ndarray)
         return _look_up_array(table, codes, low, nullable)
-    if codes.is_cpu:
+    if is_host(codes):
         return torch.from_numpy(_look_up_array(table.numpy(), codes.numpy(), low, nullable))
     if low:
         codes = codes.to(torch.int64 if codes.dtype == torch.int64 else torch.int32) - low

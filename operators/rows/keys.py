@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, as_array, as_tensor, converted
 from tqp.operators.numbers.elementwise import multiply, subtract
 
@@ -76,7 +77,7 @@ def _packed(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part], dtype: to
     values = columns[0][0]
     if isinstance(values, np.ndarray):
         return _packed_arrays(columns, parts, dtype)
-    if values.is_cpu:
+    if is_host(values):
         return as_tensor(_packed_arrays(as_array(columns), parts, dtype))
     codes = _code(*columns[0], parts[0], dtype)
     for column, part in zip(columns[1:], parts[1:], strict=True):
@@ -138,7 +139,7 @@ def unpack(codes: Any, parts: Sequence[Part]) -> list[tuple[Any, Any]]:
     """The columns (values int64 [n], validity or None) that `pack` made `codes` of; the minimum stands under NULL."""
     if isinstance(codes, np.ndarray):
         return _unpack_array(codes, parts)
-    if codes.is_cpu:
+    if is_host(codes):
         return [as_tensor(column) for column in _unpack_array(codes.numpy(), parts)]
     codes = codes.to(torch.int64)
     columns: list[tuple[Tensor, Tensor | None]] = []
@@ -216,7 +217,7 @@ def narrow(codes: Tensor, span: int) -> Tensor:
 def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): a stable ascending sort of integers [n]. Narrow codes sort faster."""
     num_rows = codes.shape[0]
-    if codes.is_cpu and _PADDED_SORT_ROWS <= num_rows < _RADIX_SORT_ROWS:
+    if is_host(codes) and _PADDED_SORT_ROWS <= num_rows < _RADIX_SORT_ROWS:
         padded = torch.full((_RADIX_SORT_ROWS,), torch.iinfo(codes.dtype).max, dtype=codes.dtype)
         padded[:num_rows] = codes  # being stable, the sort leaves the padding behind all rows
         ordered, order = torch.sort(padded, stable=True)
@@ -230,7 +231,7 @@ def sort_bounded(codes: Tensor, span: int) -> tuple[Tensor, Tensor]:
     num_rows = codes.shape[0]
     row_bits = (num_rows - 1).bit_length()
     if (
-        not codes.is_cpu
+        not is_host(codes)
         or num_rows < _RADIX_SORT_ROWS
         or (span - 1).bit_length() + row_bits > _WORD_BITS
         or not _numpy_sorts_words_faster()

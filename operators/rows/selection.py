@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import Array, Values
 
 #: From so many indices on, torch's gather by int32 is quicker than numpy's, which makes int64 of all of them first.
@@ -25,7 +26,7 @@ def row_indices(mask: Values, validity: Values | None = None) -> Values:
     """
     if isinstance(mask, np.ndarray):
         return row_indices_of_array(mask, validity)
-    if mask.is_cpu:  # 4 to 10 times as fast as nonzero
+    if is_host(mask):  # 4 to 10 times as fast as nonzero
         valid = None if validity is None else validity.numpy()
         return torch.from_numpy(row_indices_of_array(mask.numpy(), valid))
     if validity is not None:
@@ -93,7 +94,7 @@ def count_true(mask: Tensor | Array) -> int:
     """How many of bool [n] are true."""
     if isinstance(mask, np.ndarray):
         return int(np.count_nonzero(mask))
-    return int(np.count_nonzero(mask.numpy())) if mask.is_cpu else int(mask.sum())
+    return int(np.count_nonzero(mask.numpy())) if is_host(mask) else int(mask.sum())
 
 
 def take_selected(values: Values, rows: Values | None) -> Values:

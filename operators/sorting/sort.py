@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import all_true
@@ -68,7 +69,7 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
     num_rows = columns[0].num_rows
     if num_rows < 2:
         return torch.arange(num_rows, device=columns[0].device)
-    if num_rows <= _FEW_ROWS and columns[0].device.type == "cpu":
+    if num_rows <= _FEW_ROWS and is_host_device(columns[0].device):
         keys = _few_keys(columns)
         if keys is not None:
             return torch.from_numpy(np.lexsort(keys[::-1]))

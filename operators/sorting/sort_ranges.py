@@ -11,6 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -33,7 +34,7 @@ def sort_ranges(columns: Sequence[SortColumn], workers: Map) -> tuple[list[SortC
     """
     num_rows, device = columns[0].num_rows, columns[0].device
     num_ranges = min(_MAX_RANGES, -(-num_rows // _RANGE_ROWS))
-    if num_ranges < 2 or device.type != "cpu":
+    if num_ranges < 2 or not is_host_device(device):
         return None
     pieces = [(start, min(start + _RANGE_ROWS, num_rows)) for start in range(0, num_rows, _RANGE_ROWS)]
     columns = [*_leading_integers(columns[0], pieces, workers), *columns[1:]]

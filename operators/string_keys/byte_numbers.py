@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
@@ -197,7 +198,7 @@ def _dtype(size: int) -> torch.dtype:
 def _pieces(strings: Strings) -> list[slice]:
     """The rows in blocks for the caches; all of them on other devices."""
     num_rows = strings.num_rows
-    step = _BLOCK if strings.starts.is_cpu else max(1, num_rows)
+    step = _BLOCK if is_host(strings.starts) else max(1, num_rows)
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
@@ -33,7 +34,7 @@ _MOST = 0.5
 
 def hash64(strings: Strings) -> Tensor:
     """A 64-bit hash of each row's bytes and length: int64 [n], the same wherever the bytes lie."""
-    if strings.starts.device.type != "cpu" or strings.num_rows <= BLOCK:
+    if not is_host(strings.starts) or strings.num_rows <= BLOCK:
         return _hash64(strings)
     result = allocation.empty((strings.num_rows,), torch.int64, strings.starts.device)
     for start in range(0, strings.num_rows, BLOCK):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.strings.layout import cut, take
@@ -40,7 +41,7 @@ def pack(strings: Strings) -> Tensor | None:
     packer = packer_of(strings)
     if packer is None:
         return None
-    step = BLOCK if strings.starts.is_cpu else num_rows
+    step = BLOCK if is_host(strings.starts) else num_rows
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
         if not packer.add(leading_words(block, packer.num_bytes), block.lengths):
@@ -243,7 +244,7 @@ def _signed(bits: int) -> int:
 
 def big_endian(word: Tensor) -> Tensor:
     """Words whose most significant byte is the first one of the string."""
-    if word.device.type == "cpu":
+    if is_host(word):
         return torch.from_numpy(word.numpy().byteswap())
     return word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
 
@@ -251,7 +252,7 @@ def big_endian(word: Tensor) -> Tensor:
 def differing_bits(word: Tensor, first: Tensor | int) -> int:
     """The bits in which any row differs from `first` (int64 [1], or its bits), as an unsigned integer."""
     difference = word ^ (_signed(first) if isinstance(first, int) else first)
-    if word.device.type == "cpu":
+    if is_host(word):
         found = int(np.bitwise_or.reduce(difference.numpy()))
     else:
         bits = torch.arange(64, device=word.device)

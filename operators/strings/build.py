@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.core.memory import reserve
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.strings.layout import (
@@ -26,17 +28,23 @@ from tqp.operators.strings.layout import (
     to_arrow_binary,
     to_list,
 )
+from tqp.operators.strings.pieces import join_short
 
 #: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
 Pair = tuple[Strings, Tensor | None]
 
 _INT32_MAX = 2**31 - 1
+#: Up to so many times rows are repeated by joining them with themselves.
+_FEW_TIMES = 8
 
 
 def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
     num_rows = _common_rows([part.num_rows for part in parts])
-    if num_rows > 1 and parts[0].starts.is_cpu:
+    if num_rows > 1 and is_host(parts[0].starts):
+        joined = join_short(parts, num_rows)
+        if joined is not None:
+            return joined
         # Arrow reads parts whose rows follow one another; to make others so costs twice what copying all pieces in turn does.
         scattered = sum(part.num_rows > 1 and not is_contiguous(part) for part in parts)
         if 2 * scattered < len(parts):
@@ -88,11 +96,14 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     separators, validity = separator
     # Arrow loses rows in which all are NULL, so one argument must have none.
     is_plain = validity is None and any(valid is None for _, valid in pairs)
-    if separators.starts.is_cpu and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
+    num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
+    if validity is None and num_rows > 1 and pairs and all(valid is None for _, valid in pairs):
+        separated = [part for strings, _ in pairs for part in (separators, strings)]
+        return join(separated[1:]), None
+    if is_host(separators.starts) and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
         columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
         joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")
         return from_arrow(joined), None
-    num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
     separators = broadcast(separators, num_rows)
     device = separators.starts.device
     started = torch.zeros(num_rows, dtype=torch.bool, device=device)
@@ -135,7 +146,7 @@ def _padding(
     """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
     wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
     strings = broadcast(strings, wanted.numel())
-    if strings.starts.is_cpu and wanted.numel() == 1:
+    if is_host(strings.starts) and wanted.numel() == 1:
         cut = slice_same_characters(strings, 0, int(wanted))
     else:
         cut = slice_characters(strings, lambda counts: (torch.zeros_like(counts), wanted))
@@ -164,11 +175,13 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
     reserve(int(lengths.sum()))
-    if lengths.is_cpu and times.numel() == 1 and validity is None:
+    if is_host(lengths) and times.numel() == 1 and validity is None:
+        if strings.num_rows and 1 < int(times) <= _FEW_TIMES:
+            return join([strings] * int(times))
         return from_arrow(
             pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)
         )
-    if lengths.is_cpu:
+    if is_host(lengths):
         counts = pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     count = count * (lengths > 0)
@@ -212,6 +225,19 @@ def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
         number = int(codes[wrong][0])
         raise ExecutionError(f"Invalid UTF8 code point {number}: chr takes 0 to 1114111 without surrogates")
     codes = codes * sound
+    limit = int(codes.max()) + 1 if codes.shape[0] else 1
+    size = next(size for size in _CHARACTER_TABLES if size >= limit)
+    return take(_characters(size, codes.device), codes)
+
+
+#: Numbers of code points, from 0 on, of which a table of characters is kept: those of one byte of UTF-8, of two, all.
+_CHARACTER_TABLES = (0x80, 0x800, 0x10000, 0x110000)
+
+
+@lru_cache
+def _characters(count: int, device: torch.device) -> Strings:
+    """The characters of code points 0 .. count - 1; nothing sensible for surrogates."""
+    codes = torch.arange(count, device=device)
     # The bytes of UTF-8, the first one lowest: six bits of the code point in each after the lead.
     last, third, second = (0x80 | ((codes >> shift) & 0x3F) for shift in (0, 6, 12))
     word = torch.where(
@@ -223,5 +249,4 @@ def character(code: Tensor, *, validity: Tensor | None = None) -> Strings:
     long = (0xF0 | (codes >> 18)) | (second << 8) | (third << 16) | (last << 24)
     word = torch.where(codes < 0x10000, word, long)
     lengths = 1 + (codes >= 0x80).to(torch.int32) + (codes >= 0x800) + (codes >= 0x10000)
-    starts = torch.arange(0, 8 * codes.shape[0], 8, device=codes.device)
-    return Strings(starts, (lengths * sound).to(torch.int32), word.view(torch.uint8))
+    return Strings(4 * codes, lengths.to(torch.int32), word.to(torch.int32).view(torch.uint8))

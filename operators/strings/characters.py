@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, to_arrow, total_length
@@ -35,7 +36,7 @@ def is_ascii(strings: Strings) -> bool:
 
 
 def _all_ascii(data: Tensor) -> bool:
-    if data.device.type == "cpu":
+    if is_host(data):
         return bool(data.shape[0] == 0 or data.numpy().max() < 0x80)
     return bool((data < 0x80).all())
 
@@ -44,7 +45,7 @@ def character_lengths(strings: Strings) -> Tensor:
     """Characters in each row: int64 [n]."""
     if is_ascii(strings):
         return strings.lengths.to(torch.int64)
-    if strings.starts.is_cpu:
+    if is_host(strings.starts):
         return torch.from_numpy(np.array(pc.utf8_length(to_arrow(strings)), np.int64))
     return index_characters(strings).counts
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -50,7 +51,7 @@ def equal(left: Strings, right: Strings) -> Tensor:
         return equals_word(left, to_list(right)[0])
     if left.num_rows == 1:
         return equals_word(right, to_list(left)[0])
-    step = _LONG_BLOCK if left.starts.is_cpu else max(1, left.num_rows)
+    step = _LONG_BLOCK if is_host(left.starts) else max(1, left.num_rows)
     if left.num_rows <= step:
         return _equal_rows(left, right)
     result = torch.empty_like(left.lengths, dtype=torch.bool)
@@ -64,7 +65,7 @@ def _equal_rows(left: Strings, right: Strings) -> Tensor:
     result = elementwise.equal(left.lengths, right.lengths)
     rows: Tensor | None = None  # those that may be equal; None for all
     same, offset = result, 0
-    at_once = 2 if result.is_cpu else 1
+    at_once = 2 if is_host(result) else 1
     while True:
         kept = row_indices(same)
         if kept.shape[0] < same.shape[0]:
@@ -166,7 +167,7 @@ def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
 
 def _rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
     first_word = int.from_bytes(bound[:WORD].ljust(WORD, b"\0")) - (1 << 63)
-    step = _LONG_BLOCK if strings.starts.is_cpu else max(1, strings.num_rows)
+    step = _LONG_BLOCK if is_host(strings.starts) else max(1, strings.num_rows)
     within = elementwise.greater_equal if above else elementwise.less_equal
     found = []
     for start in range(0, strings.num_rows, step):
@@ -183,7 +184,7 @@ def _telling_bytes(strings: Strings, bound: bytes, above: bool) -> int:
     A gathered byte costs 0.6 ns, a word 5.
     """
     step = strings.num_rows // _SAMPLE_ROWS
-    if not strings.starts.is_cpu or step == 0:
+    if not is_host(strings.starts) or step == 0:
         return 0
     sample = Strings(strings.starts[::step].contiguous(), strings.lengths[::step].contiguous(), strings.data)
     best, least = 0, _WORD_COST
@@ -258,7 +259,7 @@ def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
 def _equals_any(numbers: Tensor, values: Sequence[int]) -> Tensor:
     """Whether each number (integers [n]) is one of the values: bool [n]."""
     wanted = torch.tensor(values, dtype=numbers.dtype, device=numbers.device)
-    if not numbers.is_cpu:
+    if not is_host(numbers):
         return (numbers[:, None] == wanted).any(1)
     result = np.empty(numbers.shape[0], np.bool_)
     for start in range(0, numbers.shape[0], _LONG_BLOCK):

@@ -29,6 +29,15 @@ def _strings(
     return resolve
 
 
+def _like(plain: Callable[..., Any], with_escape: Callable[..., Any]) -> Overload:
+    """LIKE without an escape character fails for no row."""
+    overloads = {
+        2: _strings(plain, (1,), scans=plain is string_like.like),
+        3: _strings(with_escape, (1, 2), checks=True),
+    }
+    return lambda argument_types, result_type: overloads[len(argument_types)](argument_types, result_type)
+
+
 def _with_texts(function: Callable[..., Any], constants: Sequence[int]) -> Callable[..., Any]:
     """`function`, taking constants that are bytes (the storage of a string) as text."""
     if not constants:
@@ -51,8 +60,8 @@ def _length(argument_types: tuple[DataType, ...], result_type: DataType) -> Kern
     return Kernel(string_transform.length) if argument_types[0].is_string else None
 
 
-def _concat_operator(left: Strings, right: Strings) -> Strings:
-    return string_build.join([left, right])
+def _concat_operator(*parts: Strings) -> Strings:
+    return string_build.join(parts)
 
 
 def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
@@ -63,8 +72,8 @@ def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) 
 
 
 STRING_KERNELS: dict[str, Overload] = {
-    "like": _strings(string_like.like, (1, 2), scans=True),
-    "ilike": _strings(string_like.ilike, (1, 2)),
+    "like": _like(string_like.like, string_like.like_escape),
+    "ilike": _like(string_like.ilike, string_like.ilike_escape),
     "regexp_matches": _strings(string_regexp.regexp_matches, (1, 2)),
     "regexp_full_match": _strings(string_regexp.regexp_full_match, (1, 2)),
     "regexp_replace": _strings(string_regexp.regexp_replace, (1, 2, 3)),

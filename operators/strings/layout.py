@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
 from tqp.core.memory import reserve
+from tqp.data.backend import is_host
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import running_sums
-from tqp.operators.rows.selection import row_indices
+from tqp.operators.numbers import elementwise
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
@@ -46,7 +46,7 @@ def cut(strings: Strings, start: int, stop: int) -> Strings:
 def rows_of_block(strings: Strings, num_bytes: int) -> int:
     """How many rows have about so many bytes, their places and lengths included; all of them on other devices."""
     num_rows = strings.num_rows
-    if num_rows == 0 or strings.starts.device.type != "cpu":
+    if num_rows == 0 or not is_host(strings.starts):
         return max(num_rows, 1)
     sample = strings.lengths[:: -(-num_rows // _SAMPLE_ROWS)]
     return int(num_bytes // (_PLACE_BYTES + float(sample.numpy().mean()))) + 1
@@ -67,7 +67,7 @@ def extent(strings: Strings) -> tuple[int, int]:
     """Lowest start and highest end over all rows; (0, 0) without rows."""
     if strings.num_rows == 0:
         return 0, 0
-    if strings.starts.device.type == "cpu":
+    if is_host(strings.starts):
         starts = strings.starts.numpy()
         if isinstance(strings, OrderedStrings):
             return int(starts[0]), int(starts[-1]) + int(strings.lengths.numpy()[-1])
@@ -85,7 +85,7 @@ def is_contiguous(strings: Strings) -> bool:
     if strings.num_rows < 2:
         return True
     ends = strings.starts[:-1] + strings.lengths[:-1]
-    if ends.device.type == "cpu":
+    if is_host(ends):
         return bool(np.array_equal(ends.numpy(), strings.starts[1:].numpy()))
     return torch.equal(ends, strings.starts[1:])
 
@@ -101,7 +101,7 @@ def ordered(strings: Strings) -> Strings:
     """The same strings, copied unless they already lie in row order, disjoint, with only modest gaps between."""
     if is_ordered(strings):
         return strings
-    if strings.starts.device.type != "cpu":
+    if not is_host(strings.starts):
         return compact(strings)
     short = total_length(strings) < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
     return _copy_words(strings) if short else compact(strings)
@@ -111,7 +111,7 @@ def is_ordered(strings: Strings) -> bool:
     """Whether the strings lie in row order, disjoint, with only modest gaps between."""
     if strings.num_rows < 2 or isinstance(strings, OrderedStrings):
         return True
-    if strings.starts.device.type != "cpu":
+    if not is_host(strings.starts):
         ends = strings.starts + strings.lengths
         in_order = bool((ends[:-1] <= strings.starts[1:]).all())
         return in_order and int(ends[-1] - strings.starts[0]) <= _SLACK * total_length(strings)
@@ -152,7 +152,7 @@ def compact(strings: Strings) -> Strings:
         return Strings(strings.starts - low, strings.lengths, strings.data[low:high])
     ends = strings.lengths.cumsum(0, dtype=torch.int64)
     starts = ends - strings.lengths
-    on_host = strings.starts.device.type == "cpu"
+    on_host = is_host(strings.starts)
     total = int(ends[-1])
     reserve(total)
     if on_host:
@@ -175,13 +175,22 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
     """
     if len(parts) == 1:
         return parts[0]
-    lengths = allocation.concatenate([part.lengths for part in parts])
+    parts = in_one_buffer(parts)
+    return Strings(
+        allocation.concatenate([part.starts for part in parts]),
+        allocation.concatenate([part.lengths for part in parts]),
+        parts[0].data,
+    )
+
+
+def in_one_buffer(parts: Sequence[Strings]) -> Sequence[Strings]:
+    """The parts as slices of one buffer, as `concatenate` makes it."""
     by_buffer: dict[tuple[int, int], list[int]] = {}
     for position, part in enumerate(parts):
         by_buffer.setdefault((part.data.data_ptr(), part.data.shape[0]), []).append(position)
     if len(by_buffer) == 1:
-        return Strings(allocation.concatenate([part.starts for part in parts]), lengths, parts[0].data)
-    starts: list[Tensor] = [part.starts for part in parts]
+        return parts
+    moved: list[Strings] = list(parts)
     buffers: list[Tensor] = []
     offset = 0
     for positions in by_buffer.values():
@@ -190,55 +199,42 @@ def concatenate(parts: Sequence[Strings]) -> Strings:
         if high - low > _SLACK * total_length(joined):
             joined = compact(joined)
             low, high = 0, joined.data.shape[0]
-        moved = joined.starts + (offset - low)
         counts = [parts[position].num_rows for position in positions]
-        for position, piece in zip(positions, torch.split(moved, counts), strict=True):
-            starts[position] = piece
+        starts = torch.split(joined.starts + (offset - low), counts)
+        for position, piece in zip(positions, starts, strict=True):
+            moved[position] = parts[position]._replace(starts=piece)
         buffers.append(joined.data[low:high])
         offset += high - low
-    return Strings(torch.cat(starts), lengths, torch.cat(buffers))
+    data = torch.cat(buffers)
+    return [Strings(part.starts, part.lengths, data) for part in moved]
 
 
 def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Strings | None) -> Strings:
     """CASE: in each row the value of the first true condition (bool [n]), else `default` (None: the empty string).
 
-    Values have n rows or one. Only bytes of the rows that are chosen are copied, and none if one buffer holds all.
+    Values have n rows or one. Their bytes are brought into one buffer, and not copied if they are in one already.
     """
     num_rows = max(condition.numel() for condition in conditions)
-    device = conditions[0].device
-    branches = [*values, default if default is not None else from_list([b""], device)]
-    buffers = {branch.data.data_ptr() for branch in branches}
-    if device.type == "cpu" and num_rows > 1 and len(buffers) > 1 and any(b.num_rows > 1 for b in branches):
-        return _choose_by_arrow(conditions, branches)
-    which = torch.full((num_rows,), len(values), dtype=torch.int64, device=device)
-    for position in reversed(range(len(values))):
-        which.masked_fill_(conditions[position], position)
-    parts: list[Strings] = []
-    source = torch.zeros_like(which)
-    offset = 0
-    for position, branch in enumerate(branches):
-        rows = row_indices(which == position)
-        if branch.num_rows == 1:
-            parts.append(branch)
-            source.index_fill_(0, rows, offset)
-        else:
-            parts.append(take(branch, rows))
-            source.index_copy_(0, rows, torch.arange(offset, offset + rows.shape[0], device=device))
-        offset += parts[-1].num_rows
-    return take(concatenate(parts), source)
+    default = default if default is not None else from_list([b""], conditions[0].device)
+    *given, other = in_one_buffer([*values, broadcast(default, num_rows)])
+    starts, lengths = other.starts, other.lengths
+    for condition, value in zip(reversed(conditions), reversed(given), strict=True):
+        starts = elementwise.choose(condition, value.starts, starts, torch.int64)
+        lengths = elementwise.choose(condition, value.lengths, lengths, torch.int32)
+    return Strings(starts, lengths, other.data)
 
 
-def _choose_by_arrow(conditions: Sequence[Tensor], branches: Sequence[Strings]) -> Strings:
-    columns = [
-        pa.scalar(to_list(branch)[0], pa.large_binary()) if branch.num_rows == 1 else to_arrow_binary(branch)
-        for branch in branches
-    ]
-    num_rows = max(branch.num_rows for branch in branches)
-    chosen = columns.pop()
-    for condition in reversed(conditions):
-        mask = pa.array(condition.expand(num_rows).numpy())
-        chosen = pc.if_else(mask, columns.pop(), chosen)
-    return from_arrow(chosen)
+def spread(strings: Strings, rows: Tensor, num_rows: int) -> Strings:
+    """`num_rows` strings: those at `rows` (int64 [m]) are the m given ones, the others empty. No bytes are moved."""
+    lengths = torch.zeros(num_rows, dtype=torch.int32, device=rows.device)
+    if strings.num_rows == 0:
+        return Strings(lengths.to(torch.int64), lengths, strings.data)
+    starts = strings.starts[:1].repeat(num_rows)  # not 0, which may be far from the others
+    return Strings(
+        starts.index_copy_(0, rows, strings.starts),
+        lengths.index_copy_(0, rows, strings.lengths),
+        strings.data,
+    )
 
 
 def replace_rows(strings: Strings, rows: Tensor, others: Strings) -> Strings:

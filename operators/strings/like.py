@@ -12,7 +12,10 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.core.patterns import DANGLING_ESCAPE, like_problem
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.compare import equals_word
 from tqp.operators.strings.layout import from_list, take, to_arrow, to_list
@@ -42,19 +45,16 @@ def compile_like(pattern: str, escape: str = "") -> LikePattern:
 
     Raises ExecutionError for a longer `escape`, or a pattern that ends in it.
     """
-    if len(escape) > 1:
-        raise ExecutionError("Invalid escape string: ESCAPE takes an empty string or one character")
+    problem = like_problem(pattern, escape)
+    if problem is not None:
+        raise ExecutionError(problem)
     words = [""]
     expression: list[str] = []
     has_single = False
     characters = iter(pattern)
     for character in characters:
         if escape and character == escape:
-            character = next(characters, "")
-            if not character:
-                raise ExecutionError(
-                    "Like pattern must not end with escape character: write it twice to mean itself"
-                )
+            character = next(characters)
         elif character == "%":
             words.append("")
             expression.append(".*")
@@ -72,15 +72,36 @@ def compile_like(pattern: str, escape: str = "") -> LikePattern:
     return LikePattern(tuple(word.encode() for word in anchored), None)
 
 
-def like(strings: Strings, pattern: str, escape: str = "") -> Tensor:
-    """strings LIKE pattern ESCAPE escape: bool [n]."""
-    return matches(strings, compile_like(pattern, escape))
+def like(strings: Strings, pattern: str) -> Tensor:
+    """strings LIKE pattern: bool [n]."""
+    return matches(strings, compile_like(pattern))
 
 
-def ilike(strings: Strings, pattern: str, escape: str = "") -> Tensor:
+def like_escape(strings: Strings, pattern: str, escape: str, *, validity: Tensor | None = None) -> Tensor:
+    """strings LIKE pattern ESCAPE escape: bool [n]; raises ExecutionError for a valid row that `like_problem` concerns."""
+    problem = like_problem(pattern, escape)
+    if problem is None:
+        return matches(strings, compile_like(pattern, escape))
+    if problem is DANGLING_ESCAPE:  # nothing matches, and what matches the rest gets as far as the end
+        concerned = like_escape(strings, pattern.removesuffix(escape) + "%", escape)
+    else:
+        concerned = torch.ones_like(strings.lengths, dtype=torch.bool)
+    raise_where(concerned, problem, validity)
+    return torch.zeros_like(concerned)
+
+
+def ilike(strings: Strings, pattern: str) -> Tensor:
     """LIKE without regard to case: bool [n]."""
-    folded = to_list(lower(from_list([pattern])))[0].decode()
-    return like(lower(strings), folded, escape)
+    return like(lower(strings), _lower(pattern))
+
+
+def ilike_escape(strings: Strings, pattern: str, escape: str, *, validity: Tensor | None = None) -> Tensor:
+    """`like_escape` without regard to case."""
+    return like_escape(lower(strings), _lower(pattern), escape, validity=validity)
+
+
+def _lower(pattern: str) -> str:
+    return to_list(lower(from_list([pattern])))[0].decode()
 
 
 def matches(strings: Strings, pattern: LikePattern) -> Tensor:
@@ -116,7 +137,7 @@ def _match_words(strings: Strings, words: tuple[bytes, ...]) -> Tensor:
 
 def _has_words(strings: Strings, words: list[bytes]) -> Tensor:
     """Whether each row contains the words one after the other, each as far left as it can be: bool [n]."""
-    if strings.starts.device.type == "cpu":
+    if is_host(strings.starts):
         return torch.from_numpy(has_words(strings, words))
     result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     rows = torch.arange(strings.num_rows, device=strings.starts.device)

@@ -11,28 +11,26 @@ import pyarrow.compute as pc
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.core.patterns import invalid_pattern, with_options
 from tqp.data.strings import Strings
 from tqp.operators.strings.layout import from_arrow, to_arrow
 from tqp.operators.strings.like import match_expression
 
-#: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.
-_FLAGS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}
-
 
 def regexp_matches(strings: Strings, pattern: str, options: str = "") -> Tensor:
     """Whether the pattern matches somewhere in each row: bool [n]."""
-    return _match(strings, pattern, _with_options(pattern, options))
+    return _match(strings, pattern, with_options(pattern, options))
 
 
 def regexp_full_match(strings: Strings, pattern: str, options: str = "") -> Tensor:
     """Whether the pattern matches the whole of each row: bool [n]."""
-    expression = rf"\A(?:{_with_options(pattern, options)})\z"
+    expression = rf"\A(?:{with_options(pattern, options)})\z"
     return _match(strings, pattern, expression)
 
 
 def regexp_replace(strings: Strings, pattern: str, replacement: str, options: str = "") -> Strings:
     r"""The first match in each row (all of them with option `g`) replaced; \1 to \9 stand for groups, \0 for the match."""
-    expression = _with_options(pattern, options.replace("g", ""))
+    expression = with_options(pattern, options.replace("g", ""))
     limit = None if "g" in options else 1
     if strings.num_rows == 0:
         return strings
@@ -53,7 +51,7 @@ def regexp_extract(strings: Strings, pattern: str, group: int = 0, options: str 
     names = f"g{group}"
     if group > count or strings.num_rows == 0:
         return strings._replace(lengths=strings.lengths * 0)
-    whole = f"(?P<g0>{_with_options(expression, options)})"
+    whole = f"(?P<g0>{with_options(expression, options)})"
     extracted = _checked(pattern, lambda: pc.extract_regex(to_arrow(strings), whole))
     return from_arrow(pc.fill_null(pc.struct_field(extracted, names), ""), strings.starts.device)
 
@@ -67,31 +65,7 @@ def _checked(pattern: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except pa.ArrowInvalid as error:
-        reason = str(error).removeprefix("Invalid regular expression: ")
-        raise ExecutionError(f"Invalid regular expression '{pattern}': {reason}") from error
-
-
-def _with_options(pattern: str, options: str) -> str:
-    """The pattern with DuckDB's option letters as RE2 flags."""
-    if "l" in options:
-        pattern = "".join(
-            "\\x00" if letter == "\0" else "\\" + letter if _is_special(letter) else letter
-            for letter in pattern
-        )
-    flags = ""
-    for letter in options:
-        if letter == "l":
-            continue
-        if letter not in _FLAGS:
-            raise ExecutionError(
-                f"Unrecognized regular expression option '{letter}': use c, i, l, m, n, p, s or g"
-            )
-        flags += f"(?{_FLAGS[letter]})"
-    return flags + pattern
-
-
-def _is_special(letter: str) -> bool:
-    return letter in r"\.+*?()|[]{}^$"
+        raise invalid_pattern(pattern, error) from error
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host, is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -30,7 +31,7 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     device = strings.starts.device
     if not word or strings.num_rows == 0:
         return torch.arange(strings.num_rows, device=device), torch.zeros_like(strings.starts)
-    if device.type == "cpu":
+    if is_host_device(device):
         found, places = string_match.first_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     rows, offsets = occurrences(strings, word)
@@ -45,7 +46,7 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
 
     At least one row.
     """
-    if strings.starts.device.type == "cpu":
+    if is_host(strings.starts):
         found, places = string_match.all_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
@@ -35,12 +36,16 @@ from tqp.operators.strings.layout import (
     to_arrow,
     to_host,
     to_list,
+    total_length,
 )
 from tqp.operators.strings.search import find
 from tqp.operators.strings.words import words
 
 #: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
 _FAR = 1 << 40
+
+#: A buffer is reversed as it is where it has at most so many times the bytes of its rows; else these are copied first.
+_SLACK = 4
 
 #: What TRIM removes when it is not told: Unicode's space separators (tabs and line ends stay).
 _SPACES = "".join(chr(code) for code in range(0x3001) if unicodedata.category(chr(code)) == "Zs")
@@ -91,7 +96,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
     `count` takes characters before `start`. Both int64 [n] or 0-d.
     """
-    if strings.starts.is_cpu and start.numel() == 1 and (count is None or count.numel() == 1):
+    if is_host(strings.starts) and start.numel() == 1 and (count is None or count.numel() == 1):
         begin = int(start) - 1
         end = _FAR if count is None else begin + int(count)
         if -1 <= begin <= end:
@@ -111,7 +116,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
 
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
-    if strings.starts.is_cpu and count.numel() == 1:
+    if is_host(strings.starts) and count.numel() == 1:
         return slice_same_characters(strings, 0, int(count))
     wanted = _near(count)
 
@@ -123,7 +128,7 @@ def left(strings: Strings, count: Tensor) -> Strings:
 
 def right(strings: Strings, count: Tensor) -> Strings:
     """The last `count` characters, or all but the first -`count`."""
-    if strings.starts.is_cpu and count.numel() == 1 and not is_ascii(strings):
+    if is_host(strings.starts) and count.numel() == 1 and not is_ascii(strings):
         number = int(count)
         return (
             slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
@@ -231,22 +236,25 @@ def _shift_letters(strings: Strings, first: int) -> Strings:
 
 def reverse(strings: Strings) -> Strings:
     """Back to front, what the reader sees as one character (a letter with its accents) kept together."""
-    if strings.starts.is_cpu:
-        if is_ascii(strings):
-            return _by_arrow(strings, pc.ascii_reverse)
+    if is_ascii(strings):
+        return _reverse_bytes(strings)
+    if is_host(strings.starts):
         backwards = _by_arrow(strings, pc.utf8_reverse)
         rows = rows_with_clusters(strings)
         if rows.shape[0] == 0:
             return backwards
         return replace_rows(backwards, rows, map_texts(take(strings, rows), _reversed))
-    if not is_ascii(strings):
-        return map_texts(strings, _reversed)
-    dense = compact(strings)
-    total = dense.data.shape[0]
-    mirror = torch.repeat_interleave(2 * dense.starts + dense.lengths - 1, dense.lengths, output_size=total)
-    return dense._replace(
-        data=torch.index_select(dense.data, 0, mirror - torch.arange(total, device=mirror.device))
-    )
+    return map_texts(strings, _reversed)
+
+
+def _reverse_bytes(strings: Strings) -> Strings:
+    """Each row's bytes back to front: the whole buffer is, in which the rows then lie from the end."""
+    low, high = extent(strings)
+    if high - low > _SLACK * total_length(strings):
+        strings = compact(strings)
+        low, high = extent(strings)
+    starts = high - strings.lengths - strings.starts
+    return Strings(starts, strings.lengths, strings.data[low:high].flip(0))
 
 
 def _reversed(text: str) -> str:

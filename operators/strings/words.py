@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from tqp.data.backend import is_host
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -44,7 +45,7 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
     int64 [n] when count is 1, else int64 [n, count].
     """
     if count > 1:
-        together = strings.starts.is_cpu and strings.data.shape[0] >= count * WORD
+        together = is_host(strings.starts) and strings.data.shape[0] >= count * WORD
         return (_words_together if together else _words_by_byte)(strings, offset, count)
     data = (
         strings.data
@@ -55,18 +56,14 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
     starts = strings.starts + offset if offset else strings.starts
     # A strided view whose row i is the eight bytes from i on: index_select then copies one word a row.
     windows = data.as_strided((last + 1, WORD), (1, 1))
-    near_end = starts.device.type != "cpu" or (starts.numel() > 0 and int(starts.max()) > last)
+    near_end = not is_host(starts) or (starts.numel() > 0 and int(starts.max()) > last)
     if near_end:
         inside = starts.clamp(max=last)
         result = torch.index_select(windows, 0, inside).view(torch.int64).view(-1)
         result = result >> ((starts - inside) * 8).clamp_(max=63)
     else:
         result = torch.index_select(windows, 0, starts).view(torch.int64).view(-1)
-    if (
-        strings.num_rows
-        and strings.starts.device.type == "cpu"
-        and int(strings.lengths.min()) >= offset + WORD
-    ):
+    if strings.num_rows and is_host(strings.starts) and int(strings.lengths.min()) >= offset + WORD:
         return result
     remaining = (strings.lengths - offset).clamp_(0, WORD)
     return result & torch.index_select(_KEEP.to(starts.device), 0, remaining)
@@ -97,7 +94,7 @@ def leading_words(strings: Strings, longest: int) -> list[Tensor]:
     """
     count = -(-longest // WORD)
     size = strings.data.shape[0]
-    if not strings.starts.is_cpu or strings.num_rows == 0 or size < (count + 1) * WORD:
+    if not is_host(strings.starts) or strings.num_rows == 0 or size < (count + 1) * WORD:
         cut_rows = strings._replace(lengths=strings.lengths.clamp(max=longest))
         return [words(cut_rows, position * WORD) for position in range(count)]
     highest = int(strings.starts.numpy().max())
@@ -145,7 +142,7 @@ def ends_in_nul(strings: Strings) -> Tensor | None:
 def lacks_nul(strings: Strings) -> bool:
     """Whether there is no zero byte from the first row to the last one, where these lie close enough for a look."""
     size = strings.data.shape[0]
-    if not strings.starts.is_cpu or size == 0:
+    if not is_host(strings.starts) or size == 0:
         return size == 0
     starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
     low, high = int(starts.min()), min(int(starts.max()) + int(lengths.max()), size)
@@ -171,7 +168,7 @@ def stands_at(strings: Strings, places: Tensor, word: bytes, fits: Tensor) -> Te
     """
     if not word or strings.num_rows == 0 or strings.data.shape[0] == 0:
         return fits
-    if places.device.type == "cpu":
+    if is_host(places):
         ascending = isinstance(strings, OrderedStrings)
         found = string_scan.stands_at(strings.data.numpy(), word, places.numpy(), fits.numpy(), ascending)
         return torch.from_numpy(found)
@@ -188,7 +185,7 @@ def leading(strings: Strings, count: int) -> Tensor:
     """
     size = next(size for size in (1, 2, 4, 8) if size >= count)
     last = strings.data.shape[0] - size
-    if strings.starts.device.type != "cpu" or strings.num_rows == 0 or last < 0:
+    if not is_host(strings.starts) or strings.num_rows == 0 or last < 0:
         return words(strings, 0)
     places = strings.starts.numpy()
     late = int(places.max()) > last
@@ -206,7 +203,7 @@ def word_of(piece: bytes, size: int = WORD) -> int:
 
 def order_key(word: Tensor) -> Tensor:
     """Signed integers that compare as the words' bytes do: int64 [n] -> int64 [n]."""
-    if word.device.type == "cpu":
+    if is_host(word):
         swapped = torch.from_numpy(word.numpy().byteswap())
     else:
         swapped = word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)

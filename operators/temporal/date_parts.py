@@ -10,6 +10,7 @@ from torch import Tensor
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.temporal import dates
@@ -112,7 +113,7 @@ _CLOCK_FIELDS = {"hour": (3_600, 24), "minute": (60, 60), "second": (1, 60)}
 
 def _narrow(values: Tensor) -> Tensor:
     """int64 [n] as int32 where they fit: gathers and divisions of those cost half. Reads nothing back from a device."""
-    if not values.is_cpu:
+    if not is_host(values):
         return values
     low, high = arithmetic.value_range(values)
     return values.to(torch.int32) if low >= -(2**31) and high < 2**31 else values

@@ -11,6 +11,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
 from tqp.operators.numbers.logic import combine_validity
@@ -192,7 +193,7 @@ def _checked_difference(start: Tensor, end: Tensor, validity: Tensor | None) -> 
 
 def _narrowed(numbers: Tensor) -> Tensor:
     """Numbers of days or of their parts as int32 where they and their differences fit; reads nothing back from a device."""
-    if not numbers.is_cpu:
+    if not is_host(numbers):
         return numbers.to(torch.int64)
     low, high = arithmetic.value_range(numbers)
     return numbers.to(torch.int32 if low >= -(2**30) and high < 2**30 else torch.int64)

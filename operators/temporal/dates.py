@@ -27,6 +27,7 @@ from tqp.core.time_limits import (
     MONTHS_PER_YEAR,
     SECONDS_PER_DAY,
 )
+from tqp.data.backend import is_host
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Values, as_tensor
 from tqp.operators.numbers.elementwise import floor_divide, floor_remainder
@@ -47,7 +48,7 @@ def by_day(days: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
     pays about 1 ns a row instead of 20 divisions.
     """
     rows = days.numel()
-    if rows < _MINIMUM_ROWS_FOR_TABLE or days.device.type != "cpu":
+    if rows < _MINIMUM_ROWS_FOR_TABLE or not is_host(days):
         return function(days.to(torch.int64))
     array = days.numpy()
     first, last = int(array.min()), int(array.max())
@@ -72,7 +73,7 @@ def _in_arrays(function: DayFunction) -> DayFunction:
     def compute(days: Values) -> Any:
         if isinstance(days, np.ndarray):
             return function(days)
-        return as_tensor(function(days.numpy())) if days.is_cpu and days.dim() else function(days)
+        return as_tensor(function(days.numpy())) if is_host(days) and days.dim() else function(days)
 
     return cast(DayFunction, compute)
 
@@ -196,7 +197,7 @@ def finite_validity(values: Tensor, data_type: DataType) -> Tensor | None:
     widths = {torch.int32: 2**31 - 1, torch.int64: INFINITE_TICK}
     if widths.get(values.dtype, 0) < limit or values.numel() == 0:
         return None
-    if values.device.type == "cpu":
+    if is_host(values):
         array = values.numpy()  # numpy looks twice in less time than torch.aminmax looks once
         if array.min() > -limit and array.max() < limit:
             return None

@@ -115,7 +115,7 @@ def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
     number: Any = 0
     for position, word in enumerate(words):
         here = counts - position * _WORD
-        present = _keep(word, here)
+        present = byte_mask(word, here)
         value = word ^ (present & _ZEROS)
         fits = fits & (((value | (value + (present & _SIXES))) & _HIGH) == 0) & (value >= 0)
         part = _eight_digits(_shifted(value, here))
@@ -163,14 +163,14 @@ def read_fraction(strings: Strings, offset: int) -> tuple[Any, Any]:
     first, second = words
     digits = ((first >> 8) & 0x00FFFFFFFFFFFFFF) | (second << 56)
     # Zero where the row has ended.
-    present = _keep(digits, count - 1)
+    present = byte_mask(digits, count - 1)
     digits = digits ^ (present & _ZEROS)
     fits = (count == 0) | (((first & 0xFF) == ord(".")) & (count <= _WORD + 1))
     fits = fits & (((digits | (digits + (present & _SIXES))) & present & _HIGH) == 0) & (digits >= 0)
     return _eight_digits(digits) * 10, fits
 
 
-def _keep(like: Any, counts: Any) -> Any:
+def byte_mask(like: Any, counts: Any) -> Any:
     """Words whose first `counts` bytes are ones."""
     table = np.array([0, *((1 << (8 * count)) - 1 for count in range(1, 8)), -1], np.int64)
     if isinstance(like, np.ndarray):

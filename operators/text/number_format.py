@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.elementwise import truncate_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.build import join
-from tqp.operators.strings.layout import from_arrow, from_list, replace_rows, take
+from tqp.operators.strings.layout import from_arrow, from_list, replace_rows, take, to_arrow
 from tqp.operators.text.float_text import float32_to_write
 from tqp.operators.text.runs import digit_counts, digits, literal, number_strings, width_of
 
@@ -35,7 +37,7 @@ def format_integers(values: Tensor) -> Strings:
     sizes: Any = numbers.to(torch.int64)
     if bool(negative.any()):
         sizes = sizes.abs()
-    if numbers.is_cpu:
+    if is_host(numbers):
         sizes, negative = sizes.numpy(), negative.numpy()
     width = width_of(sizes)
     return number_strings([digits(sizes, width)], sizes, width - digit_counts(sizes, width), negative)
@@ -61,7 +63,7 @@ def format_decimals(values: Tensor, source: DataType) -> Strings:
     fraction: Any = (numbers - quotient * 10**scale).abs_()
     whole: Any = quotient.abs_()
     negative: Any = numbers < 0
-    if numbers.is_cpu:
+    if is_host(numbers):
         whole, fraction, negative = whole.numpy(), fraction.numpy(), negative.numpy()
     width = width_of(whole) if source.precision > scale else 0
     parts = [literal("."), digits(fraction, scale)]
@@ -112,7 +114,7 @@ def format_floats(values: Tensor) -> Strings:
         is_other = ((sizes >= _MOST_PLAIN) & (sizes < _MOST_EXPONENT) & ~is_whole) | np.isnan(numbers)
         is_other |= (sizes < _LEAST_PLAIN) & (sizes >= _LEAST_EXPONENT)
         if flat.dtype is torch.float32:
-            is_other |= _may_be_unclear(sizes)
+            is_other |= _may_be_unclear(sizes, written)
             is_whole &= ~is_other
     whole = row_indices(torch.from_numpy(is_whole))
     if whole.shape[0]:
@@ -135,16 +137,30 @@ _FIRST_WITH_GAPS = 2.0**24
 _DISTINCT = 1e6
 
 
-def _may_be_unclear(sizes: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    """Magnitudes of 32-bit floats whose shortest digits DuckDB may not write (see `float_text`): bool [n].
+def _may_be_unclear(sizes: npt.NDArray[np.float32], written: Strings) -> npt.NDArray[np.bool_]:
+    """Magnitudes of 32-bit floats of whose shortest digits, as written, DuckDB may write others (see `float_text`): bool [n].
 
-    These have gaps between them, or at most twelve bits behind the point, but more digits than all floats can tell apart.
+    These have gaps between them; or at most twelve bits behind the point, but more digits than all floats can tell apart,
+    and the number, or the middle between it and one next to it, ends at a place near that of the last digit.
     """
     scaled = sizes.astype(np.float64)
     unclear: npt.NDArray[np.bool_] = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
     for places in range(1, 5):
         shifted = scaled * 2**places
         unclear &= (np.trunc(shifted) != shifted) | (scaled * 10**places >= _DISTINCT)
+    rows = np.flatnonzero(unclear)
+    if len(rows):
+        text = to_arrow(take(written, torch.from_numpy(rows)))
+        points = np.array(pc.find_substring(text, "."), np.int64)
+        digits_behind = written.lengths.numpy()[rows] - points - 1
+        # Numbers of k bits behind the point have k digits there: a number halfway between two of the last digit's steps has one
+        # more than is written, and a middle that is as short has no more. Twelve bits and so few digits are exact in doubles.
+        power = 10.0 ** np.where(points < 0, 12, np.minimum(digits_behind, 12))
+        exact, half_gap = scaled[rows] * power, np.spacing(sizes[rows]).astype(np.float64) / 2 * power
+        ends_near = np.trunc(2 * exact) == 2 * exact
+        for end in (exact + half_gap, exact - half_gap):
+            ends_near |= np.trunc(end) == end
+        unclear[rows[~ends_near]] = False
     unclear |= sizes >= _FIRST_WITH_GAPS
     return unclear
 

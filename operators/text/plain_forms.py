@@ -5,6 +5,7 @@ What is read here has one meaning, the same as DuckDB's; every other text is lef
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType
 from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
-from tqp.operators.strings.layout import compact, from_arrow, to_arrow, to_host
-from tqp.operators.strings.words import leading_words
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings.layout import compact, from_arrow, from_list, take, to_arrow, to_host
+from tqp.operators.strings.words import WORD, leading_words
 from tqp.operators.temporal import dates
-from tqp.operators.text.fields import read_fields, read_fraction, read_integers
+from tqp.operators.text.fields import byte_mask, read_fields, read_fraction, read_integers
 
 #: Values in the storage of the type, and bool [n]: the rows that were read (None: all valid ones).
 Reading = tuple[Tensor, Tensor | None]
@@ -198,7 +200,10 @@ def _without_utc(strings: Strings) -> Strings:
 
 # Intervals ------------------------------------------------------------------------------------------------------------
 
-_WORDS = list(UNIT_NAMES)
+_WORDS = sorted(
+    UNIT_NAMES,
+    key=lambda word: (UNIT_NAMES[word] not in MONTHS_OF_UNITS, UNIT_NAMES[word] not in DAYS_OF_UNITS),
+)
 #: How many months, days and microseconds each word means: int64 [3, words].
 _AMOUNTS = np.array(
     [
@@ -209,45 +214,97 @@ _AMOUNTS = np.array(
 )
 #: Numbers of so few digits times any unit, a few times over, fit 64 bits.
 _FEW_DIGITS = 7
+#: More numbers than any sensible interval has.
+_MOST_NUMBERS = 16
+_LONGEST_UNIT = 16
 
 
 def _read_intervals(strings: Strings) -> Reading:
-    """Numbers, each with its unit behind a blank, and a clock at the end: '1 year -2 days 03:04:05'."""
+    """Numbers, each with its unit behind a blank, and a clock at the end: '1 year -2 days 03:04:05'.
+
+    The next number of all rows that have one is read at once.
+    """
     device = strings.starts.device
-    split = pc.split_pattern(to_arrow(strings), " ")
-    offsets = torch.from_numpy(np.array(split.offsets, np.int64))
-    tokens = from_arrow(split.values)
-    counts = offsets[1:] - offsets[:-1]
-    rows = torch.repeat_interleave(counts)
-    place = torch.arange(tokens.num_rows) - offsets[:-1][rows]
-    is_unit_place = place % 2 == 1
-    is_last = place == counts[rows] - 1
-    numbers, is_number = read_integers(tokens)
-    is_number &= (tokens.lengths <= _FEW_DIGITS) & (leading_words(tokens, 1)[0] != ord("+"))
-    words = pc.index_in(split.values, value_set=pa.array(_WORDS, pa.large_string()))
-    codes = torch.from_numpy(np.array(words.fill_null(-1), np.int64))
-    fits_token = torch.where(is_unit_place, codes >= 0, is_number & ~is_last)
-    # A number counts by the unit behind it.
-    counted = numbers * (is_number & ~is_unit_place & ~is_last)
-    units = torch.roll(codes, -1).clamp(min=0)
-    amounts = [torch.from_numpy(_AMOUNTS[part])[units] * counted for part in range(3)]
-    if bool((tokens.data == ord(":")).any()):
-        nanoseconds, is_clock = _signed_clock(tokens)
-        is_clock &= is_last & ~is_unit_place
-        fits_token |= is_clock
-        amounts[2] = amounts[2] + nanoseconds // 1000 * is_clock
-    values = torch.stack([_sums_between(amount, offsets) for amount in amounts], 1)
-    fits = _sums_between(~fits_token, offsets) == 0
-    fits &= (values[:, :2].abs() < 2**31 - 1).all(1)
-    return (values * fits.unsqueeze(1)).to(device), fits.to(device)
+    fields = [torch.zeros(strings.num_rows, dtype=torch.int64, device=device) for _ in range(3)]
+    fits = strings.lengths > 0
+    rest, rows = strings, torch.arange(strings.num_rows, device=device)
+    for _ in range(_MOST_NUMBERS):
+        word = leading_words(rest, WORD)[0]
+        blank, has_blank = _first_blank(word)
+        last = row_indices(~has_blank)
+        if last.shape[0]:  # a clock, or nothing that is known
+            nanoseconds, is_clock = _signed_clock(take(rest, last))
+            fields[2].index_add_(0, rows[last], nanoseconds // 1000 * is_clock)
+            fits.index_fill_(0, rows[last[~is_clock]], False)
+            more = row_indices(has_blank)
+            rest, rows, blank, word = take(rest, more), rows[more], blank[more], word[more]
+        if not rows.shape[0]:
+            break
+        numbers, is_sound = read_integers(rest._replace(lengths=blank.to(torch.int32)))
+        is_sound &= (blank <= _FEW_DIGITS) & ((word & 0xFF) != ord("+"))
+        rest = _behind(rest, blank)
+        unit, lengths, is_unit = _units(rest)
+        is_sound &= is_unit
+        fits.index_fill_(0, rows[row_indices(~is_sound)], False)
+        numbers *= is_sound
+        for field, amounts in zip(fields, torch.from_numpy(_AMOUNTS).to(device), strict=True):
+            if int(amounts[unit.min() : unit.max() + 1].count_nonzero()):
+                field.index_add_(0, rows, torch.index_select(amounts, 0, unit) * numbers)
+        left = row_indices(is_sound & (rest.lengths > lengths))
+        if not left.shape[0]:
+            break
+        rest, rows = take(_behind(rest, lengths), left), rows[left]
+    else:
+        fits.index_fill_(0, rows, False)
+    for field in fields[:2]:
+        fits &= field.abs() < 2**31 - 1
+    return torch.stack(fields, 1) * fits.unsqueeze(1), fits
 
 
-def _sums_between(amounts: Tensor, offsets: Tensor) -> Tensor:
-    """The sums of amounts [m] between each two neighbours of offsets [n + 1]: int64 [n]."""
-    sums = torch.zeros(amounts.shape[0] + 1, dtype=torch.int64)
-    torch.cumsum(amounts, 0, out=sums[1:])
-    found = torch.index_select(sums, 0, offsets)
-    return found[1:] - found[:-1]
+_ONES = 0x0101010101010101
+_HIGHEST = -0x7F7F7F7F7F7F7F80  # the highest bit of each byte
+
+
+def _first_blank(word: Tensor) -> tuple[Tensor, Tensor]:
+    """Which of the eight bytes of a word is the first blank (int64 [n], any number if none is), and whether one is."""
+    others = word ^ (_ONES * ord(" "))
+    found = (others - _ONES) & ~others & _HIGHEST  # set in the first byte that is zero, and in none before it
+    below = (found & -found) - 1
+    return (((below & _ONES) * _ONES) >> 56) - 1, found != 0
+
+
+def _behind(strings: Strings, lengths: Tensor) -> Strings:
+    """What is left of each row behind its first `lengths` bytes and the blank after them."""
+    skipped = torch.minimum(lengths + 1, strings.lengths).to(torch.int32)
+    return Strings(strings.starts + skipped, strings.lengths - skipped, strings.data)
+
+
+@lru_cache
+def _unit_keys() -> tuple[Tensor, ...]:
+    """Of each unit's name a number, ascending, its two words, its length and its place in `_WORDS`: int64 [words] each."""
+    names = from_list(_WORDS)
+    first, second = leading_words(names, _LONGEST_UNIT)
+    keys, order = _unit_key(first, second).sort()
+    return keys, first[order], second[order], names.lengths[order].to(torch.int64), order
+
+
+def _unit_key(first: Tensor, second: Tensor) -> Tensor:
+    return first ^ (second * 0x2545F4914F6CDD1D)
+
+
+def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
+    """The unit that each row begins with, up to a blank or its end: its place in `_WORDS`, its bytes, and whether it is one."""
+    first, second = leading_words(strings, _LONGEST_UNIT)
+    lengths = strings.lengths.clamp(max=_LONGEST_UNIT).to(torch.int64)
+    for offset, word in ((WORD, second), (0, first)):
+        blank, has_blank = _first_blank(word)
+        if bool(has_blank.any()):
+            lengths = torch.where(has_blank, blank + offset, lengths)
+    first, second = first & byte_mask(first, lengths), second & byte_mask(second, lengths - WORD)
+    keys, firsts, seconds, sizes, places = (each.to(first.device) for each in _unit_keys())
+    found = torch.searchsorted(keys, _unit_key(first, second)).clamp_(max=keys.shape[0] - 1)
+    is_unit = (firsts[found] == first) & (seconds[found] == second) & (sizes[found] == lengths)
+    return places[found], lengths, is_unit
 
 
 def _signed_clock(tokens: Strings) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ day where the days lie close together. Years that four digits do not write, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.errors import ExecutionError
+from tqp.core.patterns import Piece, parse_format
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.strings.build import join
@@ -31,41 +32,10 @@ MONTH_NAMES = (
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 
-#: Whether it is a specifier, and its letters or the text itself.
-Piece = tuple[bool, str]
-
-_NUMERIC_SPECIFIERS = frozenset("dmyHIMSj")  # those that take "-", for no padding
-_SPECIFIERS = frozenset("aAwubBhmyYdHIpMSgfnjzZUWVGcxXT") | {f"-{letter}" for letter in _NUMERIC_SPECIFIERS}
-
 _FRACTION_DIGITS = {"f": 6, "g": 3, "n": 9}
 _NUMBER_WIDTHS = {"Y": 4, "G": 4, "j": 3, "w": 1, "u": 1}  # of others two
 #: What a specifier reads: the day, the second of the day or the fraction of the second.
 _OF_CLOCK = frozenset("HIMSpTX")
-
-
-def parse_format(pattern: str) -> list[Piece]:
-    """A strftime pattern as (is a specifier, its letters or literal text); raises ExecutionError if it is none."""
-    if not pattern:
-        raise ExecutionError("Failed to parse format specifier: the format is empty")
-    pieces: list[Piece] = []
-    position = 0
-    while position < len(pattern):
-        if pattern[position] != "%":
-            stop = pattern.find("%", position)
-            stop = len(pattern) if stop < 0 else stop
-            pieces.append((False, pattern[position:stop]))
-            position = stop
-            continue
-        length = 2 if pattern[position + 1 : position + 2] == "-" else 1
-        code = pattern[position + 1 : position + 1 + length]
-        position += 1 + length
-        if code == "%":
-            pieces.append((False, "%"))
-        elif code in _SPECIFIERS:
-            pieces.append((True, code))
-        else:
-            raise ExecutionError(f'Failed to parse format specifier "{pattern}": %{code} is not known')
-    return pieces
 
 
 def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
@@ -82,7 +52,7 @@ def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     return replace_rows(text, others, from_list(texts, values.device))
 
 
-def _expanded(pieces: list[Piece], zone: str) -> list[Piece]:
+def _expanded(pieces: Sequence[Piece], zone: str) -> list[Piece]:
     """Without the specifiers that stand for others or for the same text in all rows; `zone`: the name of the time zone."""
     expanded: list[Piece] = []
     for is_code, text in pieces:
@@ -109,7 +79,7 @@ def _split(numbers: Tensor, data_type: DataType) -> tuple[Any, Any, Tensor | Non
     if ticks == 10**9 and bool(infinite.any()):  # of other units the year has more than four digits
         days = days.masked_fill(infinite, time_limits.INFINITE_DAY)
     plain, others = plain_days(days)
-    return plain, nanoseconds.numpy() if numbers.is_cpu else nanoseconds, others
+    return plain, nanoseconds.numpy() if is_host(numbers) else nanoseconds, others
 
 
 def _segments(pieces: list[Piece]) -> list[tuple[str, list[Piece]]]:
@@ -163,7 +133,7 @@ def _write_words(pieces: list[Piece], values: Any, write: Callable[[str, Any], R
     numbers = torch.from_numpy(values) if isinstance(values, np.ndarray) else values
 
     def text_of(distinct: Tensor) -> Strings:
-        like = distinct.numpy() if distinct.is_cpu else distinct
+        like = distinct.numpy() if is_host(distinct) else distinct
         parts: list[Strings] = []
         for piece in pieces:
             is_code, text = piece

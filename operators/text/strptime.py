@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.patterns import parse_format
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
@@ -21,7 +22,7 @@ from tqp.operators.strings.layout import take, to_list
 from tqp.operators.temporal import dates
 from tqp.operators.temporal.make_dates import make_date
 from tqp.operators.text.fields import Item, read_fields
-from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES, parse_format
+from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES
 
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6, "g": 3, "n": 9}
 _SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)

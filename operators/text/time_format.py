@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers.elementwise import floor_divide, truncate_divide
@@ -57,10 +58,10 @@ def _dates_row_by_row(days: Tensor) -> Strings:
 def plain_days(days: Tensor) -> tuple[Any, Tensor | None]:
     """The days, an array on the CPU, with a plain one in place of each whose year has not four digits, and the rows of these."""
     if not days.numel() or (int(days.min()) >= _FIRST_PLAIN_DAY and int(days.max()) <= _LAST_PLAIN_DAY):
-        return (days.numpy() if days.is_cpu else days), None
+        return (days.numpy() if is_host(days) else days), None
     is_plain = (days >= _FIRST_PLAIN_DAY) & (days <= _LAST_PLAIN_DAY)
     days = days * is_plain
-    return (days.numpy() if days.is_cpu else days), row_indices(~is_plain)
+    return (days.numpy() if is_host(days) else days), row_indices(~is_plain)
 
 
 def date_run(days: Any) -> Run:
@@ -104,7 +105,7 @@ def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 
     zeros cut."""
     seconds: Any = floor_divide(ticks, per_second)
     fraction: Any = ticks - seconds * per_second
-    if ticks.is_cpu:
+    if is_host(ticks):
         seconds, fraction = seconds.numpy(), fraction.numpy()
     runs = [*before, clock_run(seconds)]
     width = len(str(per_second)) - 1
@@ -116,7 +117,7 @@ def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 
         is_round = fraction == floor_divide(fraction, 10**zeros) * 10**zeros
         if not bool(is_round.any()):
             break
-        significant -= is_round & (fraction != 0)
+        significant -= (is_round & (fraction != 0)) * 1  # torch subtracts no booleans
     return strings_of(run, seconds, first, run.width - width - 1 + significant)
 
 
@@ -211,7 +212,10 @@ def _format_durations(microseconds: Tensor) -> Strings:
     negative = microseconds < 0
     signs = (~negative).to(torch.int64)
     text = _with_clock(
-        [literal(" -")], ticks, time_limits.MICROSECONDS_PER_SECOND, signs.numpy() if signs.is_cpu else signs
+        [literal(" -")],
+        ticks,
+        time_limits.MICROSECONDS_PER_SECOND,
+        signs.numpy() if is_host(signs) else signs,
     )
     plain = row_indices(~negative)
     text.data[text.starts[plain]] = ord(" ")

@@ -22,9 +22,10 @@ from tqp.planner.algebra.expressions import (
     column_ids,
     literal_labels,
 )
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.value_ranges import FieldsById, field_range, operand_range, value_range
+from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES

@@ -22,8 +22,9 @@ from tqp.planner.algebra.expressions import (
     Predict,
     walk,
 )
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, is_finite, operand_range, value_range
+from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.ranges import within
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
@@ -35,7 +36,25 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
 
     With no fields: for no row at all, whatever its columns hold.
     """
-    return any(_node_may_raise(node, fields) for node in walk(expression))
+    if isinstance(fields, KnownFields):
+        return fields.derived(_part_may_raise, expression)
+    suspects = [node for node in walk(expression) if not _is_harmless(node)]
+    known = fields if len(suspects) < 2 else KnownFields(fields)
+    return any(_node_may_raise(node, known) for node in suspects)
+
+
+def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:
+    if not _is_harmless(expression) and _node_may_raise(expression, fields):
+        return True
+    return any(may_raise(part, fields) for part in expression.inputs)
+
+
+def _is_harmless(node: Expression) -> bool:
+    """Does the node itself raise for no values of its inputs?"""
+    if isinstance(node, Call):
+        function = SCALARS[node.function]
+        return function.raises is False and function.null is not NullRule.REFUSES
+    return isinstance(node, ColumnRef | Literal | Case | InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
@@ -64,10 +83,8 @@ def _input_may_raise(item: ModelInput, argument: Expression, fields: FieldsById)
 
 
 def _node_may_raise(node: Expression, fields: FieldsById) -> bool:
-    """Can the node itself fail, its inputs given?"""
+    """Can a node that is not harmless fail, its inputs given?"""
     match node:
-        case ColumnRef() | Literal() | Case() | InList():
-            return False
         case Call():
             return _call_may_raise(node, fields)
         case Cast():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
-from tqp.planner.algebra.value_ranges import FieldsById, is_finite
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields, known_fields
+from tqp.planner.algebra.value_ranges import is_finite
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.registry import SCALARS
 
@@ -16,6 +17,13 @@ def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
             return field is None or field.nullable
         case Literal():
             return expression.value is None
+    if isinstance(schema_by_id, KnownFields):
+        return schema_by_id.derived(_derived_nullable, expression)
+    return _derived_nullable(expression, schema_by_id)
+
+
+def _derived_nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
+    match expression:
         case Call():
             return _is_nullable_call(expression, schema_by_id)
         case Cast():
@@ -42,9 +50,10 @@ def _is_nullable_call(call: Call, schema_by_id: FieldsById) -> bool:
         case NullRule.FIRST:
             return nullable(arguments[0], schema_by_id)
         case NullRule.STRICT_IF_FINITE:
+            known = known_fields(schema_by_id)
             return any(
-                nullable(argument, schema_by_id)
-                or (argument.data_type.is_temporal and not is_finite(argument, schema_by_id))
+                nullable(argument, known)
+                or (argument.data_type.is_temporal and not is_finite(argument, known))
                 for argument in arguments
             )
         case NullRule.PROPAGATES:

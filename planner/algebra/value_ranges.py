@@ -6,18 +6,15 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
 from tqp.planner.functions.conditions import union
 from tqp.planner.functions.ranges import Range, operand
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
-
-FieldsById = Mapping[int, Field]
 
 
 def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | None:
@@ -34,17 +31,23 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
         case Call():
             rule = SCALARS[expression.function].range
-            if rule is None:
-                return None
-            return rule(
-                expression, [value_range(argument, schema_by_id) for argument in expression.arguments]
-            )
+            return None if rule is None else known_fields(schema_by_id).derived(_call_range, expression)
         case Cast():
-            return _cast_range(expression, schema_by_id)
+            return known_fields(schema_by_id).derived(_cast_range, expression)
         case Case():
-            values = (*(value for _, value in expression.branches), expression.default)
-            return union(values, [value_range(value, schema_by_id) for value in values])
+            return known_fields(schema_by_id).derived(_case_range, expression)
     return None
+
+
+def _call_range(call: Call, schema_by_id: FieldsById) -> Range | None:
+    rule = SCALARS[call.function].range
+    assert rule is not None
+    return rule(call, [value_range(argument, schema_by_id) for argument in call.arguments])
+
+
+def _case_range(case: Case, schema_by_id: FieldsById) -> Range | None:
+    values = (*(value for _, value in case.branches), case.default)
+    return union(values, [value_range(value, schema_by_id) for value in values])
 
 
 def range_of(expression: Expression, fields: Schema) -> Range | None:

@@ -81,7 +81,7 @@ class AggregateCollector:
             takes = ", ".join(error.candidates[:4])
             raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
         values = tuple(
-            cast_to(self.context, settle(argument), target, span)
+            cast_to(settle(argument), target, span)
             for argument, target in zip(arguments, resolution.argument_types)
         )
         distinct = distinct and not function.ignores_duplicates
@@ -92,7 +92,7 @@ class AggregateCollector:
         if condition is None:
             return None
         bound = binder.bind_flexible(condition)
-        return condition_of(self.context, bound, "FILTER", span_of(condition))
+        return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)

@@ -9,14 +9,11 @@ from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, array
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.coercion import cast_to
-from tqp.planner.binder.context import BindContext
 from tqp.planner.functions.literal_casts import cast_value, rounded_to_float32
 from tqp.planner.parse import Span
 
 
-def array_of(
-    context: BindContext, elements: Sequence[Expression], target: DataType, span: Span | None
-) -> Expression:
+def array_of(elements: Sequence[Expression], target: DataType, span: Span | None) -> Expression:
     """The elements as FLOAT[n]: a literal if all are."""
     if len(elements) != target.size:
         raise BindError(f"cannot cast a list of {len(elements)} values to {target}", span)
@@ -26,11 +23,11 @@ def array_of(
     known = tuple(value for value in values if value is not None)
     if len(known) == len(values):
         return Literal(known, target)
-    cast = tuple(cast_to(context, element, FLOAT, span) for element in elements)
+    cast = tuple(cast_to(element, FLOAT, span) for element in elements)
     return Call("array_value", cast, target, span)
 
 
-def bind_array_value(context: BindContext, elements: Sequence[Expression], span: Span | None) -> Expression:
+def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expression:
     """array_value(a, ...): elements of type FLOAT only, as other arrays do not exist here."""
     if not elements:
         raise BindError("array_value() takes at least one element", span)
@@ -38,7 +35,7 @@ def bind_array_value(context: BindContext, elements: Sequence[Expression], span:
         raise UnsupportedError(
             f"of arrays only those of 32-bit floats are supported; write [...]::FLOAT[{len(elements)}]", span
         )
-    return array_of(context, elements, array(len(elements)), span)
+    return array_of(elements, array(len(elements)), span)
 
 
 def array_literal(values: Sequence[Any], label: str, span: Span | None) -> Literal:

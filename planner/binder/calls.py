@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
-from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
-from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.models import bind_model
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
@@ -34,7 +34,7 @@ def bind_operator(
     overloads = functions.scalar_overloads(name)
     assert overloads is not None
     arguments = [binder.bind_flexible(node) for node in nodes]
-    return apply(binder.context, overloads, arguments, span, shown)
+    return apply(overloads, arguments, span, shown)
 
 
 def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
@@ -46,14 +46,13 @@ def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -
         value = operand.value
         if value == operand.data_type.bounds[0] and isinstance(value, int):
             return Literal(-value, _WIDER[operand.data_type])
-    return apply(binder.context, overloads, [operand], span, "-")
+    return apply(overloads, [operand], span, "-")
 
 
 _WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}
 
 
 def apply(
-    context: BindContext,
     overloads: Sequence[Overload],
     arguments: Sequence[Expression],
     span: Span | None,
@@ -66,33 +65,44 @@ def apply(
     try:
         overload = choose(overloads, arguments)
         function = functions.SCALARS[overload.canonical]
-        if _is_null_constant(_at(arguments, function.options)):
-            raise BindError(f"the options of {function.name}() must not be NULL", span)
+        _check_constants(function, overload, arguments, span)
         null = null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+        if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
+            arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)
     except NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
-    if not isinstance(_at(arguments, function.digits), Literal | None):
-        raise BindError(f"the number of digits of {shown} must be a constant", span)
     values = tuple(
-        cast_to(context, argument, target, span)
-        for argument, target in zip(arguments, resolution.argument_types)
+        cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
     if overload.swapped:
         values = values[::-1]
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
-    return folded(context, Call(overload.canonical, values, resolution.result, span))
+    return folded(Call(overload.canonical, values, resolution.result, span))
 
 
-def _at(arguments: Sequence[Expression], place: int | None) -> Expression | None:
-    return None if place is None or place >= len(arguments) else arguments[place]
+def _check_constants(
+    function: ScalarFunction, overload: Overload, arguments: Sequence[Expression], span: Span | None
+) -> None:
+    """Constant patterns are part of the query: one that is wrong is refused, whatever rows there are, as in DuckDB."""
+    if function.check is None:
+        return
+    try:
+        function.check(arguments[::-1] if overload.swapped else arguments)
+    except (ExecutionError, BindError) as error:
+        error.span = error.span or span
+        raise
 
 
-def _is_null_constant(expression: Expression | None) -> bool:
-    return isinstance(expression, Literal) and expression.value is None
+def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
+    """The number of digits to round a DECIMAL to, which decides its type."""
+    digits = cast_to(digits, INTEGER, span)
+    if isinstance(digits, Literal) and digits.value is not None:
+        return digits
+    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
 def _no_overload(
@@ -137,7 +147,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
-    return apply(binder.context, overloads, arguments, span, f"{name}()")
+    return apply(overloads, arguments, span, f"{name}()")
 
 
 def bind_aggregate(
@@ -194,11 +204,11 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
 
 
 def make_case(
-    context: BindContext, conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
+    conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
 ) -> Expression:
     """CASE; branches that are constantly false go, a constantly true one ends it."""
     common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
-    cast = [cast_to(context, value, common, span) for value in values]
+    cast = [cast_to(value, common, span) for value in values]
     branches: list[tuple[Expression, Expression]] = []
     default = cast[-1]
     for condition, value in zip(conditions, cast):
@@ -215,20 +225,22 @@ def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     """if(condition, value, otherwise), as a CASE."""
     if len(nodes) != 3:
         raise BindError("if() takes a condition and two values", span)
-    condition = condition_of(binder.context, binder.bind_flexible(nodes[0]), "if()", span_of(nodes[0]))
+    condition = condition_of(binder.bind_flexible(nodes[0]), span_of(nodes[0]))
     values = [binder.bind_flexible(node) for node in nodes[1:]]
-    return make_case(binder.context, [condition], values, span)
+    return make_case([condition], values, span)
 
 
 def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "coalesce()", span)
+    if len(nodes) == 1:
+        return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, "coalesce()", span)
     rest: list[Expression] = []
     for value in values:
         if isinstance(value, Literal) and value.value is None:
             continue
-        rest.append(cast_to(binder.context, value, common, span))
+        rest.append(cast_to(value, common, span))
         if isinstance(value, Literal):
             break  # never NULL: the rest is not looked at
     if not rest:
@@ -239,8 +251,8 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "nullif()", span, exactly=True)
     left, right = (binder.bind_flexible(node) for node in nodes)
-    condition = compare(binder.context, "equal", left, right, span)
-    return make_case(binder.context, [condition], [Literal(None, NULL), settle(left)], span)
+    condition = compare("equal", left, right, span)
+    return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
 def _extreme(function: str) -> Callable[..., Expression]:
@@ -250,7 +262,7 @@ def _extreme(function: str) -> Callable[..., Expression]:
         common = common_type_of(values, f"{function}()", span)
         if common == NULL:
             return Literal(None, NULL)
-        cast = tuple(cast_to(binder.context, value, common, span) for value in values)
+        cast = tuple(cast_to(value, common, span) for value in values)
         return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
 
     return bind
@@ -258,20 +270,20 @@ def _extreme(function: str) -> Callable[..., Expression]:
 
 def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "concat()", span)
-    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
     return Call("concat", values, VARCHAR, span)
 
 
 def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "concat_ws()", span)
-    values = tuple(as_text(binder.context, binder.bind_flexible(node), span) for node in nodes)
+    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
     return Call("concat_ws", values, VARCHAR, span)
 
 
 def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "typeof()", span, exactly=True)
     data_type = binder.bind(nodes[0]).data_type
-    return Literal('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+    return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -287,7 +299,7 @@ def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span 
 
 
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
-    return bind_array_value(binder.context, [binder.bind(node) for node in nodes], span)
+    return bind_array_value([binder.bind(node) for node in nodes], span)
 
 
 def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -312,7 +324,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     overloads = functions.scalar_overloads("date_part")
     assert overloads is not None
     arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    return apply(binder.context, overloads, arguments, span, "date_part()")
+    return apply(overloads, arguments, span, "date_part()")
 
 
 _PART_NAMES = [
@@ -381,22 +393,22 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-def to_interval_cast(context: BindContext, amount: Expression, span: Span | None) -> Expression:
+def to_interval_cast(amount: Expression, span: Span | None) -> Expression:
     """INTERVAL 'text'."""
-    return folded(context, Cast(settle(amount), INTERVAL, False, span))
+    return folded(Cast(settle(amount), INTERVAL, False, span))
 
 
-def interval_from(context: BindContext, unit: str, amount: Expression, span: Span | None) -> Expression:
+def interval_from(unit: str, amount: Expression, span: Span | None) -> Expression:
     """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
     if not amount.data_type.is_integer:
-        amount = cast_to(context, amount, DOUBLE, span)
+        amount = cast_to(amount, DOUBLE, span)
         if unit in ("second", "millisecond"):
             pass
         elif isinstance(amount, Literal) and isinstance(amount.value, float):
             amount = Literal(math.trunc(amount.value), BIGINT)
         else:
-            amount = cast_to(context, Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
-    return folded(context, Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
+            amount = cast_to(Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
+    return folded(Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
 
 
 def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, exactly: bool = False) -> None:

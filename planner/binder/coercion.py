@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
-from tqp.planner.binder.context import BindContext
 from tqp.planner.functions.conditions import ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
 
 
-def folded(context: BindContext, expression: Expression) -> Expression:
+def folded(expression: Expression) -> Expression:
     """`fold`, except that a constant that fails is left for the rows that reach it, if any do."""
     try:
         return fold(expression)
@@ -22,16 +21,14 @@ def folded(context: BindContext, expression: Expression) -> Expression:
         return expression
 
 
-def cast_to(
-    context: BindContext, expression: Expression, target: DataType, span: Span | None, is_try: bool = False
-) -> Expression:
+def cast_to(expression: Expression, target: DataType, span: Span | None, is_try: bool = False) -> Expression:
     """The expression as `target`: itself if it has the type, a literal if it is one, else a Cast."""
     expression = settle(expression)
     if expression.data_type == target:
         return expression
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
-    return folded(context, Cast(expression, target, is_try, span))
+    return folded(Cast(expression, target, is_try, span))
 
 
 def _null_after(expression: Expression, target: DataType) -> Expression:
@@ -42,22 +39,20 @@ def _null_after(expression: Expression, target: DataType) -> Expression:
     return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
 
 
-def condition_of(context: BindContext, expression: Expression, clause: str, span: Span | None) -> Expression:
+def condition_of(expression: Expression, span: Span | None) -> Expression:
     """The expression as a BOOLEAN, for WHERE, HAVING, ON, AND, CASE WHEN, ..."""
-    return expression if expression.data_type == BOOLEAN else cast_to(context, expression, BOOLEAN, span)
+    return expression if expression.data_type == BOOLEAN else cast_to(expression, BOOLEAN, span)
 
 
-def compare(
-    context: BindContext, function: str, left: Expression, right: Expression, span: Span | None
-) -> Expression:
+def compare(function: str, left: Expression, right: Expression, span: Span | None) -> Expression:
     """`left <function> right` with both sides cast to one type."""
     common = (ordering_type if function in ORDERINGS else equality_type)(left, right)
     if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )
-    left, right = cast_to(context, left, common, span), cast_to(context, right, common, span)
-    return folded(context, Call(function, (left, right), BOOLEAN, span))
+    left, right = cast_to(left, common, span), cast_to(right, common, span)
+    return folded(Call(function, (left, right), BOOLEAN, span))
 
 
 #: The type that two values are cast to, or None.
@@ -81,7 +76,6 @@ def common_type_of(
 
 
 def unify(
-    context: BindContext,
     values: Sequence[Expression],
     what: str,
     span: Span | None,
@@ -89,12 +83,12 @@ def unify(
 ) -> tuple[tuple[Expression, ...], DataType]:
     """All values cast to their common type, and that type."""
     common = common_type_of(values, what, span, pairing)
-    return tuple(cast_to(context, value, common, span) for value in values), common
+    return tuple(cast_to(value, common, span) for value in values), common
 
 
-def as_text(context: BindContext, expression: Expression, span: Span | None) -> Expression:
+def as_text(expression: Expression, span: Span | None) -> Expression:
     """The expression as VARCHAR."""
-    return cast_to(context, expression, VARCHAR, span)
+    return cast_to(expression, VARCHAR, span)
 
 
 def of_type(data_type: DataType) -> Expression:

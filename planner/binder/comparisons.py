@@ -43,8 +43,8 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
         if function not in _OF_ROWS:
             raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
         equal = _equal_rows(binder, left, right, span)
-        return folded(binder.context, Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
-    return compare(binder.context, function, binder.bind_flexible(left), binder.bind_flexible(right), span)
+        return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
+    return compare(function, binder.bind_flexible(left), binder.bind_flexible(right), span)
 
 
 def _equal_rows(binder: ExpressionBinder, left: exp.Tuple, right: exp.Tuple, span: Span | None) -> Expression:
@@ -54,9 +54,9 @@ def _equal_rows(binder: ExpressionBinder, left: exp.Tuple, right: exp.Tuple, spa
     fields = []
     for sides in zip(left.expressions, right.expressions):
         values = [binder.bind(side) for side in sides]
-        pair, _ = unify(binder.context, values, "a comparison of rows", span, row_field_type)
-        fields.append(folded(binder.context, Call("is_not_distinct_from", pair, BOOLEAN, span)))
-    return folded(binder.context, Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0]
+        pair, _ = unify(values, "a comparison of rows", span, row_field_type)
+        fields.append(folded(Call("is_not_distinct_from", pair, BOOLEAN, span)))
+    return folded(Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0]
 
 
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
@@ -64,12 +64,12 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     span = span_of(node)
     nodes = (node.this, node.args["low"], node.args["high"])
     values = [binder.bind_flexible(each) for each in nodes]
-    (value, low, high), _ = unify(binder.context, values, "BETWEEN", span, ordering_type)
+    (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
     parts = (
-        folded(binder.context, Call("greater_equal", (value, low), BOOLEAN, span)),
-        folded(binder.context, Call("less_equal", (value, high), BOOLEAN, span)),
+        folded(Call("greater_equal", (value, low), BOOLEAN, span)),
+        folded(Call("less_equal", (value, high), BOOLEAN, span)),
     )
-    return folded(binder.context, Call("and", parts, BOOLEAN, span))
+    return folded(Call("and", parts, BOOLEAN, span))
 
 
 def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
@@ -83,19 +83,17 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if node.args.get("unnest") is not None or node.args.get("field") is not None:
         raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
     if isinstance(node.this, exp.Tuple):
-        return _any_of(binder, [_in_row(binder, node.this, row, span) for row in node.expressions], span)
+        return _any_of([_in_row(binder, node.this, row, span) for row in node.expressions], span)
     values = [binder.bind_flexible(each) for each in (node.this, *node.expressions)]
-    (operand, *choices), _ = unify(binder.context, values, "an IN list", span, equality_type)
+    (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
     literals = tuple(each for each in choices if isinstance(each, Literal) and each.value is not None)
     if len(literals) == len(choices) and not isinstance(operand, Literal):
         literals = tuple(dict.fromkeys(literals))
         if len(literals) > 1:
             return InList(operand, literals)
         choices = [*literals]
-    equalities = [
-        folded(binder.context, Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices
-    ]
-    return _any_of(binder, equalities, span)
+    equalities = [folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices]
+    return _any_of(equalities, span)
 
 
 def _in_row(binder: ExpressionBinder, operand: exp.Tuple, row: exp.Expr, span: Span | None) -> Expression:
@@ -106,7 +104,7 @@ def _in_row(binder: ExpressionBinder, operand: exp.Tuple, row: exp.Expr, span: S
     raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(row))
 
 
-def _any_of(binder: ExpressionBinder, conditions: list[Expression], span: Span | None) -> Expression:
+def _any_of(conditions: list[Expression], span: Span | None) -> Expression:
     if len(conditions) == 1:
         return conditions[0]
-    return folded(binder.context, Call("or", tuple(conditions), BOOLEAN, span))
+    return folded(Call("or", tuple(conditions), BOOLEAN, span))

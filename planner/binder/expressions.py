@@ -7,7 +7,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -28,7 +28,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -60,6 +60,7 @@ class ExpressionBinder:
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
         self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
+        self.keys_by_node: Mapping[exp.Expr, Expression] = {}  # these keys as they were written
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -80,6 +81,10 @@ class ExpressionBinder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return self._other(node)
+        if self.keys_by_node and not self.inside_aggregate:
+            key = self.keys_by_node.get(node)
+            if key is not None:
+                return key
         check_understood(node)
         if not self.computed_keys or self.scope.uses is None:
             return handler(self, node)
@@ -91,7 +96,7 @@ class ExpressionBinder:
         return bound
 
     def bind_condition(self, node: exp.Expr) -> Expression:
-        return condition_of(self.context, self.bind_flexible(node), self.clause, span_of(node))
+        return condition_of(self.bind_flexible(node), span_of(node))
 
     # ---- leaves ----
 
@@ -102,6 +107,8 @@ class ExpressionBinder:
         name = identifier.name
         table = node.args.get("table")
         qualifier = table.name if table is not None else None
+        if node.args.get("db") is not None:
+            check_schema(node.args["db"])
         span = span_of(node) if table is not None else head_span(identifier)
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
@@ -181,13 +188,13 @@ class ExpressionBinder:
         unit = node.args.get("unit")
         amount = self.bind_flexible(node.this)
         if unit is None:
-            return calls.to_interval_cast(self.context, amount, span)
+            return calls.to_interval_cast(amount, span)
         if not isinstance(unit, exp.Var):
             raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
         name = unit_name(unit.name)
         if name is None:
             raise BindError(f'"{unit.name}" is not a unit of time', span)
-        return calls.interval_from(self.context, name, amount, span)
+        return calls.interval_from(name, amount, span)
 
     # ---- operators ----
 
@@ -214,8 +221,8 @@ class ExpressionBinder:
         if any(side.data_type == NULL for side in bound):
             return Literal(None, NULL)
         target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
-        sides = tuple(cast_to(self.context, side, target, span) for side in bound)
-        return folded(self.context, Call("concat_operator", sides, target, span))
+        sides = tuple(cast_to(side, target, span) for side in bound)
+        return folded(Call("concat_operator", sides, target, span))
 
     def _connective(self, node: exp.Connector) -> Expression:
         """AND, OR; a chain of one kind becomes one n-ary call."""
@@ -232,13 +239,13 @@ class ExpressionBinder:
                 pending += (inner.expression, inner.this)
             else:
                 bound = self.bind_flexible(part)
-                parts.append(condition_of(self.context, bound, function.upper(), span_of(part)))
-        return folded(self.context, Call(function, tuple(parts), BOOLEAN, span_of(node)))
+                parts.append(condition_of(bound, span_of(part)))
+        return folded(Call(function, tuple(parts), BOOLEAN, span_of(node)))
 
     def _not(self, node: exp.Not) -> Expression:
         span = span_of(node)
-        operand = condition_of(self.context, self.bind_flexible(node.this), "NOT", span)
-        return folded(self.context, Call("not", (operand,), BOOLEAN, span))
+        operand = condition_of(self.bind_flexible(node.this), span)
+        return folded(Call("not", (operand,), BOOLEAN, span))
 
     def _is(self, node: exp.Is) -> Expression:
         span = span_of(node)
@@ -246,14 +253,12 @@ class ExpressionBinder:
         if isinstance(right, exp.Null):
             test = Call("is_null", (operand,), BOOLEAN, span)
         elif isinstance(right, exp.Boolean):
-            flag = condition_of(self.context, operand, "IS TRUE", span)
+            flag = condition_of(operand, span)
             test = Call("is_not_distinct_from", (flag, TRUE if right.this else FALSE), BOOLEAN, span)
         else:
             raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
-        result = folded(self.context, test)
-        return (
-            folded(self.context, Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
-        )
+        result = folded(test)
+        return folded(Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
         operator, shown = _LIKES[type(node)]
@@ -265,7 +270,7 @@ class ExpressionBinder:
         arguments = (node.this, right) if escape is None else (node.this, right, escape)
         bound = calls.bind_operator(self, operator, arguments, span_of(node), shown)
         if node.args.get("negate"):
-            return folded(self.context, Call("not", (bound,), BOOLEAN, span_of(node)))
+            return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
         return bound
 
     def _escape(self, node: exp.Escape) -> Expression:
@@ -284,13 +289,13 @@ class ExpressionBinder:
         for branch in node.args["ifs"]:
             condition = self.bind_flexible(branch.this)
             if bound_subject is not None:
-                conditions.append(compare(self.context, "equal", bound_subject, condition, span_of(branch)))
+                conditions.append(compare("equal", bound_subject, condition, span_of(branch)))
             else:
-                conditions.append(condition_of(self.context, condition, "WHEN", span_of(branch.this)))
+                conditions.append(condition_of(condition, span_of(branch.this)))
             values.append(self.bind_flexible(branch.args["true"]))
         default = node.args.get("default")
         values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
-        return calls.make_case(self.context, conditions, values, span)
+        return calls.make_case(conditions, values, span)
 
     def _if(self, node: exp.If) -> Expression:
         otherwise = node.args.get("false")
@@ -304,9 +309,9 @@ class ExpressionBinder:
             if is_try:
                 raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
             elements = [self.bind(element) for element in node.this.expressions]
-            return array_of(self.context, elements, target, span)
+            return array_of(elements, target, span)
         operand = self.bind_flexible(node.this)
-        return cast_to(self.context, operand, target, span, is_try)
+        return cast_to(operand, target, span, is_try)
 
     def _other(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Alias):

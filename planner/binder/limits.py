@@ -55,7 +55,7 @@ def _count(
         raise BindError(f"{clause} needs a constant or a parameter, not a column", span)
     empty = Scope(parent=None, ctes=scope.ctes)
     number = ExpressionBinder(context, empty, clause).bind(node)
-    bound = fold(cast_to(context, number, BIGINT, span))  # raises what is wrong with it
+    bound = fold(cast_to(number, BIGINT, span))  # raises what is wrong with it
     if not isinstance(bound, Literal):
         raise BindError(f"{clause} needs a constant or a parameter", span)
     if bound.value is None:

@@ -67,13 +67,19 @@ def bind_number(text: str, span: Span | None, negative: bool = False) -> Express
 
 def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
     """The number under minus signs and parentheses, None if there is another thing, and whether it is negative."""
-    negative = False
-    while isinstance(node, (exp.Neg, exp.Paren)):
-        negative ^= isinstance(node, exp.Neg)
+    signs: list[exp.Expr] = []
+    while isinstance(node, (exp.Neg, exp.Paren)) and _NO_NUMBER not in node.meta:
+        signs.append(node)
         node = node.this
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-        return node, negative
-    return None, negative
+        return node, sum(isinstance(sign, exp.Neg) for sign in signs) % 2 == 1
+    for sign in signs:
+        sign.meta[_NO_NUMBER] = True
+    return None, False
+
+
+#: Key in the meta of signs and parentheses around another thing: whoever binds it asks at each of them.
+_NO_NUMBER = "no_number"
 
 
 def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:

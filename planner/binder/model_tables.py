@@ -45,13 +45,11 @@ def bind_table_function(
     relation = Relation("", given.columns, head_span(rows))
     arguments = [column.reference() for column in _inputs(model, relation, span_of(rows) or span)]
     outputs = {
-        f"predicted_{model.target}": predict(
-            context, model, arguments, generic_output(model, _FUNCTION, span), span
-        )
+        f"predicted_{model.target}": predict(model, arguments, generic_output(model, _FUNCTION, span), span)
     }
     probabilities = model.output("proba")
     if probabilities is not None:
-        outputs[f"predicted_{model.target}_probs"] = predict(context, model, arguments, probabilities, span)
+        outputs[f"predicted_{model.target}_probs"] = predict(model, arguments, probabilities, span)
     items = [Item(None, column.name, column.name, column) for column in relation.columns]
     values: list[Expression | None] = [None] * len(items) + list(outputs.values())
     items += [Item(None, output, output) for output in outputs]

@@ -34,12 +34,12 @@ def bind_model(
             raise BindError(f"{name}() of whole rows stands in FROM, not where a value does", span)
         model = named_model(binder.context, binder.bind(nodes[0]), name, span)
         arguments = [binder.bind(node) for node in nodes[1:]]
-        return predict(binder.context, model, arguments, generic_output(model, name, span), span)
+        return predict(model, arguments, generic_output(model, name, span), span)
     found = binder.context.catalog.lookup_model(name)
     if found is None:
         return None
     arguments = [binder.bind(node) for node in nodes]
-    return predict(binder.context, found, arguments, found.default_output, span)
+    return predict(found, arguments, found.default_output, span)
 
 
 def named_model(context: BindContext, name: Expression, function: str, span: Span | None) -> ModelSignature:
@@ -66,7 +66,6 @@ def generic_output(model: ModelSignature, function: str, span: Span | None) -> M
 
 
 def predict(
-    context: BindContext,
     model: ModelSignature,
     arguments: Sequence[Expression],
     output: ModelOutput,
@@ -80,21 +79,18 @@ def predict(
             f"{model.name}() takes {len(inputs)} inputs ({names}), and {len(arguments)} are given", span
         )
     fitted = tuple(
-        _fitted(context, model, item, argument, span)
-        for item, argument in zip(inputs, arguments, strict=True)
+        _fitted(model, item, argument, span) for item, argument in zip(inputs, arguments, strict=True)
     )
     return Predict(model, output, fitted, span=span)
 
 
-def _fitted(
-    context: BindContext, model: ModelSignature, item: ModelInput, argument: Expression, span: Span | None
-) -> Expression:
+def _fitted(model: ModelSignature, item: ModelInput, argument: Expression, span: Span | None) -> Expression:
     """One argument as the input takes it: a code of a category, an array, or a number; anything if it is not read."""
     kind = argument.data_type.kind
     if item.categories is not None:
-        text = cast_to(context, settle(argument), VARCHAR, span)
+        text = cast_to(settle(argument), VARCHAR, span)
         words = tuple(Literal(word, VARCHAR) for word in item.categories)
-        return folded(context, Call("category_code", (text, *words), INTEGER, span))
+        return folded(Call("category_code", (text, *words), INTEGER, span))
     if item.size:
         if kind is not TypeKind.ARRAY or argument.data_type.size != item.size:
             raise _unfit(model, item, argument, f"an array FLOAT[{item.size}]", span)
@@ -102,7 +98,7 @@ def _fitted(
     if kind in _NUMBERS or kind is TypeKind.DATE:
         return argument
     if argument.data_type.is_numeric or kind is TypeKind.NULL:
-        return cast_to(context, argument, DOUBLE, span)
+        return cast_to(argument, DOUBLE, span)
     if not item.is_read:
         return Literal(0.0, DOUBLE)
     raise _unfit(model, item, argument, "a number, BOOLEAN or DATE", span)

@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE_AFTER = re.compile(
     r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?", re.IGNORECASE
 )
-_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)()\s*\Z")
+_WORD = re.compile(r"([A-Za-z_]\w*)()")
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -100,6 +100,7 @@ _AS_CALLS: dict[type, str] = {
 class _Names:
     def __init__(self, query: str) -> None:
         self.query = query
+        self._types_after: dict[int, re.Match[str] | None] = {}  # by the id of the cast
 
     def text(self, node: Any) -> str:
         kind = type(node)
@@ -270,18 +271,37 @@ class _Names:
 
     def _written_type(self, node: exp.Cast) -> re.Match[str] | None:
         """The type as the user wrote it: after `::` or AS (once for each cast on the way in), or before the literal."""
-        depth, inner = 0, node.this
+        after = self._type_after(node)
+        if after is not None:
+            return after
+        inner: exp.Expr = node
         while isinstance(inner, (exp.Cast, exp.Paren)):
-            depth += isinstance(inner, exp.Cast)
             inner = inner.this
         span = span_of(inner)
-        if span is None:
-            return None
-        after = _TYPE_AFTER.match(self.query, span[1])
-        for _ in range(depth if after else 0):
-            following = _TYPE_AFTER.match(self.query, after.end()) if after else None
-            after = following
-        return after or _WORD_BEFORE.search(self.query[: span[0]].rstrip("("))
+        return None if span is None else self._word_before(span[0])
+
+    def _type_after(self, cast: exp.Cast) -> re.Match[str] | None:
+        if id(cast) not in self._types_after:
+            inner, place = cast.this, None
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            if isinstance(inner, exp.Cast):
+                known = self._type_after(inner)
+                place = known.end() if known else None
+            elif (span := span_of(inner)) is not None:
+                place = span[1]
+            self._types_after[id(cast)] = None if place is None else _TYPE_AFTER.match(self.query, place)
+        return self._types_after[id(cast)]
+
+    def _word_before(self, stop: int) -> re.Match[str] | None:
+        while stop and self.query[stop - 1] == "(":
+            stop -= 1
+        while stop and self.query[stop - 1].isspace():
+            stop -= 1
+        start = stop
+        while start and (self.query[start - 1].isalnum() or self.query[start - 1] == "_"):
+            start -= 1
+        return _WORD.match(self.query, start, stop)
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)

@@ -40,29 +40,41 @@ class QueryBinder:
         """The query for EXISTS: only whether it has rows matters."""
         return self._bind(node, outer, lazy=False, any_columns=True).plan
 
-    def _bind(self, node: exp.Expr, outer: Scope | None, lazy: bool, any_columns: bool = False) -> BoundQuery:
+    def _bind(
+        self,
+        node: exp.Expr,
+        outer: Scope | None,
+        lazy: bool,
+        any_columns: bool = False,
+        around: tuple[exp.Expr, ...] = (),
+    ) -> BoundQuery:
+        """`around`: the parentheses around a SELECT, the innermost first; their ORDER BY may name what it may name."""
         assert self.context is not None
         context = self.context
         check_understood(node)
         scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
         _define_ctes(node, scope)
         if isinstance(node, exp.Select):
-            return SelectBlock(context, node, scope, lazy, any_columns).bind()
+            return SelectBlock(context, node, scope, lazy, any_columns, around).bind()
         if isinstance(node, exp.SetOperation):
             return bind_set_operation(context, node, scope)
         if isinstance(node, exp.Values):
             return self._values(node, scope)
         if isinstance(node, (exp.Subquery, exp.Paren)):
-            return self._parenthesised(node, scope, lazy, any_columns)
+            return self._parenthesised(node, scope, lazy, any_columns, around)
         raise UnsupportedError(f"{type(node).__name__.upper()} as a query is not supported", span_of(node))
 
-    def _parenthesised(self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool) -> BoundQuery:
+    def _parenthesised(
+        self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool, around: tuple[exp.Expr, ...]
+    ) -> BoundQuery:
         """(query), perhaps with an ORDER BY or LIMIT of its own outside."""
         assert self.context is not None
         if isinstance(node.this, exp.Table):
             raise BindError("a table in parentheses is no query; write SELECT * FROM it", head_span(node))
         passed = Scope(parent=scope.parent, ctes=scope.ctes)
         outer = passed if passed.ctes else scope.parent
+        if isinstance(_inside(node), exp.Select):
+            return self._bind(node.this, outer, lazy, any_columns, (node, *around))
         if node.args.get("order") is not None:
             inner = self._bind(node.this, outer, lazy=False)
             fields = inner.plan.schema
@@ -77,6 +89,13 @@ class QueryBinder:
         names = [made.name for made in values.fields]
         plan = bind_result_order(self.context, node, values, names, scope)
         return BoundQuery.exact(bind_limit(self.context, node, plan, scope), names, values.fields)
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    """What stands in any number of parentheses."""
+    while isinstance(node, (exp.Subquery, exp.Paren)):
+        node = node.this
+    return node
 
 
 def _define_ctes(node: exp.Expr, scope: Scope) -> None:

@@ -42,8 +42,10 @@ class SelectBlock:
     scope: Scope
     lazy: bool  # a derived table: stars need only produce what is referred to
     any_columns: bool  # EXISTS: what the block selects does not matter
+    around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
     computed_keys: frozenset[Expression] = frozenset()
+    keys_by_node: dict[exp.Expr, Expression] = field(default_factory=dict)
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -68,6 +70,7 @@ class SelectBlock:
         binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
         binder.bound_items = self.bound_items
         binder.computed_keys = self.computed_keys
+        binder.keys_by_node = self.keys_by_node
         return binder
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
@@ -80,7 +83,6 @@ class SelectBlock:
         )
         binder = self.binder("SELECT", collector, aliases)
         distinct_clause = select.args.get("distinct")
-        order = select.args.get("order")
         simple = group is None and distinct_clause is None
         if self.any_columns and simple and select.args.get("having") is None:
             return self._existence(plan, nodes, binder, collector)
@@ -105,7 +107,7 @@ class SelectBlock:
             self.computed_keys = _computed(keys)
             uses.clear()
         sort = _SortBinder(self, nodes, bound, collector, aliases)
-        keys_of_sort = sort.bind(order) if order is not None else []
+        sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
             check_uses(uses, keys)
@@ -113,18 +115,26 @@ class SelectBlock:
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
                 plan = Filter(plan, rewriter.rewrite(condition))
-            keys_of_sort = [
-                (rewriter.rewrite(key) if isinstance(key, Expression) else key, descending, nulls_first)
-                for key, descending, nulls_first in keys_of_sort
+            sorts = [
+                [
+                    (rewriter.rewrite(key) if isinstance(key, Expression) else key, descending, nulls_first)
+                    for key, descending, nulls_first in keys_of_sort
+                ]
+                for keys_of_sort in sorts
             ]
             lazy = False
-        return self._finish(plan, nodes, bound, keys_of_sort, lazy)
+        return self._finish(plan, nodes, bound, sorts, lazy)
 
     def _having(
         self, having: exp.Having, collector: AggregateCollector, aliases: Aliases, keys: list[Expression]
     ) -> Expression:
         binder = self.binder("HAVING", collector, aliases)
         binder.keys_before_aliases = keys
+        binder.keys_by_node = {  # where an alias may stand for a column of the key, the same text may mean another thing
+            node: key
+            for node, key in self.keys_by_node.items()
+            if not any(column.name.lower() in aliases for column in node.find_all(exp.Column))
+        }
         return binder.bind_condition(having.this)
 
     def _forced(self, value: Expression | None, item: Item) -> Expression:
@@ -166,13 +176,14 @@ class SelectBlock:
                 binder.bind(item.node)
         if collector.calls:
             plan, _ = self._aggregate(plan, [], collector)
-        return BoundQuery(self._limited(plan), [])
+        return BoundQuery(self._sorted_and_limited(plan, [[]] * (1 + len(self.around))), [])
 
     # ---- GROUP BY ----
 
     def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
         check_understood(group)
         binder = self.binder("GROUP BY", None, aliases)
+        binder.keys_by_node = {}  # a key is no part of another
         keys: list[Expression] = []
         for node in group.expressions:
             if type(node) in _GROUPINGS:
@@ -182,18 +193,24 @@ class SelectBlock:
                 keys.append(self._group_key(part, nodes, binder))
         return keys
 
+    def _remember(self, node: exp.Expr, key: Expression) -> Expression:
+        """The same text means this key wherever it stands: a subquery bound once more would be another one."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if (
+            not isinstance(node, exp.Column) and node.find(exp.Placeholder) is None
+        ):  # one ? may not be the next
+            self.keys_by_node[node] = key
+        return key
+
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
         place = ordinal(node, len(nodes), "GROUP BY")
         if place is not None:
             item = nodes[place]
             if item.node is None:
                 return self._star_value(item.column)
-            return settle(binder.bind_once(item.node))
-        if not isinstance(node, exp.Column):
-            for item in nodes:
-                if item.node == node:  # bound once, so that it is the same key even if it holds a subquery
-                    return settle(binder.bind_once(item.node))
-        return binder.bind(node)
+            return self._remember(item.node, settle(binder.bind_once(item.node)))
+        return self._remember(node, binder.bind(node))
 
     def _aggregate(
         self, plan: LogicalPlan, keys: Sequence[Expression], collector: AggregateCollector
@@ -227,7 +244,7 @@ class SelectBlock:
         plan: LogicalPlan,
         nodes: Sequence[Item],
         bound: Sequence[Expression | None],
-        sort: Sequence[tuple[Expression | int, bool, bool]],
+        sorts: Sequence[_Sort],
         lazy: bool,
     ) -> BoundQuery:
         names = [self._name(item) for item in nodes]
@@ -237,17 +254,17 @@ class SelectBlock:
                 "DISTINCT ON is not supported; use GROUP BY with ANY_VALUE or MIN", span_of(clause)
             )
         if lazy:
-            return self._finish_lazily(plan, nodes, names, bound, sort)
+            return self._finish_lazily(plan, nodes, names, bound, sorts)
         visible = len(bound)
         values = [value for value in bound if value is not None]
-        positions: list[int] = []
-        for key, _, _ in sort:
-            if isinstance(key, Expression):
-                if key not in values:
-                    values.append(key)
-                positions.append(values.index(key))
-            else:
-                positions.append(key)
+        places: dict[Expression, int] = {}
+        sort_keys = [key for sort in sorts for key, _, _ in sort if isinstance(key, Expression)]
+        if sort_keys:
+            for position, value in enumerate(values):
+                places.setdefault(value, position)
+        for key in sort_keys:
+            if places.setdefault(key, len(values)) == len(values):
+                values.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]
         project = exact_project(self.context, plan, values, [*names, *hidden_names])
         fields = project.fields
@@ -256,13 +273,18 @@ class SelectBlock:
             hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
             fields = (*fields[:visible], *hidden)
             result = distinct(project, visible, hidden)
-        if sort:
-            keys = tuple(
-                SortKey(_reference(fields[position]), descending, nulls_first)
-                for position, (_, descending, nulls_first) in zip(positions, sort)
-            )
-            result = Sort(result, keys)
-        result = self._limited(result)
+        keys = [
+            [
+                SortKey(
+                    _reference(fields[places[key] if isinstance(key, Expression) else key]),
+                    descending,
+                    nulls_first,
+                )
+                for key, descending, nulls_first in sort
+            ]
+            for sort in sorts
+        ]
+        result = self._sorted_and_limited(result, keys)
         fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
@@ -286,24 +308,34 @@ class SelectBlock:
         nodes: Sequence[Item],
         names: Sequence[str],
         bound: Sequence[Expression | None],
-        sort: Sequence[tuple[Expression | int, bool, bool]],
+        sorts: Sequence[_Sort],
     ) -> BoundQuery:
         """A derived table: sort below the projection, which gains outputs as they are referred to."""
-        if sort:
-            keys = tuple(
+        keys = [
+            [
                 SortKey(
                     key if isinstance(key, Expression) else self._forced(bound[key], nodes[key]),
                     descending,
                     nulls_first,
                 )
                 for key, descending, nulls_first in sort
-            )
-            plan = Sort(plan, keys)
-        plan = self._limited(plan)
+            ]
+            for sort in sorts
+        ]
+        plan = self._sorted_and_limited(plan, keys)
         return lazy_project(self.context, plan, nodes, names, bound)
 
-    def _limited(self, plan: LogicalPlan) -> LogicalPlan:
-        return bind_limit(self.context, self.select, plan, self.scope)
+    def _sorted_and_limited(self, plan: LogicalPlan, sorts: Sequence[Sequence[SortKey]]) -> LogicalPlan:
+        """The block's ORDER BY and LIMIT, then those of the parentheses around it."""
+        for query, keys in zip((self.select, *self.around), sorts, strict=True):
+            if keys:
+                plan = Sort(plan, tuple(keys))
+            plan = bind_limit(self.context, query, plan, self.scope)
+        return plan
+
+
+#: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
+_Sort = Sequence[tuple[Expression | int, bool, bool]]
 
 
 @dataclass(slots=True)
@@ -316,7 +348,9 @@ class _SortBinder:
     collector: AggregateCollector
     aliases: Aliases
 
-    def bind(self, order: exp.Order) -> list[tuple[Expression | int, bool, bool]]:
+    def bind(self, order: exp.Order | None) -> _Sort:
+        if order is None:
+            return []
         binder = self.block.binder("ORDER BY", self.collector, self.aliases)
         result: list[tuple[Expression | int, bool, bool]] = []
         check_understood(order)

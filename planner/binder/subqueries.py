@@ -96,14 +96,12 @@ def _quantified(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
             )
         types.append(common)
-    cast_operands = tuple(
-        cast_to(context, settle(operand), common, span) for operand, common in zip(operands, types)
-    )
+    cast_operands = tuple(cast_to(settle(operand), common, span) for operand, common in zip(operands, types))
     plan = cast_columns(context, plan, types, span)
     if not is_all and function == "not_equal":
         # x <> ANY (q) is NOT (x = ALL (q))
         equal_all = QuantifiedComparison("equal", True, cast_operands, plan)
-        return folded(context, Call("not", (equal_all,), BOOLEAN, span))
+        return folded(Call("not", (equal_all,), BOOLEAN, span))
     return QuantifiedComparison(function, is_all, cast_operands, plan)
 
 
@@ -120,7 +118,7 @@ def cast_columns(
         if column.data_type != wanted:
             if is_null_output(plan, index):
                 output = Literal(None, NULL)  # may be of any type, whatever it was called before
-            output = cast_to(context, output, wanted, span)
+            output = cast_to(output, wanted, span)
             column = context.new_field(column.name, wanted, column.nullable)
         fields.append(column)
         outputs.append(output)

@@ -21,7 +21,7 @@ from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.rules.columns import output_ids
 
@@ -41,14 +41,17 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
     clause = select.args.get("from_")
     if clause is None:
         return None
-    return _bind_joined(context, clause.this, select.args.get("joins") or (), outer)
+    first = _bind_table(context, clause.this, outer, outer)
+    return _joined(context, first, select.args.get("joins"), outer)
 
 
-def _bind_joined(context: BindContext, first: exp.Expr, joins: Sequence[exp.Join], outer: Scope) -> FromTree:
+def _joined(
+    context: BindContext, first: FromTree, joins: Sequence[exp.Join] | None, outer: Scope
+) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
     done: FromTree | None = None
-    tree = _bind_table(context, first, outer, _siblings(outer, done))
-    for join in joins:
+    tree = first
+    for join in joins or ():
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
@@ -193,10 +196,10 @@ def _merge(
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
         left_value, right_value = left_column.expression(), right_column.expression()
-        conditions.append(compare(context, "equal", left_value, right_value, span))
+        conditions.append(compare("equal", left_value, right_value, span))
         parts = left_column.parts + right_column.parts
         if join_type is JoinType.FULL:
-            both = partial(_either, context, (left_value, right_value), span)
+            both = partial(_either, (left_value, right_value), span)
             merged[name] = (MergedColumn(left_column.name, both, parts),)
         else:
             kept = right_column if side == "RIGHT" else left_column
@@ -204,9 +207,9 @@ def _merge(
     return conjunction(tuple(conditions)), merged
 
 
-def _either(context: BindContext, values: Sequence[Expression], span: Span | None) -> Expression:
+def _either(values: Sequence[Expression], span: Span | None) -> Expression:
     """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
-    values, common = unify(context, values, "USING", span)
+    values, common = unify(values, "USING", span)
     return Call("coalesce", tuple(values), common, span)
 
 
@@ -253,19 +256,15 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         alias, names = _alias_of(node)
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        result = _bind_join(context, result, join, outer, None)
-    return result
+    return _joined(context, result, node.args.get("joins"), outer)
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
     alias, names = _alias_of(node)
     schema = node.args.get("db")
-    if schema is not None and schema.name.lower() not in ("main", "memory", "tqp"):
-        raise BindError(
-            f'there is no schema "{schema.name}": tables are named without one', head_span(schema)
-        )
+    if schema is not None:
+        check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         bound = bind_reference(context, definition)
@@ -307,10 +306,10 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
     alias, names = _alias_of(node)
     inner = node.this
-    if isinstance(inner, (exp.Table, exp.Join)):  # FROM (a JOIN b ON ...)
-        tree = _bind_table(context, inner, outer, outer)
+    if _is_table(inner):
+        tree = _bind_table(context, inner, outer, scope)
         if not alias:
-            return tree
+            return _joined(context, tree, node.args.get("joins"), outer)
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))
         joined = lazy_project(
             context,
@@ -319,12 +318,20 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [name for name, _ in parts],
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
-        return FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        tree = FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        return _joined(context, tree, node.args.get("joins"), outer)
     bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
     tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
-    for join in node.args.get("joins") or ():
-        tree = _bind_join(context, tree, join, outer, None)
-    return tree
+    return _joined(context, tree, node.args.get("joins"), outer)
+
+
+def _is_table(node: exp.Expr) -> bool:
+    """Whether parentheses hold tables, not a query: FROM (a JOIN b ON ...), FROM ((SELECT 1) a JOIN b ON ...)."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, (exp.Table, exp.Join))
 
 
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
@@ -346,7 +353,7 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
     for row, source in zip(rows, node.expressions):
         if len(row) != width:
             raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [_values_column(context, [row[index] for row in rows], span_of(node)) for index in range(width)]
+    columns = [_values_column([row[index] for row in rows], span_of(node)) for index in range(width)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
@@ -355,11 +362,11 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
 
 
 def _values_column(
-    context: BindContext, values: Sequence[Expression], span: Span | None
+    values: Sequence[Expression], span: Span | None
 ) -> tuple[tuple[Expression, ...], DataType]:
     """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
     common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
-    return tuple(cast_to(context, value, common, span) for value in values), common
+    return tuple(cast_to(value, common, span) for value in values), common
 
 
 def _may_be_null(values: Sequence[Expression]) -> bool:

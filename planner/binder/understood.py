@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tqp.core.errors import UnsupportedError
-from tqp.planner.parse import span_of
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import head_span, span_of
 
 _FEATURES = {
     "qualify": "QUALIFY",
@@ -99,3 +99,12 @@ def check_understood(node: exp.Expr) -> None:
                 name, f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}"
             )
             raise UnsupportedError(f"{feature} is not supported", span)
+
+
+def check_schema(schema: exp.Expr) -> None:
+    """Raise BindError for a name before that of a table which is none of the schema's."""
+    if schema.name.lower() not in ("main", "memory", "tqp"):
+        raise BindError(
+            f'there is no schema "{schema.name}": tables are named without one, and their columns have no fields',
+            head_span(schema),
+        )

@@ -7,10 +7,6 @@ from tqp.planner.algebra.expressions import AggregateCall
 from tqp.planner.functions.declaration import aggregate
 from tqp.planner.functions.ranges import Range, within
 
-_CLOCK_AND_CALENDAR = frozenset(
-    (TypeKind.DATE, TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.INTERVAL)
-)
-
 
 def _total(known: Range | None, rows: int) -> Range | None:
     return None if known is None else (min(known[0], known[0] * rows), max(known[1], known[1] * rows))
@@ -41,8 +37,9 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "avg mean",
         *("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),
+        *("TIMESTAMP -> TIMESTAMP", "TIMESTAMP_TZ -> TIMESTAMP_TZ", "TIME -> TIME"),
         raises=_sum_overflows,
-        unsupported=_CLOCK_AND_CALENDAR,
+        unsupported=frozenset((TypeKind.INTERVAL,)),
     ),
     aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True),
     aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True),

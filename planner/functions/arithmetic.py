@@ -262,7 +262,7 @@ ARITHMETIC = (
         *(f"{each} INTEGER -> {each}" for each in _SIGNED),
         raises=_overflows,
         range=_round,
-        digits=1,
+        takes_digits=True,
     ),
     _strict(
         "trunc",
@@ -271,7 +271,7 @@ ARITHMETIC = (
         "INTEGERS INTEGER -> same",
         raises=_overflows,
         range=_round,
-        digits=1,
+        takes_digits=True,
     ),
     _strict("bit_and", forms={"&": ("INTEGERS INTEGERS -> same",)}),
     _strict("bit_or", forms={"|": ("INTEGERS INTEGERS -> same",)}),

@@ -6,13 +6,13 @@ Kernels stand elsewhere, under the same names; a test compares the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import AggregateCall, Call, Value
+from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal, Value
 from tqp.planner.functions.ranges import Range, Ranges
 
 #: The range of a call's exact result, of the call and the ranges of its arguments.
@@ -22,6 +22,8 @@ RaiseRule = Callable[[Call, Ranges, Range | None], bool]
 #: Of an aggregate of at most so many rows: its range, and whether it can fail, of the range of the values.
 AggregateRangeRule = Callable[[AggregateCall, Range | None, int], Range | None]
 AggregateRaiseRule = Callable[[AggregateCall, Range | None, int], bool]
+#: Raises BindError or ExecutionError for constant arguments that are wrong, whatever rows there are.
+ConstantCheck = Callable[[Sequence[Expression]], None]
 #: The value of a call of literals; NotImplemented where that is left to the kernel. It may raise ExecutionError.
 Fold = Callable[..., Any]
 
@@ -79,8 +81,10 @@ class ScalarFunction:
     infix: Infix | None = None
     one_type: bool = False  # its arguments have one type
     short_circuits: bool = False  # a later argument counts only where those before leave the answer open
-    options: int | None = None  # the place of options, which must not be NULL
-    digits: int | None = None  # the place of a number of digits, which must be a constant
+    check: ConstantCheck | None = None
+    takes_digits: bool = (
+        False  # the second argument is a number of digits, which decides the type of a DECIMAL
+    )
 
     @property
     def is_null_for_null(self) -> bool:
@@ -127,3 +131,10 @@ def aggregate(
     """A declaration, as `scalar` makes one."""
     written = {names: signatures} if signatures else {}
     return AggregateFunction(names.split()[0], {**written, **(forms or {})}, **facts)
+
+
+def constant_text(expression: Expression) -> str | None:
+    """The text that an argument is, if it is one."""
+    if isinstance(expression, Literal) and isinstance(expression.value, str):
+        return expression.value
+    return None

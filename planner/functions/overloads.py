@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from tqp.core.datatypes import (
     BIGINT,
+    BLOB,
     DOUBLE,
     FLOAT,
+    INTEGER,
     MAX_DECIMAL_PRECISION,
     NULL,
     DataType,
@@ -90,9 +92,27 @@ def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Ov
                 best.append(overload)
     if not best:
         raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
-    if len(best) > 1:
-        raise NoOverloadError([describe(each) for each in best], ambiguous=True)
+    of_bits = _of_bits(best[0], arguments)
+    if len(best) > 1 or of_bits is not None:
+        raise NoOverloadError([*map(describe, best), *filter(None, (of_bits,))], ambiguous=True)
     return best[0]
+
+
+def _of_bits(overload: Overload, arguments: Sequence[Expression]) -> str | None:
+    """The signature for BIT, a type that tqp lacks, where it fits the call just as well: text may mean BIT."""
+    first = overload.parameters[0] if overload.parameters else None
+    of_bits = _OF_BITS.get((overload.canonical, first)) if isinstance(first, DataType) else None
+    if of_bits is None or not isinstance(first, DataType) or arguments[0].data_type == first:
+        return None
+    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, first)]
+    return of_bits if costs[0] is not None and costs[0] == costs[1] else None
+
+
+_OF_BITS: dict[tuple[str, DataType], str] = {
+    ("shift_left", INTEGER): "(BIT, INTEGER) -> BIT",
+    ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
+    ("octet_length", BLOB): "(BIT) -> BIGINT",
+}
 
 
 def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:

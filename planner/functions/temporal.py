@@ -9,8 +9,9 @@ from typing import Any
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import Call, Literal
-from tqp.planner.functions.declaration import Infix, NullRule, Work, scalar
+from tqp.core.patterns import parse_format
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.declaration import Infix, NullRule, Work, constant_text, scalar
 from tqp.planner.functions.literal_casts import interval_of, unit_name
 from tqp.planner.functions.ranges import (
     CALENDAR_DAYS,
@@ -47,8 +48,8 @@ _PART_RANGES: dict[str, Range] = {
 
 def _constant_part(call: Call) -> str | None:
     """The part of a date that the first argument names, in lower case."""
-    part = call.arguments[0]
-    return part.value.lower() if isinstance(part, Literal) and isinstance(part.value, str) else None
+    part = constant_text(call.arguments[0])
+    return None if part is None else part.lower()
 
 
 def _is_in_calendar(known: Range | None) -> bool:
@@ -230,6 +231,12 @@ def _interval(fields: Iterable[int]) -> Any:
 def _to_interval(_: Call, unit: str, count: float) -> Any:
     name = unit_name(unit)
     return NotImplemented if name is None else interval_of(name, count) or NotImplemented
+
+
+def _check_format(arguments: Sequence[Expression]) -> None:
+    pattern = constant_text(arguments[1])
+    if pattern is not None:
+        parse_format(pattern)
 
 
 # ---- signatures ----
@@ -431,6 +438,7 @@ TEMPORAL = (
         ),
         null=PROPAGATES,
         raises=False,
+        check=_check_format,
     ),
-    scalar("strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True),
+    scalar("strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_format),
 )

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tqp.planner.algebra.expressions import Call, Literal
-from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
+from tqp.core.datatypes import VARCHAR
+from tqp.core.errors import BindError
+from tqp.core.patterns import check_regular_expression, like_problem
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, constant_text, scalar
 from tqp.planner.functions.ranges import Range, Ranges
 
 
 def _padded(call: Call, ranges: Ranges, result: Range | None) -> bool:
     filling = call.arguments[2]
     return not (isinstance(filling, Literal) and filling.value)
+
+
+def _escaped(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """LIKE with an ESCAPE that is not a single character, or stands at the pattern's end."""
+    constants = [part.value for part in call.arguments[1:] if isinstance(part, Literal)]
+    if len(constants) < len(call.arguments) - 1:
+        return len(call.arguments) > 2
+    texts = [value for value in constants if isinstance(value, str)]
+    return len(texts) == 2 and like_problem(*texts) is not None
+
+
+def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expression]], None]:
+    """The second argument, with the options that stand at their place, if they do."""
+
+    def check(arguments: Sequence[Expression]) -> None:
+        letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
+        if isinstance(letters, Literal) and letters.value is None:
+            raise BindError(f"the options of {function}() must not be NULL")
+        pattern, texts = constant_text(arguments[1]), constant_text(letters)
+        if pattern is not None and texts is not None:
+            check_regular_expression(pattern, texts)
+
+    return check
 
 
 def _length(call: Call, ranges: Ranges) -> Range:
@@ -29,22 +56,49 @@ def _text(names: str, *signatures: str, raises: Any = False, **facts: Any) -> Sc
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
 TEXT = (
-    _text("like", forms={"~~": _PATTERN}, work=Work.SEARCH, selectivity=0.07, infix=Infix("LIKE", 4)),
-    _text("ilike", forms={"~~*": _PATTERN}, work=Work.SEARCH, selectivity=0.07, infix=Infix("ILIKE", 4)),
-    _text("regexp_matches", *_PATTERN, work=Work.SEARCH, selectivity=0.07, options=2),
-    _text("regexp_full_match", *_PATTERN, work=Work.SEARCH, selectivity=0.05, options=2),
+    _text(
+        "like",
+        raises=_escaped,
+        forms={"~~": _PATTERN},
+        work=Work.SEARCH,
+        selectivity=0.07,
+        infix=Infix("LIKE", 4),
+    ),
+    _text(
+        "ilike",
+        raises=_escaped,
+        forms={"~~*": _PATTERN},
+        work=Work.SEARCH,
+        selectivity=0.07,
+        infix=Infix("ILIKE", 4),
+    ),
+    _text(
+        "regexp_matches",
+        *_PATTERN,
+        work=Work.SEARCH,
+        selectivity=0.07,
+        check=_regular_expression("regexp_matches", options=2),
+    ),
+    _text(
+        "regexp_full_match",
+        *_PATTERN,
+        work=Work.SEARCH,
+        selectivity=0.05,
+        check=_regular_expression("regexp_full_match", options=2),
+    ),
     _text(
         "regexp_replace",
         "VARCHAR VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
         work=Work.SEARCH,
-        options=3,
+        check=_regular_expression("regexp_replace", options=3),
     ),
     _text(
         "regexp_extract",
         "VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR INTEGER -> VARCHAR",
         work=Work.SEARCH,
+        check=_regular_expression("regexp_extract", options=3),
     ),
     _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),

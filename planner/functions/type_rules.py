@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from tqp.core.datatypes import (
     BIGINT,
-    BLOB,
     DOUBLE,
     HUGEINT,
     INTEGER,
@@ -297,7 +296,7 @@ def equality_type(left: Expression, right: Expression) -> DataType | None:
     return forced_type(left_type, right_type)
 
 
-#: Of two types that have nothing in common, the later wins. VARCHAR is for the caller to decide.
+#: Of two types that have nothing in common, the later wins.
 _FORCED_ORDER = (
     TypeKind.BOOLEAN,
     *_UNSIGNED,
@@ -307,21 +306,22 @@ _FORCED_ORDER = (
     *_TEMPORAL_ORDER,
     TypeKind.TIMESTAMP_NS,
     TypeKind.INTERVAL,
+    TypeKind.VARCHAR,
     TypeKind.BLOB,
+    TypeKind.ARRAY,
 )
 
 
 def forced_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that = and the set operations give any two types: of those without a common one, one of the two.
+    """The type that the set operations give any two types, and = those without VARCHAR.
 
-    No value but NULL is then cast from the other without an error. None for VARCHAR (but with BLOB), and for arrays.
+    Of types that have no common one, it is one of the two; no value but NULL can then be cast from the other, unless
+    this is text. None for arrays of different sizes.
     """
     common = common_settled_type(left, right)
     if common is not None:
         return common
-    if BLOB in (left, right) and VARCHAR in (left, right):
-        return BLOB
-    if left.kind not in _FORCED_ORDER or right.kind not in _FORCED_ORDER:
+    if left.kind is right.kind:
         return None
     return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
 

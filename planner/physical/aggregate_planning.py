@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import ColumnRef, Expression, literal_labels
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, value_range
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart
 
 _ALWAYS_DIRECT = 65_536
@@ -65,7 +67,7 @@ def choose_grouping(
     packing: KeyPacking | None,
     input_rows: float,
     groups: float,
-    device: str,
+    backend: Backend,
     disabled_rules: frozenset[str],
 ) -> GroupAlgorithm:
     """DIRECT while the key range is small against the rows, CLUSTERED on a sorted key, HASH for few groups, else SORT."""
@@ -82,7 +84,7 @@ def choose_grouping(
         return GroupAlgorithm.DIRECT
     one_word = packing is not None or (len(keys) == 1 and _is_integer(keys[0]))
     few = _ROWS_PER_HASHED_GROUP * groups <= input_rows
-    if one_word and few and device == "cpu" and "hash_aggregate" not in disabled_rules:
+    if one_word and few and backend is Backend.HOST and "hash_aggregate" not in disabled_rules:
         return GroupAlgorithm.HASH
     return GroupAlgorithm.SORT
 

@@ -12,6 +12,7 @@ from math import prod
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, conjuncts
 from tqp.planner.algebra.field_facts import expression_distinct
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -24,7 +25,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.properties import Facts
-from tqp.planner.algebra.value_ranges import FieldsById, field_range, value_range
+from tqp.planner.algebra.value_ranges import field_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
 from tqp.planner.physical.join_keys import JoinKeys, is_two_sided

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, column_ids, walk
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, operand_range, value_range
+from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical.plan import FactoredSum, Factors, KeyPacking, KeyPart

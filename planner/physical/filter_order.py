@@ -20,8 +20,9 @@ from tqp.planner.algebra.expressions import (
     Predict,
     column_ids,
 )
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.value_ranges import FieldsById, value_range
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.declaration import Work
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.physical.cardinality import Estimator

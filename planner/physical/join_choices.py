@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef, column_ids
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, walk_plan
-from tqp.planner.algebra.value_ranges import FieldsById
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.index_joins import IndexedTable, index_for
 from tqp.planner.physical.join_keys import JoinKeys
@@ -34,7 +35,7 @@ class JoinChoices:
 
     estimator: Estimator
     dictionaries: Mapping[int, int]
-    device_type: str
+    backend: Backend
     disabled_rules: frozenset[str]
 
     def is_on(self, rule: str) -> bool:
@@ -43,7 +44,7 @@ class JoinChoices:
 
     def runs_are_known(self) -> bool:
         """Can the rows of a sorted column be found by its runs?"""
-        return self.is_on("filter_by_runs") and self.device_type == "cpu"
+        return self.is_on("filter_by_runs") and self.backend is Backend.HOST
 
     def should_swap(self, plan: Join, keys: JoinKeys, left_is_unique: bool, right_is_unique: bool) -> bool:
         """Is an inner join cheaper with its sides exchanged?"""
@@ -84,7 +85,7 @@ class JoinChoices:
         cost = side_cost(rows, build_rows, build_is_unique, self._span(keys, probe, build))
         if self.is_on("runtime_filters"):
             cost -= saved_work(kind, keys, probe, build, self.estimator)
-        if self.is_on("index_join") and self.device_type == "cpu":
+        if self.is_on("index_join") and self.backend is Backend.HOST:
             index = index_for(kind, keys, self.estimator.facts.fields(probe), build)
             if index is not None and index.cost(rows) < cost:
                 return index.cost(rows), index

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjuncts, transform
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
     Join,
     JoinType,
@@ -18,7 +20,7 @@ from tqp.planner.algebra.logical_plan import (
     as_nullable,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById, value_range
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.plan import Join as PhysicalJoin
@@ -163,10 +165,10 @@ def choose_algorithm(
     build_is_unique: bool,
     probe_rows: float,
     build_rows: float,
-    device_type: str,
+    backend: Backend,
     disabled_rules: frozenset[str],
 ) -> JoinAlgorithm:
-    """LOOKUP or DIRECTORY over a dense key range, STRINGS for a string, else BUCKET (SORT on CUDA); NESTED_LOOP without keys."""
+    """LOOKUP or DIRECTORY over a dense key range, STRINGS for a string, else BUCKET (SORT for torch); NESTED_LOOP without keys."""
     if not keys.left:
         return JoinAlgorithm.NESTED_LOOP
     if packing is not None and _is_dense(packing.size, probe_rows, build_rows):
@@ -178,7 +180,7 @@ def choose_algorithm(
     is_string = len(keys.left) == 1 and keys.left[0].data_type.is_string and not keys.null_equal[0]
     if is_string and packing is None and "string_join" not in disabled_rules:
         return JoinAlgorithm.STRINGS
-    return JoinAlgorithm.SORT if device_type == "cuda" else JoinAlgorithm.BUCKET
+    return JoinAlgorithm.SORT if backend is Backend.TORCH else JoinAlgorithm.BUCKET
 
 
 def every_row_matches(keys: JoinKeys, probe: PhysicalPlan, build: PhysicalPlan) -> bool:

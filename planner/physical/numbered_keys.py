@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tqp.core.backends import Backend
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import FieldsById
 from tqp.planner.physical.plan import (
     Filter,
     Join,
@@ -38,7 +39,7 @@ def number_keys(
     fields: FieldsById,
     input: PhysicalPlan,
     most_groups: float,
-    device: str,
+    backend: Backend,
 ) -> KeyPacking | None:
     """A packing of at most so many codes, with a number in place of each key that spans many more values than it has.
 
@@ -51,7 +52,7 @@ def number_keys(
         if not isinstance(key, ColumnRef) or key.id not in columns:
             return None
         found = columns[key.id]
-        if not _is_worth(*found, input, device):
+        if not _is_worth(*found, input, backend):
             return None
         spans_more = part is None or _SPANNED * _estimated_values(*found) <= part.span
         return key.id if spans_more else None
@@ -82,13 +83,13 @@ def _estimated_values(table: TableSource, name: str) -> float:
     return table.column_statistics(name).distinct_count or 0.0
 
 
-def _is_worth(table: TableSource, name: str, input: PhysicalPlan, device: str) -> bool:
+def _is_worth(table: TableSource, name: str, input: PhysicalPlan, backend: Backend) -> bool:
     """Are most rows of the table grouped, and its values few?"""
     data_type, statistics = table.column_type(name), table.column_statistics(name)
     count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
     if data_type.is_string:
         rows = _ROWS_PER_STRING
-        can_be = device == "cpu" and statistics.dictionary_size is None
+        can_be = backend is Backend.HOST and statistics.dictionary_size is None
     else:
         rows = _ROWS_PER_INTEGER
         fits_a_word = (

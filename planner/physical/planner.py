@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from tqp.core.backends import Backend
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids, conjuncts
 from tqp.planner.algebra.field_facts import (
@@ -92,9 +93,9 @@ _KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, Jo
 
 @dataclass(frozen=True, slots=True)
 class PhysicalOptions:
-    """`device_type` as in torch ('cpu', 'cuda', ...); `disabled_rules` from `PHYSICAL_RULES`."""
+    """What the plan is for; `disabled_rules` from `PHYSICAL_RULES`."""
 
-    device_type: str = "cpu"
+    backend: Backend = Backend.HOST
     disabled_rules: frozenset[str] = frozenset()
 
 
@@ -118,7 +119,7 @@ class _Planner:
         #: Entries of the dictionaries of table columns, by column id.
         self._dictionaries = dictionary_sizes(root) if self.is_on("dictionary_join") else {}
         self._choices = JoinChoices(
-            self.estimator, self._dictionaries, options.device_type, options.disabled_rules
+            self.estimator, self._dictionaries, options.backend, options.disabled_rules
         )
         self._fresh: FreshIds | None = None
         self._shared: dict[int, PhysicalPlan] = {}
@@ -241,11 +242,11 @@ class _Planner:
         known = _by_id(below.fields)
         packing = pack_group_keys(plan.keys, known)
         rows = min(self._rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
-        device, disabled = self.options.device_type, self.options.disabled_rules
-        algorithm = choose_grouping(plan.keys, known, packing, below.estimated_rows, rows, device, disabled)
+        backend, disabled = self.options.backend, self.options.disabled_rules
+        algorithm = choose_grouping(plan.keys, known, packing, below.estimated_rows, rows, backend, disabled)
         if algorithm in (GroupAlgorithm.HASH, GroupAlgorithm.SORT) and self._numbers_keys():
             most = most_direct_groups(below.estimated_rows)
-            numbered = number_keys(plan.keys, key_parts(plan.keys, known), known, below, most, device)
+            numbered = number_keys(plan.keys, key_parts(plan.keys, known), known, below, most, backend)
             if numbered is not None:
                 algorithm, packing = GroupAlgorithm.DIRECT, numbered
         fields = aggregate_fields(
@@ -394,7 +395,7 @@ class _Planner:
                 self.facts.matches_at_most_once(build, keys.right, keys.null_equal),
                 max(probed.estimated_rows, own.rows if own is not None else 0.0),
                 built.estimated_rows,
-                self.options.device_type,
+                self.options.backend,
                 self.options.disabled_rules,
             )
         )

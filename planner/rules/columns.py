@@ -110,6 +110,34 @@ def free_ids(plan: LogicalPlan) -> set[int]:
     return reads - produced
 
 
+class FreeColumns:
+    """`free_ids` of many plans that share nodes: each node is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[LogicalPlan, frozenset[int]]] = {}
+
+    def of(self, plan: LogicalPlan) -> frozenset[int]:
+        """Ids that a well-formed plan reads but does not produce."""
+        known = self._known.get(id(plan))
+        if known is None:  # the plan is kept too, so that its id stays its own
+            known = self._known[id(plan)] = (plan, self._derive(plan))
+        return known[1]
+
+    def _derive(self, plan: LogicalPlan) -> frozenset[int]:
+        free: set[int] = set()
+        for child in plan.inputs:
+            free |= self.of(child)
+        for expression in plan.expressions:
+            for part in walk(expression):
+                if isinstance(part, ColumnRef):
+                    free.add(part.id)
+                elif isinstance(part, Subquery):
+                    free |= self.of(part.plan)
+        for child in plan.inputs if free else ():
+            free -= output_ids(child)
+        return frozenset(free)
+
+
 def has_subquery(expression: Expression) -> bool:
     """Does a subquery stand anywhere in the expression?"""
     stack = [expression]

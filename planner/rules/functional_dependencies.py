@@ -66,11 +66,6 @@ class Dependencies:
                 return known
             rules = waiting
 
-    @staticmethod
-    def ids_of(key: Expression) -> tuple[int, ...]:
-        """What is known where the value of a group key is: the column, if it is one."""
-        return (key.id,) if isinstance(key, ColumnRef) else ()
-
     def _add(self, determinant: Collection[int], determined: Collection[int]) -> None:
         self.rules.append((frozenset(determinant), frozenset(determined)))
 

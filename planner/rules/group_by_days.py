@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DATE, TypeKind
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
-from tqp.planner.algebra.value_ranges import FieldsById, is_finite
+from tqp.planner.algebra.value_ranges import is_finite
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext

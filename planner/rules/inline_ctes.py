@@ -8,7 +8,6 @@ from tqp.planner.algebra.expressions import Expression, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
 from tqp.planner.rules.columns import (
     Subquery,
-    free_ids,
     fresh_copy,
     has_subquery,
     map_expressions,
@@ -68,7 +67,7 @@ class _Inlining:
             else:
                 size += 1
                 left.extend(below(node))
-        inlined = count == 1 or count * size <= _MOST_NODES or bool(free_ids(plan))
+        inlined = count == 1 or count * size <= _MOST_NODES or bool(self.context.free_columns.of(plan))
         self.sizes[identifier] = size if inlined else 1
         if inlined:
             self.inlined.add(identifier)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import AggregateCall
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
 from tqp.planner.rules.columns import read_ids
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
@@ -31,18 +32,21 @@ def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 def _reduced(plan: Aggregate, context: OptimizerContext) -> Aggregate:
     dependencies = Dependencies.of(plan.input, context.facts)
-    kept = list(range(len(plan.keys)))
+    left_out: set[int] = set()
+    columns = Counter(key.id for key in plan.keys if isinstance(key, ColumnRef))  # of the keys that are kept
     # Strings and expressions go first: the cheapest key to group by is an integer column.
-    for index in sorted(kept, key=lambda i: (not plan.keys[i].data_type.is_string, -i)):
-        if not same_for_equal_inputs(plan.keys[index]):
+    for index in sorted(range(len(plan.keys)), key=lambda i: (not plan.keys[i].data_type.is_string, -i)):
+        key = plan.keys[index]
+        if len(left_out) == len(plan.keys) - 1 or not same_for_equal_inputs(key):
             continue
-        others = [plan.keys[i] for i in kept if i != index]
-        known = {identifier for key in others for identifier in dependencies.ids_of(key)}
-        if others and read_ids(plan.keys[index]) <= dependencies.closure(known):
-            kept.remove(index)
-    if len(kept) == len(plan.keys):
+        others = columns - Counter((key.id,)) if isinstance(key, ColumnRef) else columns
+        if read_ids(key) <= dependencies.closure(others):
+            left_out.add(index)
+            columns = others
+    if not left_out:
         return plan
-    dropped = [i for i in range(len(plan.keys)) if i not in kept]
+    kept = [index for index in range(len(plan.keys)) if index not in left_out]
+    dropped = sorted(left_out)
     calls = tuple(AggregateCall("any_value", (plan.keys[i],), plan.keys[i].data_type) for i in dropped)
     return replace(
         plan,

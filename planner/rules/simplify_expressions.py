@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     FALSE,
     TRUE,
@@ -21,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjuncts,
 )
+from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import nullable
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Joins for which a NULL condition and a false one differ.
 _THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
-
-FieldsById = Mapping[int, Field]
 
 
 def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -68,9 +66,9 @@ class Simplifier:
         self._fields = fields
 
     @cached_property
-    def fields(self) -> FieldsById:
+    def fields(self) -> KnownFields:
         """Found when something asks: most expressions are as simple as can be without."""
-        return self._fields()
+        return KnownFields(self._fields())
 
     def condition(self, expression: Expression) -> Expression:
         """A simpler condition that is true on the same rows."""

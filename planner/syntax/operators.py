@@ -137,6 +137,12 @@ class OperatorParser(DuckDBParser):
             )
         return this
 
+    def _parse_escape(self, this: exp.Expr | None) -> exp.Expr | None:
+        """Behind ESCAPE stands any expression of these levels; sqlglot would read a text only."""
+        if not self._match(TokenType.ESCAPE):
+            return this
+        return self.expression(exp.Escape(this=this, expression=self._parse_bitwise()))
+
     def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
         """Behind IS stands a constant, not an expression: `a IS TRUE || b` is `(a IS TRUE) || b`."""
         if distinct:

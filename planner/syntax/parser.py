@@ -81,6 +81,10 @@ class Parser(OperatorParser):
         TokenType.PARAMETER: _parse_named_placeholder,
     }
 
+    TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
+        kind: convert for kind, convert in DuckDBParser.TYPE_CONVERTERS.items() if kind != exp.DType.TEXT
+    }  # VARCHAR(5, 5) keeps its parameters
+
     def _parse_type(
         self, parse_interval: bool = True, fallback_to_identifier: bool = False
     ) -> exp.Expr | None:

@@ -14,10 +14,16 @@ import tqp
 from tqp.operators.groups import averages
 from tqp.operators.numbers import wide
 
+EXTENDED_FLOATS = averages._HAS_EXTENDED_FLOATS
 
+
+@pytest.mark.parametrize("by_pairs", [False, True])
 @pytest.mark.parametrize("scale", [0, 2, 6, 7, 30])
 @pytest.mark.parametrize("digits", [3, 15, 18, 30, 37])
-def test_averages_are_those_of_duckdb(scale: int, digits: int) -> None:
+def test_averages_are_those_of_duckdb(
+    scale: int, digits: int, by_pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(averages, "_HAS_EXTENDED_FLOATS", EXTENDED_FLOATS and not by_pairs)
     random = Random(f"{scale} {digits}")
     groups = [
         [random.randint(-(10**digits), 10**digits) for _ in range(random.randint(1, 5))] for _ in range(400)
@@ -45,7 +51,34 @@ def test_averages_are_those_of_duckdb(scale: int, digits: int) -> None:
         assert averages.average(torch.tensor(totals), counts, scale).tolist() == expected
 
 
+@pytest.mark.skipif(not EXTENDED_FLOATS, reason="compares with the `long double` of x86")
+@pytest.mark.parametrize("scale", [0, 3, 9, 22])
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_pairs_of_floats_round_as_long_doubles_do(scale: int, is_wide: bool) -> None:
+    random = Random(scale)
+    totals, counts = [0, 1, -1, 2**63 - 1, -(2**63)], [1, 3, 3, 7, 2**20]
+    if is_wide:
+        totals += [2**64, -(2**64), 2**127 - 1, -(2**127), 2**104 + 1]
+        counts += [3, 5, 7, 1, 2**11]
+    for _ in range(20_000):
+        # Many quotients lie at, or one unit beside, the middle between two floats of 53 or 64 bits.
+        bits = random.randint(2, 126 if is_wide else 62)
+        total = random.getrandbits(bits) >> (cut := random.randint(0, bits)) << cut
+        count = random.choice(
+            [1 << random.randint(0, 12), random.randint(1, 1000), random.getrandbits(40) + 1]
+        )
+        totals.append(
+            min(total * random.choice([1, count]), 2**62) * random.choice([1, -1]) + random.randint(-1, 1)
+        )
+        counts.append(count)
+    sums = wide.from_ints(totals) if is_wide else torch.tensor(totals)
+    numbers = torch.tensor(counts)
+    expected = averages.average(sums, numbers, scale)
+    assert torch.equal(averages._by_pairs(sums, numbers, scale), expected)
+
+
 def test_the_average_of_nothing_is_no_number() -> None:
+    assert averages._by_pairs(torch.tensor([0]), torch.tensor([0]), 2).isnan().all()
     assert averages.average(torch.tensor([0]), torch.tensor([0]), 2).isnan().all()
     assert averages.average(
         torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 2
@@ -84,3 +117,26 @@ def test_averages_beside_other_aggregates(outputs: str) -> None:
             ):
                 got, want = connection.sql(query).fetchall(), oracle.sql(query).fetchall()
                 assert got == want, (query, data_type)
+
+
+@pytest.mark.parametrize("digits", [1, 12, 18])
+def test_averages_of_instants_are_exact(digits: int) -> None:
+    """Against Python's integers: to the nearest above zero, towards zero below, halves towards zero."""
+    random = Random(digits)
+    cases = []
+    for _ in range(2000):
+        count = random.choice((1, 2, 3, 7, 10**6, random.randint(1, 10**7)))
+        cases.append(
+            (random.randint(-(10**digits), 10**digits) * count + random.randint(1 - count, count - 1), count)
+        )
+    cases += [((2**63 - 1) * 5, 5), (-(2**63) * 5, 5), (0, 0)]
+    expected = []
+    for total, count in cases:
+        whole = abs(total) // max(count, 1) * (1 if total > 0 else -1)
+        expected.append(whole + (2 * (total - whole * count) > count))
+    counts = torch.tensor([count for _, count in cases])
+    found = averages.average_instant(wide.from_ints([total for total, _ in cases]), counts)
+    assert found.tolist() == expected
+    narrow = [place for place, (total, _) in enumerate(cases) if abs(total) < 2**63]
+    found = averages.average_instant(torch.tensor([cases[place][0] for place in narrow]), counts[narrow])
+    assert found.tolist() == [expected[place] for place in narrow]

@@ -48,10 +48,21 @@ def test_the_first_key_may_come_back_in_any_company(first: int) -> None:
         _check(table, known, [generator.randrange(-(2**63), 2**63) for _ in range(200)] + [first])
 
 
+@pytest.mark.parametrize("expected", [1, 100, 5000, 300_000])
+def test_places_are_many_times_as_many_as_keys_where_the_cache_holds_them(expected: int) -> None:
+    """A row whose key lies further down costs ten times as much; accumulators are as many as the keys that have room."""
+    table = KeyTable(expected)
+    assert expected <= table.capacity <= max(512, 2 * expected)
+    places = 1 << table._bits
+    assert places >= min(16 * table.capacity, 1 << key_table._CACHED_BITS)
+    assert places >= 2 * table.capacity
+
+
 @pytest.mark.parametrize("multipliers", [1, 2, 3, 4])
 def test_keys_that_meet_in_every_level(multipliers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that all hash to the first places under some of the multipliers, or share their low bits, move on or let it grow."""
-    monkeypatch.setattr(key_table, "_MIN_BITS", 7)
+    monkeypatch.setattr(key_table, "_LEAST_KEY_BITS", 6)
+    monkeypatch.setattr(key_table, "_MORE_BITS", 0)
     inverse = pow(MULTIPLIERS[multipliers - 1], -1, 2**64)
     products = [number * inverse % 2**64 for number in range(3000)]  # what they are multiplied to is small
     shared = [number << 48 for number in range(3000)]

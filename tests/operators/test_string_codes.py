@@ -12,7 +12,7 @@ import torch
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys import hash as string_hash
 from tqp.operators.string_keys import pack as string_pack
-from tqp.operators.strings.layout import from_list, take
+from tqp.operators.strings.layout import from_list, take, to_list
 
 ALPHABETS = [b"01", b"0123456789", b"abz ", b"\0a", b"\xff\x00\x7f\x80", bytes(range(256))]
 
@@ -56,6 +56,9 @@ def test_codes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         check(string_codes.group_codes(strings, valid)[valid].tolist(), present, ordered=False)
     assert values[string_codes.extreme_row(strings, greatest=True)] == max(values)
     assert values[string_codes.extreme_row(strings, greatest=False)] == min(values)
+    for of_all, best in ((string_codes.least_of_all, min), (string_codes.greatest_of_all, max)):
+        assert to_list(of_all(strings)) == [best(values)]
+        assert to_list(of_all(strings, valid)) == ([best(present)] if present else [])
 
 
 def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:

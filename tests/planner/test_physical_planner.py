@@ -11,6 +11,7 @@ from tests.planner.physical_reference import PhysicalReference
 from tests.planner.plan_generator import PlanGenerator
 from tests.planner.test_cardinality import FakeTable, call, column, number
 from tests.reference_plan import sorted_rows
+from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import ColumnStatistics, Field
@@ -82,7 +83,7 @@ def test_each_physical_rule_may_be_off(rule: str, eager_filters: None) -> None:
 def test_cuda_plans(eager_filters: None) -> None:
     off = frozenset({"lookup_join", "directory_join"})
     for seed in range(3000, 3020):
-        check(seed, PhysicalOptions("cuda", off))
+        check(seed, PhysicalOptions(Backend.TORCH, off))
 
 
 def table(name: str, first_id: int, rows: int, **columns: tuple[int, bool]) -> Scan:
@@ -188,8 +189,8 @@ def test_two_sparse_keys_become_one_dense_key() -> None:
     (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), off), physical.Join)
     assert join.algorithm is JoinAlgorithm.BUCKET
     assert join.packing is not None and join.packing.size == 2_000_000_000
-    cuda = PhysicalOptions("cuda", frozenset({"reduce_keys"}))
-    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), cuda), physical.Join)
+    on_torch = PhysicalOptions(Backend.TORCH, frozenset({"reduce_keys"}))
+    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), on_torch), physical.Join)
     assert join.algorithm is JoinAlgorithm.SORT
 
 

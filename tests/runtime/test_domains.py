@@ -36,3 +36,14 @@ def test_few_rows_are_computed_themselves(table: pa.Table, condition: str, over_
     expected.register("t", table)
     wanted = expected.execute(f"SELECT made, count(*) FROM ({text}) GROUP BY made ORDER BY made").fetchall()
     assert found == wanted
+
+
+def test_few_rows_of_integers_are_computed_themselves() -> None:
+    """A range of 20,000 scaled integers is no small domain for three rows."""
+    query = "SELECT round(d) AS whole FROM t ORDER BY d"
+    with tqp.connect() as connection:
+        connection.register(
+            "t", duckdb.sql("SELECT unnest([-0.9999, 0.4999, 0.5])::DECIMAL(4, 4) AS d").to_arrow_table()
+        )
+        assert "over domain" not in connection.compile(query).code
+        assert [int(row[0]) for row in connection.sql(query).fetchall()] == [-1, 0, 1]

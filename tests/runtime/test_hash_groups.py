@@ -58,7 +58,8 @@ def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
     expected = _answers(query, 1, "hash_aggregate")
     monkeypatch.setattr(aggregate_planning, "_ROWS_PER_HASHED_GROUP", 0.0)
     monkeypatch.setattr(aggregate_planning, "_ALWAYS_DIRECT", 4)
-    monkeypatch.setattr(key_table, "_MIN_BITS", 7)
+    monkeypatch.setattr(key_table, "_LEAST_KEY_BITS", 6)
+    monkeypatch.setattr(key_table, "_MORE_BITS", 0)
     monkeypatch.setattr(key_table, "_ROWS_AT_ONCE", 100)
     make = HashGroups.__init__
 

@@ -85,6 +85,7 @@ def check_parameters(params: object) -> None:
                 raise BindError(
                     f"params: the name of a parameter is text, not a {type(name).__name__}: {name!r}"
                 )
+            check_text("the name of a parameter", name)
     for value in params.values() if isinstance(params, Mapping) else params:
         if isinstance(value, str):
             check_text("a parameter", value)

@@ -1,7 +1,7 @@
 """The memory budget of the query that a thread works for: asked before what is large is allocated.
 
 Whoever allocates much calls `reserve` and needs to know nothing of connections and their limits. Threads that help with a
-query's work take its budget over with `charged_to`.
+query's work take its budget over with `charged_to`. Beside it stands how much memory tables have given up.
 """
 
 from __future__ import annotations
@@ -56,3 +56,19 @@ def charged_to(budget: Budget | None) -> Iterator[None]:
         yield
     finally:
         _budget.reset(token)
+
+
+# The sizes that were noted. A list, not a sum: a finalizer may run between reading a sum and writing it.
+_freed: list[int] = []
+
+
+def note_freed(size: int) -> None:
+    """Count `size` bytes of a table that nobody refers to any more. May be called in a finalizer."""
+    _freed.append(size)
+
+
+def was_freed(least: int) -> bool:
+    """Whether tables of at least `least` bytes were freed since this was last true."""
+    freed = sum(_freed)
+    _freed[:] = [] if freed >= least else [freed]
+    return freed >= least

@@ -12,6 +12,9 @@ import os
 import sys
 from typing import Any
 
+import pyarrow as pa
+
+from tqp.core.memory import was_freed
 from tqp.operators.memory import allocation
 
 # names and numbers as in glibc's malloc.h
@@ -19,6 +22,9 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 #: The largest threshold that glibc takes; larger blocks go back when they are freed.
 _LARGEST_BLOCK = 32 << 20
 _PAD = 64 << 20
+#: Bytes of tables that are freed before freed memory goes back, which takes about 1 ms, and some more where it is wanted
+#: again; to encode a table of that size takes at least 20 ms.
+_WORTH_GIVING_BACK = 8 << 20
 
 
 @functools.cache
@@ -38,11 +44,22 @@ def keep_freed_memory() -> None:
 
 
 def give_freed_memory_back() -> None:
-    """What nobody uses goes back to the operating system: kept blocks, and where the C library is glibc its free pages."""
+    """What nobody uses goes back to the operating system: kept blocks, Arrow's, and where the C library is glibc its free pages."""
     allocation.forget_kept_blocks()
+    pa.default_memory_pool().release_unused()
     trim = _c_function("malloc_trim")
     if trim is not None:
         trim(0)
+
+
+def give_back_memory_of_tables() -> None:
+    """`give_freed_memory_back` if tables of some size were freed since: to be called where tables may have been.
+
+    What was freed lies in pieces between what is still in use, and the next table's columns seldom fit into them: with one
+    table after another under one name, more and more of the heap would be touched.
+    """
+    if was_freed(_WORTH_GIVING_BACK):
+        give_freed_memory_back()
 
 
 def _c_function(name: str) -> Any:

@@ -4,6 +4,15 @@ Which values have a gradient is followed through the graphs of a compiled progra
 outputs. On the way every kernel must be one that autograd follows, or has one to take its place
 (`tqp.operators.differentiable`); any other is refused by the part of the query it comes from. The program runs on the
 calling thread, each pipeline on all rows of its source at once.
+
+`con.compile(query, differentiable=True)` gives a program that autograd can go back through (`tqp/runtime/differentiable.py`).
+The plan is made without the special ways to group, lowered as ever, and then followed through its graphs: from columns that are
+tensors with `requires_grad` and from models with such parameters, node by node and breaker by breaker, to the outputs. On the
+way a kernel that works on memory gets replaced by one that autograd knows (`operators/differentiable.py`: `torch.where` for a
+choice by bits, `index_add` for the accumulators of a sum), and whatever has no gradient, be it rounding, a comparison, a key
+or an order, is refused with its place in the query. What no gradient passes through, such as join keys and fixed
+conditions, is computed as in any other program. It runs on the calling thread, each pipeline in one batch, so that a step of
+training goes forward and back once; `program()` gives tensors by name, and registered modules are its own submodules.
 """
 
 from __future__ import annotations
@@ -19,6 +28,7 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, ResourceError, UnsupportedError
+from tqp.data.backend import computing_with
 from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
 from tqp.operators import differentiable
@@ -88,6 +98,10 @@ class DifferentiableProgram(TensorProgram):
 
     def forward(self) -> dict[str, Tensor]:  # type: ignore[override]
         """Run on the calling thread."""
+        with computing_with(self._executor.backend):
+            return self._tensors()
+
+    def _tensors(self) -> dict[str, Tensor]:
         device = self._executor.device
         state = self.initial_state(device)
         for slot, table in self.tables.items():

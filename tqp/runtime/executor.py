@@ -1,6 +1,22 @@
 """Runs pipelines: cuts sources into batches that worker threads pull, each with one intra-op thread.
 
 Results do not depend on the number of threads: states are merged in batch order wherever order matters.
+
+A batch has 3 million rows at most, fewer where what the pipeline computes of them would take more than 8 MB and so leave the
+caches (`live_bytes` in `tqp.runtime.graph`; not where LIKE searches text before rows are grouped, which drives the groups'
+accumulators out of the caches once a batch). On CUDA and other devices the source is one batch. How many workers share a
+pipeline follows from the processor time that its rows and the merge of its states took in its last run (`Cost` in
+`tqp.runtime.pipeline`); where sums of floats depend on where batches end, from the number of rows alone.
+
+Where all readers of a frame take it batch by batch (`tqp.runtime.lowering.frames_in_parts`), the rows of long batches stay in
+the parts that these left (`FrameParts`, never changed), and the next pipeline's batches end where parts do. A batch that
+crosses an end is a copy of its own; a frame of which anybody reads whole columns is put together once.
+
+A pipeline that feeds a LIMIT without a sort goes batch by batch in order and stops when it has enough rows; one with a
+nested-loop join takes batches so small that a batch forms at most about two million pairs, or fewer where little memory is
+left. Each worker runs torch with one intra-op thread; the caller's own setting is left as it was. Several queries may run at
+once on one connection; they share the workers. A forked child has none of its parent's threads: whatever has locks or
+threads makes them anew there (`tqp.core.forks`).
 """
 
 from __future__ import annotations
@@ -17,9 +33,11 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
+from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import charged_to
+from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
@@ -83,9 +101,14 @@ class Executor:
     """A connection's worker threads and limits. Several queries may run at once; they share the workers."""
 
     def __init__(
-        self, device: torch.device, threads: int | None, batch_rows: int | None, memory_limit: int | None
+        self,
+        device: torch.device,
+        threads: int | None,
+        batch_rows: int | None,
+        memory_limit: int | None,
+        backend: Backend = Backend.HOST,
     ) -> None:
-        self.device = device
+        self.device, self.backend = device, backend
         if device.type != "cpu":
             threads = 1  # one thread drives the stream
         else:
@@ -102,7 +125,10 @@ class Executor:
 
     def _start_workers(self) -> ThreadPoolExecutor:
         pool = ThreadPoolExecutor(
-            self.threads, thread_name_prefix="tqp", initializer=_set_up_worker, initargs=(self._name,)
+            self.threads,
+            thread_name_prefix="tqp",
+            initializer=_set_up_worker,
+            initargs=(self._name, self.backend),
         )
         with _starting.lock:
             caller_threads = torch.get_num_threads()
@@ -277,9 +303,10 @@ class _Worker(threading.local):
 _worker = _Worker()
 
 
-def _set_up_worker(executor_name: object) -> None:
+def _set_up_worker(executor_name: object, backend: Backend) -> None:
     """Run torch operations on the calling thread alone, record nothing for derivatives, and take floats as IEEE has them."""
     _worker.of = executor_name
+    use_backend(backend)
     torch.set_grad_enabled(False)
     np.seterr(all="ignore")
     one_torch_thread()

@@ -133,3 +133,10 @@ def with_condition(join: Join, parts: Iterable[Expression]) -> Join:
     """The join on other conjuncts; the same object if they are the same."""
     condition = conjunction(tuple(dict.fromkeys(parts)))
     return join if condition == join.condition else replace(join, condition=condition)
+
+
+def condition_may_raise(join: Join, facts: Facts) -> bool:
+    """Can the condition of the join fail for a pair of rows?"""
+    if not may_raise(join.condition, {}):
+        return False
+    return may_raise(join.condition, {**facts.fields(join.left), **facts.fields(join.right)})

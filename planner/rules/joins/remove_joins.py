@@ -22,6 +22,7 @@ from tqp.planner.algebra.properties import Facts
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, with_mapped_inputs
+from tqp.planner.rules.joins.region import condition_may_raise
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -64,7 +65,7 @@ def _remove(plan: LogicalPlan, needed: set[int], context: OptimizerContext) -> L
 def _kept_side(join: Join, needed: set[int], facts: Facts) -> LogicalPlan | None:
     """The side whose rows are those of the join, if only its columns are needed."""
     keys = facts.join_keys(join)
-    if any(keys.null_equal):
+    if any(keys.null_equal) or condition_may_raise(join, facts):  # errors are never dropped
         return None
     if not needed & output_ids(join.right):
         if join.join_type is JoinType.LEFT and facts.right_key_is_unique(join):

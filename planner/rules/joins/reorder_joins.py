@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Expression, conjunction
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, substitute
 from tqp.planner.rules.joins.graph import JoinGraph
-from tqp.planner.rules.joins.region import equivalence_classes, flatten, held_back
+from tqp.planner.rules.joins.region import condition_may_raise, equivalence_classes, flatten, held_back
 from tqp.planner.rules.joins.search import best_tree
 
 if TYPE_CHECKING:
@@ -71,7 +70,8 @@ def _reorder_region(
     tree = best_tree(graph)
     above: list[Join] = []
     for join in reversed(reducing):  # innermost first
-        placed = None if _may_raise(join, context) else _pushed(join, relations, parts)
+        # the condition might fail on a row that another join drops
+        placed = None if condition_may_raise(join, context.facts) else _pushed(join, relations, parts)
         if placed is not None:
             index, below = placed
             changed = [*relations[:index], below, *relations[index + 1 :]]
@@ -85,13 +85,6 @@ def _reorder_region(
     for join in above:
         result = replace(join, left=result)
     return Filter(result, conjunction(above_all)) if above_all else result
-
-
-def _may_raise(join: Join, context: OptimizerContext) -> bool:
-    """Could the condition fail on a row that another join drops?"""
-    if not may_raise(join.condition, {}):
-        return False
-    return may_raise(join.condition, {**context.facts.fields(join.left), **context.facts.fields(join.right)})
 
 
 def _pushed(

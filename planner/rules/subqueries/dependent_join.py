@@ -33,7 +33,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, renumber
+from tqp.planner.rules.columns import output_ids, read_ids, reference, renumber
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
@@ -58,7 +58,7 @@ def join_dependent(
     The output has at least the columns of that join, in any order. Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
     outer = output_ids(left)
-    if not free_ids(right) & outer:
+    if not context.free_columns.of(right) & outer:
         return _independent(left, right, join_type, condition, mark)
     pulled = pull_up(right, outer, context)
     if pulled is not None:

@@ -44,7 +44,6 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import (
     created_fields,
-    free_ids,
     fresh_copy,
     has_subquery,
     map_expressions,
@@ -76,7 +75,7 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):
             node = _Unnesting(context, unnest, joined).node(node)
-        elif isinstance(node, Join) and free_ids(node.right) & output_ids(node.left):
+        elif isinstance(node, Join) and _is_dependent(node, context):
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
         return node
 
@@ -281,6 +280,12 @@ class _Unnesting:
             left, right, child = self.extract_sided(left, right, child)
             inputs.append(child)
         return left, right, expression.with_inputs(tuple(inputs))
+
+
+def _is_dependent(plan: Join, context: OptimizerContext) -> bool:
+    """Does the right side read columns of the left?"""
+    free = context.free_columns.of(plan.right)
+    return bool(free) and not free.isdisjoint(output_ids(plan.left))
 
 
 def _pairwise(comparison: str, operands: list[Expression], inner: LogicalPlan) -> Expression:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -15,6 +16,7 @@ from tqp.core.arguments import check_text
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
+from tqp.core.memory import note_freed
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
@@ -45,6 +47,7 @@ class EncodedColumns:
         self.version = next(_versions)
         self._columns: list[Column | None] = [None] * num_columns
         self._derived: dict[tuple[int, type], Any] = {}
+        weakref.finalize(self, _note_freed, self._columns, self._derived).atexit = False
         self.after_fork()
         renew_after_fork(self)
 
@@ -79,9 +82,16 @@ class EncodedColumns:
 
     @property
     def memory_bytes(self) -> int:
-        columns = sum(column_bytes(column) for column in self._columns if column is not None)
-        derived: int = sum(found.nbytes for found in list(self._derived.values()))
-        return columns + derived
+        return _bytes_of(self._columns, self._derived)
+
+
+def _bytes_of(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> int:
+    encoded = sum(column_bytes(column) for column in columns if column is not None)
+    return encoded + sum(found.nbytes for found in list(derived.values()))
+
+
+def _note_freed(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> None:
+    note_freed(_bytes_of(columns, derived))
 
 
 class Source(ABC):

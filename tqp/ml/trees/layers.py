@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tqp.data.backend import is_host_device
 from tqp.ml.trees.bins import bins_of
 from tqp.ml.trees.ensemble import Ensemble
 from tqp.ml.trees.parts import Part, make_part
@@ -76,7 +77,7 @@ class TreeSum(nn.Module):
             feature: module(self._column(features, feature))
             for feature, module in zip(self.features, self.bins, strict=True)
         }
-        in_cache = device.type == "cpu"
+        in_cache = is_host_device(device)
         words = _WORDS if in_cache else _WORDS_ELSEWHERE
         for part in self.parts:
             assert isinstance(part, Part)

@@ -18,12 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
+from tqp.data.strings import Strings
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.groups.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
 from tqp.operators.rows.runs import Runs
+from tqp.operators.strings import layout as string_layout
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.reductions import (
     OF_ALL_ROWS,
@@ -56,7 +59,9 @@ _GROUPS_OF_A_WORKER = 131_072
 class _Accumulators:
     """What has been folded so far into a single group or direct groups."""
 
-    states: list[Tensor | None]  # one per reduction; None of those in `sums` and of those made of `counted`
+    states: list[
+        Any
+    ]  # one per reduction, a tensor or Strings; None of those in `sums` and of those made of `counted`
     sums: PackedSums | None = None
     counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
@@ -128,7 +133,7 @@ class FoldGroups:
         #: Do all workers merge and read the accumulators, each those of some groups?
         self._divides = (
             algorithm is GroupAlgorithm.DIRECT
-            and device.type == "cpu"
+            and is_host_device(device)
             and size >= 2 * _GROUPS_OF_A_WORKER
             and not (
                 factors or self.ordered or self._counted or any(each.distinct for each in self.reductions)
@@ -142,8 +147,8 @@ class FoldGroups:
         of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
-        self.takes_arrays = device.type == "cpu" and (
-            all(reduction.reduced for reduction in self.reductions)
+        self.takes_arrays = is_host_device(device) and (
+            all(reduction.reduced and reduction.is_mergeable for reduction in self.reductions)
             if algorithm is GroupAlgorithm.SINGLE
             else len(self._packed) == len(self.reductions)
         )
@@ -156,7 +161,7 @@ class FoldGroups:
     def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
         """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
         found: dict[int, tuple[tuple[int, int], list[int]]] = {}
-        if self.device.type != "cpu" or self.has_kept or self.factors:
+        if not is_host_device(self.device) or self.has_kept or self.factors:
             return found  # rows that do not count may lie outside of a range
         for reduction in self.reductions:
             low, high = reduction.value_range
@@ -238,7 +243,7 @@ class FoldGroups:
         """The keys of the runs and their states."""
         codes: Any = frame.columns[0].values
         # on the CPU, arrays: few calls then give the interpreter lock away
-        on_device = as_array if self.device.type == "cpu" else _same
+        on_device = as_array if is_host_device(self.device) else _same
         codes = on_device(codes)
         runs = Runs(codes)
         columns: list[Any] = [rows.take(codes, runs.first_rows)]
@@ -269,6 +274,12 @@ class FoldGroups:
                 merged.states[index] = functools.reduce(functools.partial(merge_states, reduction), sets)
                 continue
             values = [batch[index] for batch in batches]
+            if isinstance(values[0], Strings):
+                found = OF_ALL_ROWS[reduction.kind](string_layout.concatenate(values))
+                merged.states[index] = (
+                    found if found.num_rows else string_layout.from_list([b""], self.device)
+                )
+                continue
             of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
             merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
         return merged

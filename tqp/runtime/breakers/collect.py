@@ -12,6 +12,7 @@ from torch import Tensor
 from tqp.data.strings import Strings
 from tqp.operators.joins.hash_join import Workers
 from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.sorting.sort import SortColumn, is_ascending, sort_rows, take_rows
 from tqp.operators.sorting.sort_ranges import sort_ranges
@@ -170,7 +171,8 @@ class BuildJoin(CollectRows):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload.
 
     With `num_keys` > 1, the first ones are keys, which the build gets as a list, with the validity of the first.
-    `in_key_order`: the payload in the order in which the build has its rows, which it need not number then.
+    `in_key_order`: the payload in the order in which the build has its rows, which it need not number then. Into the slot
+    `has_keys`, if there is one, goes whether a build row has a key.
     """
 
     def __init__(
@@ -181,10 +183,11 @@ class BuildJoin(CollectRows):
         name: str,
         in_key_order: bool = False,
         num_keys: int = 1,
+        has_keys: str | None = None,
     ) -> None:
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
-        self.in_key_order, self.num_keys = in_key_order, num_keys
+        self.in_key_order, self.num_keys, self.has_keys = in_key_order, num_keys, has_keys
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
@@ -196,7 +199,10 @@ class BuildJoin(CollectRows):
         if self.in_key_order and build.rows is not None:
             payload = take_frame(payload, build.rows)
             build = replace(build, rows=None)
-        return {self.build_slot: build, self.slot: payload}
+        found: State = {self.build_slot: build, self.slot: payload}
+        if self.has_keys is not None:
+            found[self.has_keys] = state.num_rows > 0 if validity is None else any_true(validity)
+        return found
 
     def describe(self) -> str:
         order = ", in the order of their keys" if self.in_key_order else ""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs, group_ids
 from tqp.operators.groups.hash_groups import partition_rows
@@ -45,7 +46,7 @@ _TABLE_SLOTS_PER_ROW = 4
 
 def partition_bits(expected_rows: float, device: torch.device) -> int:
     """The logarithm of the number of partitions for so many rows: 0, meaning one, for few."""
-    if device.type != "cpu" or expected_rows < _PARTITIONED_ROWS:
+    if not is_host_device(device) or expected_rows < _PARTITIONED_ROWS:
         return 0
     return min(_MAX_PARTITION_BITS, int(expected_rows // _PARTITION_ROWS).bit_length())
 

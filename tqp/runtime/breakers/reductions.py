@@ -14,6 +14,7 @@ from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import wide
+from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.frame import Frame, FrameColumn
 
 
@@ -53,8 +54,8 @@ _MERGES = {
     "bool_or": "or",
     "present": "or",
 }
-#: What reduces all rows, and what batches came to, by kind of reduction.
-OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
+#: What reduces all rows, and what batches came to, by kind of reduction; `least` and `greatest` are of strings.
+OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
     "count_star": aggregates.sum_all,
     "count": aggregates.sum_all,
     "sum": aggregates.sum_all,
@@ -65,6 +66,8 @@ OF_ALL_ROWS: dict[str, Callable[..., Tensor]] = {
     "reference": aggregates.max_all,
     "bool_and": aggregates.bool_and_all,
     "bool_or": aggregates.bool_or_all,
+    "least": string_codes.least_of_all,
+    "greatest": string_codes.greatest_of_all,
 }
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")

@@ -13,6 +13,7 @@ from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.joins.perfect_hash_join import MembershipBuild, empty_membership
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import State
@@ -30,7 +31,7 @@ class ScatterBuild:
     """The first column is the packed key, below `size`; the others are entered into tables under their row's key.
 
     Puts the set of keys into `slot` and, if there are other columns, the tables as a frame of `size` rows into
-    `payload_slot`.
+    `payload_slot`; into `has_keys`, if there is such a slot, whether there is any key.
     """
 
     ordered = False
@@ -46,7 +47,9 @@ class ScatterBuild:
         padded: bool,
         device: torch.device,
         name: str,
+        has_keys: str | None = None,
     ) -> None:
+        self.has_keys = has_keys
         self.slot, self.payload_slot, self.size = slot, payload_slot, size
         self.columns = tuple(columns)  # (dtype, nullable) of each
         self.padded, self.device, self.name = padded, device, name
@@ -101,6 +104,8 @@ class ScatterBuild:
         found: State = {self.slot: MembershipBuild(state.keys)}
         if state.columns:
             found[self.payload_slot] = Frame(self.size, state.columns)
+        if self.has_keys is not None:
+            found[self.has_keys] = any_true(state.keys)
         return found
 
     def describe(self) -> str:

@@ -60,6 +60,10 @@ class AggregateCalls:
     def __init__(self, lowering: ExpressionLowering, node: physical.Aggregate, outputs: list[Value]) -> None:
         self.lowering, self.node, self.outputs = lowering, node, outputs
         self.reductions: list[Reduction] = []
+        self._reduction_numbers: dict[Reduction, int] = {}
+        self._columns: dict[
+            tuple[Node | None, Node | None], int
+        ] = {}  # of the outputs, by values and validity
 
     def lower(self, call: AggregateCall, factored: physical.FactoredSum | None = None) -> Pending | Reference:
         """Adds what the call needs to the outputs and reductions; `factored`: what its sum is made of."""
@@ -144,11 +148,13 @@ class AggregateCalls:
         return replace(argument, validity=both, layout=argument.layout.with_nullable(True))
 
     def _column(self, value: Value) -> int:
-        for index, known in enumerate(self.outputs):
-            if known.node is value.node and known.validity is value.validity:
-                return index
-        self.outputs.append(value)
-        return len(self.outputs) - 1
+        if not self._columns:  # keys stand before what the calls read
+            for index, known in enumerate(self.outputs):
+                self._columns.setdefault((known.node, known.validity), index)
+        column = self._columns.setdefault((value.node, value.validity), len(self.outputs))
+        if column == len(self.outputs):
+            self.outputs.append(value)
+        return column
 
     def _reduce(
         self,
@@ -169,9 +175,10 @@ class AggregateCalls:
         domain = _domain(value) if distinct and value is not None and kind in _OF_SETS else None
         column = -1 if value is None else self._column(value)
         reduction = Reduction(kind, column, distinct, summands, domain, tables=tables)
-        if reduction not in self.reductions:
+        number = self._reduction_numbers.setdefault(reduction, len(self.reductions))
+        if number == len(self.reductions):
             self.reductions.append(reduction)
-        return self.reductions.index(reduction)
+        return number
 
     def _plain(self, argument: Value, kind: str, layout: Layout, distinct: bool = False) -> Pending:
         """An aggregate that is one reduction, NULL for no values."""
@@ -261,6 +268,8 @@ class AggregateCalls:
             build = lowering.stream.builder
             if data_type.is_float:
                 node = build.call(operator.truediv, nodes[0], nodes[1])
+            elif data_type.is_temporal:
+                node = build.call(averages.average_instant, nodes[0], nodes[1], name="avg")
             else:
                 node = build.call(kernel, nodes[0], nodes[1], scale_of(data_type), name="avg")
             if (argument is None or argument.validity is None) and self.node.keys:

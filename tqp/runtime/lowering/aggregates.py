@@ -211,7 +211,7 @@ class _AggregateLowering:
 
     def _folds(self, packing: physical.KeyPacking | None) -> bool:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
-        if not all(reduction.folds for reduction in reductions):
+        if not all(reduction.folds or self._is_extreme_string(reduction) for reduction in reductions):
             return False
         if algorithm is GroupAlgorithm.HASH:
             is_word = packing is not None or self.outputs[0].layout.form is Form.NUMBER
@@ -234,6 +234,15 @@ class _AggregateLowering:
             assert packing is not None
             return packing.size <= _MAX_ORDERED_GROUPS
         return True
+
+    def _is_extreme_string(self, reduction: Reduction) -> bool:
+        """Is it the least or greatest string of all rows, of which each batch leaves one?"""
+        return (
+            reduction.kind in ("least", "greatest")
+            and self.node.algorithm is GroupAlgorithm.SINGLE
+            and not self.plan.program.carries_gradients
+            and self.outputs[reduction.column].layout.form is Form.STRINGS
+        )
 
     def _add_keys(self, keys: list[Value], packing: physical.KeyPacking | None) -> None:
         if packing is not None:
@@ -299,7 +308,7 @@ class _AggregateLowering:
                     field.id, field.name, StoredColumn(self.outputs[position].layout, slot, position)
                 )
         group_space, homes = stream.space, dict[Space, Link]()
-        for field, item in zip(aggregate_fields, pending, strict=True):
+        for field, call, item in zip(aggregate_fields, node.aggregates, pending, strict=True):
             if isinstance(item, Reference):
                 link = homes.get(item.home)
                 if link is None:
@@ -313,9 +322,7 @@ class _AggregateLowering:
                 layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
                 kind = self.calls.reductions[index].kind
                 nodes.append(stream.source_values(kind, StoredColumn(layout, slot, num_keys + index)))
-            with build.fragment(
-                f"{format_expression(node.aggregates[aggregate_fields.index(field)])} AS {field.name}"
-            ):
+            with build.fragment(f"{format_expression(call)} AS {field.name}"):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
         if homes:
             stream.link(Link(group_space, None), *homes.values())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, overload
 import torch
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.core.errors import ExecutionError
+from tqp.core.patterns import like_problem
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.domain_tables import look_up
@@ -117,10 +117,9 @@ def _like(pattern: str, escape: Sequence[Expression], entries: Sequence[bytes]) 
     characters = [part.value if isinstance(part, Literal) else None for part in escape] or [""]
     if not isinstance(characters[0], str):
         return None
-    try:
-        parsed = compile_like(pattern, characters[0])
-    except ExecutionError:  # it is the run that may raise
+    if like_problem(pattern, characters[0]) is not None:  # it is the run that raises
         return None
+    parsed = compile_like(pattern, characters[0])
     if parsed.expression is not None:
         return None
     match parsed.words:

@@ -49,12 +49,14 @@ def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, r
 def lower_distinct_from(lowering: ExpressionLowering, call: Call, left: Value, right: Value) -> Value:
     """IS [NOT] DISTINCT FROM: NULLs equal each other and nothing else; never NULL."""
     build = lowering.stream.builder
+    expression = call.arguments[0]
     if left.is_constant:
         left, right = right, left
+        expression = call.arguments[1]
     if left.is_constant:
         left = lowering.materialise(left)
     if right.is_constant and right.constant is None:
-        valid = lowering.validity_node(left)
+        valid = lowering.checked_validity(expression, left)
         node = build.call(operator.invert, valid) if call.function == "is_not_distinct_from" else valid
         return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
     same = compare_nodes(lowering, "equal", left, right)

@@ -16,13 +16,16 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.operators.numbers import elementwise, logic
+from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
-from tqp.planner.algebra.expressions import Call, Case, Expression, literal_labels
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, literal_labels, walk
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.runtime.lowering.domain import domain_of
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
-from tqp.runtime.lowering.layouts import Form, Layout, narrowest
-from tqp.runtime.lowering.stream import Value
+from tqp.runtime.lowering.kernel_calls import makes_text
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, narrowest
+from tqp.runtime.lowering.stream import Link, Space, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions import ExpressionLowering
@@ -119,11 +122,11 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
         node = lowering.condition(condition)
         lowering.guard = _in_branch(lowering, outer, tuple(conditions), node)
         present, lowering.present = lowering.present, lowering.present | null_rejected_columns(condition)
-        values.append(lowering.lower(result))
+        values.append(_lower_choice(lowering, result))
         lowering.present = present
         conditions.append(node)
     lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
-    values.append(lowering.lower(case.default))
+    values.append(_lower_choice(lowering, case.default))
     lowering.guard = outer
     layout = lowering.common_layout(values, case)
     if labels := literal_labels(case):
@@ -142,6 +145,32 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
             name="case_valid",
         )
     return Value(layout, node, validity)
+
+
+def _lower_choice(lowering: ExpressionLowering, expression: Expression) -> Value:
+    """What is chosen in the rows of the guard; text that has to be made is made for these rows alone."""
+    guard, stream, build = lowering.guard, lowering.stream, lowering.stream.builder
+    if guard is None or not _makes_strings(expression) or domain_of(lowering, expression) is not None:
+        return lowering.lower(expression)
+    everywhere = stream.space
+    rows = build.call(row_indices, guard(), name="rows")
+    stream.space, lowering.guard = Space((Link(everywhere, rows),)), None
+    value = lowering.lower(expression)
+    node, validity = None if value.is_constant else lowering.strings(value), value.validity
+    stream.space, lowering.guard = everywhere, guard
+    if node is None:
+        return value
+    spread = build.call(string_layout.spread, node, rows, stream.num_rows(), name="spread")
+    if validity is not None:
+        validity = build.call(logic.spread, validity, rows, stream.num_rows(), name="spread_valid")
+    return Value(canonical_layout(value.layout.data_type, value.layout.nullable), spread, validity)
+
+
+def _makes_strings(expression: Expression) -> bool:
+    """Is it a string that has to be made, or be made of one?"""
+    return expression.data_type.is_string and any(
+        isinstance(part, Call | Cast) and makes_text(part) for part in walk(expression)
+    )
 
 
 def _as_codes(
@@ -271,7 +300,7 @@ def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
     outer = lowering.guard
     for argument in call.arguments:
         lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
-        values.append(lowering.lower(argument))
+        values.append(_lower_choice(lowering, argument) if conditions else lowering.lower(argument))
         if not values[-1].layout.nullable:
             break
         conditions.append(lowering.validity_node(values[-1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,14 @@ from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
-from tqp.runtime.lowering.domain import NULL_PROPAGATING, domain_of, lower_over_domain
+from tqp.runtime.lowering.domain import NULL_PROPAGATING, Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
@@ -40,16 +41,19 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ProgramBuilder
 
 
-class ExpressionLowering:
-    """Lowers expressions into one stream. Made anew for each node of the plan; keeps no state but what is guarded."""
+class ExpressionLowering(Answers):
+    """Lowers expressions into one stream. Made anew for each node of the plan."""
 
     def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
+        super().__init__()
         self.stream = stream
         self.program = program
         #: Rows whose values count, where something before has decided the others: these must not raise.
         self.guard: Guard | None = None if stream.space.kept is None else stream.guard
         #: Columns that are not NULL in the rows that the guard lets through.
         self.present: frozenset[int] = frozenset()
+        #: What is known of a column where it takes every value of its domain.
+        self.domain_fields: dict[Domain, KnownFields] = {}
 
     def lower(self, expression: Expression) -> Value:
         """The expression over the rows of the current space, in whatever form is cheapest."""
@@ -61,7 +65,7 @@ class ExpressionLowering:
         by_codes = lower_code_ranges(self, expression)
         if by_codes is not None:
             return by_codes
-        domain = domain_of(expression, self.stream)
+        domain = domain_of(self, expression)
         if domain is not None:
             return lower_over_domain(self, expression, domain)
         return self.lower_over_rows(expression)
@@ -225,6 +229,8 @@ class ExpressionLowering:
             return lower_coalesce(self, call)
         if function in SIMILARITIES:
             return lower_similarity(self, call)
+        if function == "concat_operator":
+            call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
         if function in NULL_PROPAGATING and any(
@@ -354,3 +360,14 @@ def _literal_value(constant: Any, data_type: Any) -> Value:
     else:
         layout = canonical_layout(data_type, False)
     return Value(layout, None, None, True, constant)
+
+
+def _joined_strings(call: Call) -> Iterator[Expression]:
+    """What a chain of || puts one after the other: all of it is joined at once."""
+    pending: list[Expression] = [call]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Call) and part.function == "concat_operator":
+            pending += reversed(part.arguments)
+        else:
+            yield part

@@ -20,6 +20,7 @@ from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.joins.string_join import build_strings
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids
 from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking
 from tqp.runtime.breakers.collect import BuildJoin
@@ -51,7 +52,7 @@ class JoinSlot:
     """A finished build side: the build (None for nested loops), its columns, and what may be asked of it.
 
     With `by_key` the columns of `columns` stand under their row's key. `positions`, if not None, is such a column too:
-    the row of the source in which `in_source` stand.
+    the row of the source in which `in_source` stand. `has_keys`: whether any build row has a key; for probe keys that may raise.
     """
 
     build: str
@@ -60,6 +61,7 @@ class JoinSlot:
     packing: KeyPacking | None
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]  # with the comparison of hashed keys
+    has_keys: str | None = None
     exact: bool = False  # a key that is not packed is not hashed either, but a word of 64 bits, or strings
     by_key: bool = False
     in_source: dict[int, tuple[Field, StoredColumn]] = dataclass_field(default_factory=dict)
@@ -112,7 +114,8 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
         else:
             layout = Layout(BOOLEAN, Form.NUMBER, torch.int64, validity is not None)
         outputs.append(Value(layout, key, validity))
-    slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), exact)
+    has_keys = program.slot("has_keys") if _probe_may_raise(node) else None
+    slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), has_keys, exact)
     existence_only = node.join_type in _EXISTENCE and not residual
     title = f"build side of the {algorithm.value}"
     if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
@@ -123,7 +126,14 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             columns = [(value.layout.dtype, value.layout.nullable) for value in by_key]
             padded = node.join_type in (JoinType.LEFT, JoinType.SINGLE)
             scatter = ScatterBuild(
-                build_slot, payload, node.packing.size, columns, padded, program.device, algorithm.value
+                build_slot,
+                payload,
+                node.packing.size,
+                columns,
+                padded,
+                program.device,
+                algorithm.value,
+                has_keys,
             )
             program.close(stream, [*outputs, *by_key], scatter, title)
             return found, hidden
@@ -137,9 +147,18 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             outputs.append(value)
         slot.columns[field.id] = (field, source)
     build = _build_function(node, existence_only)
-    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order, max(1, shift))
+    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order, max(1, shift), has_keys)
     program.close(stream, outputs, breaker, title)
     return slot, hidden
+
+
+def _probe_may_raise(node: physical.Join) -> bool:
+    """Can computing the key of a probe row fail? Where no build row has a key it must not: nothing is compared with it."""
+    keys = (*node.probe_keys, *(bound.probe for bound in node.bounds))
+    if all(isinstance(key, ColumnRef) for key in keys):
+        return False
+    fields = {field.id: field for field in node.probe.fields}
+    return any(may_raise(key, fields) for key in keys)
 
 
 def _sorted_keys(lowering: ExpressionLowering, node: physical.Join) -> list[Value]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     if not source_keys:
         stream.settle()
     with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
-        if node.by_runs and source_keys and plan.program.device.type == "cpu":
+        if node.by_runs and source_keys and plan.program.on_host:
             _keep_runs(plan, stream, node, join)
             return stream
         values = lower_values(lowering, node.keys)
@@ -159,7 +160,9 @@ class _Probe:
         self.stream, self.build = lowering.stream, lowering.stream.builder
         self.build_space = Space()
         for id, expression in hidden:
-            self.stream.add_computed_column(id, "probe_key", lowering.materialise(lowering.lower(expression)))
+            with self._if_sought():
+                key = lowering.materialise(lowering.lower(expression))
+            self.stream.add_computed_column(id, "probe_key", key)
             self.stream.fields[id] = Field(id, "probe_key", expression.data_type)
         self.probe_space = self.stream.space
 
@@ -190,13 +193,31 @@ class _Probe:
 
     # matches
 
+    @contextmanager
+    def _if_sought(self) -> Iterator[None]:
+        """What is lowered here raises for no row if no build row has a key."""
+        lowering, has_keys, outer = self.lowering, self.slot.has_keys, self.lowering.guard
+        if has_keys is not None:
+
+            def guard() -> Node:
+                device = self.stream.object("device")
+                found = self.stream.object(has_keys)
+                sought = self.build.call(batches.all_or_none, found, self.stream.num_rows(), device)
+                return sought if outer is None else self.build.call(operator.and_, outer(), sought)
+
+            lowering.guard = guard
+        yield
+        lowering.guard = outer
+
     def _keys(self) -> tuple[Any, Node | None]:
         """The probe rows' key, or their keys for each bound of a range join; and which rows can match."""
         if self.node.bounds:
-            values = lower_values(self.lowering, [bound.probe for bound in self.node.bounds])
+            with self._if_sought():
+                values = lower_values(self.lowering, [bound.probe for bound in self.node.bounds])
             words = [ordered_word(self.lowering, value) for value in values]
             return words, self.lowering.combine_validity(*values)
-        values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
+        with self._if_sought():
+            values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
         validity = key_validity(self.lowering, values, self.node.null_equal)
         if self.node.packing is None:
             key = hashed_key(self.lowering, values, self.node.null_equal, exact=self.slot.exact)
@@ -405,7 +426,8 @@ class _Probe:
                 self.node.bounds or self.node.residual or len(self.node.probe_keys) > 1
             ):  # then nothing can be NULL: see _comparable
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
-            validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
+            with self._if_sought():
+                validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
             build_side = self.stream.object(slot.build)
             return self._marks(
                 build.call(join_pairs.marks_of_found, build_side, found, validity, name="marks")

@@ -13,7 +13,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, walk
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.null_facts import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
@@ -31,11 +31,11 @@ def call_kernel(
     build = lowering.stream.builder
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
-    keywords = {"validity": lowering.active(validity)} if kernel.checks else {}
+    keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span)
-    column = next((part.name for part in walk(expression) if isinstance(part, ColumnRef)), "value")
-    node = build.call(target, *lowered, name=f"{name}_{column}", **keywords)
+    column = lowering.derived(_first_column, expression)
+    node = build.call(target, *lowered, name=f"{name}_{column or 'value'}", **keywords)
     node.scans = kernel.scans
     node.makes_text = makes_text(expression)
     nullable = any(value.layout.nullable for value in arguments)
@@ -56,6 +56,26 @@ def call_kernel(
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+def _rows_that_count(
+    lowering: ExpressionLowering, kernel: Kernel, arguments: list[Value], validity: Node | None
+) -> Node | None:
+    """The rows for which the kernel may raise; literals have no row of their own, so that they need to be told of none."""
+    active = lowering.active(validity)
+    given = (value for i, value in enumerate(arguments) if i not in kernel.constant_arguments)
+    if active is not None or not any(value.is_constant for value in given):
+        return active
+    stream = lowering.stream
+    return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
+
+
+def _first_column(expression: Expression, lowering: ExpressionLowering) -> str | None:
+    """The name of the first column that the expression reads."""
+    if isinstance(expression, ColumnRef):
+        return expression.name
+    names = (lowering.derived(_first_column, part) for part in expression.inputs)
+    return next((name for name in names if name is not None), None)
 
 
 #: What only cuts slices of its strings.
@@ -89,7 +109,7 @@ def _arguments(
         ]
     lowered: list[Any] = []
     for position, value in enumerate(arguments):
-        if position not in kernel.constant_arguments:
+        if position not in kernel.constant_arguments or (kernel.constants_may_vary and not value.is_constant):
             node = _argument(lowering, kernel, expression, value)
             custom = kernel.nulls is NullRule.CUSTOM
             lowered.append((node, lowering.combine_validity(value)) if custom else node)
@@ -106,15 +126,13 @@ def _arguments(
 def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, value: Value) -> Node:
     if value.layout.data_type.is_string:
         return lowering.strings(value)
-    if value.is_constant:
-        return lowering.constant(value)
     if value.layout.form is Form.WIDE and not kernel.accepts_wide:
         raise UnsupportedError(
             f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more "
             "than 64 bits; cast to DOUBLE or to a narrower type first",
             expression.span,
         )
-    return lowering.tensor(value)
+    return lowering.constant(value) if value.is_constant else lowering.tensor(value)
 
 
 def _result(

@@ -73,7 +73,7 @@ class PlanLowering:
                 stream = self._shared_plan(node)
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
-        stream.fields.update((f.id, f) for f in node.fields)
+        stream.fields.put(node.fields)
         stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))
         return stream
@@ -190,7 +190,7 @@ class PlanLowering:
         stream = self.lower(node.input)
         lowering = self.enter(stream, node)
         build = stream.builder
-        selects_early = self.program.device.type == "cpu"  # on a device, each time waits for it
+        selects_early = self.program.on_host  # on a device, each time waits for it
         masks: list[Node] = []
         remaining = RemainingConjuncts(node.conjuncts, stream.fields)
         kept = KeptShare(stream.fields)  # by the conjuncts of the masks
@@ -256,7 +256,7 @@ class PlanLowering:
         stream = Stream(slot)
         for output, column in zip(fields, stored, strict=True):
             stream.add_source_column(output.id, output.name, column)
-        stream.fields.update((f.id, f) for f in fields)
+        stream.fields.put(fields)
         return stream
 
     def _limit(self, node: physical.Limit) -> Stream:

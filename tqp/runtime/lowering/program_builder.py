@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
@@ -76,8 +77,10 @@ class NumberedColumn(NamedTuple):
 
 
 class ProgramBuilder:
-    def __init__(self, device: torch.device, *, carries_gradients: bool = False) -> None:
+    def __init__(self, device: torch.device, backend: Backend, *, carries_gradients: bool = False) -> None:
         self.device = device
+        #: Does the program run on arrays?
+        self.on_host = backend is Backend.HOST
         #: Gradients pass through tensors and breakers only: not through arrays, nor where graphs reduce all rows to one value.
         self.carries_gradients = carries_gradients
         self.pipelines: list[Pipeline] = []
@@ -127,10 +130,10 @@ class ProgramBuilder:
     def packed_strings_of(self, pool: Pool) -> str | None:
         """The slot of the packed strings of a table column, integers that compare as their first bits do.
 
-        None of other pools, of dictionaries, of few strings, and elsewhere than on the CPU.
+        None of other pools, of dictionaries, of few strings, and for torch.
         """
         place = self.pools.get(pool.slot)
-        if place is None or pool.is_dictionary or self.device.type != "cpu" or (pool.size or 0) < _MANY_ROWS:
+        if place is None or pool.is_dictionary or not self.on_host or (pool.size or 0) < _MANY_ROWS:
             return None
         slot = f"{place[0]}_{place[1]}_packed"
         self.packed[slot] = place
@@ -347,7 +350,7 @@ class ProgramBuilder:
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),
                 makes_text=any(node.makes_text for node in graph.nodes),
-                on_arrays=self.device.type == "cpu" and not self.carries_gradients,
+                on_arrays=self.on_host and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )
         )

@@ -44,7 +44,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     taken = {field.id for _, fields in late for field in fields}
     fields = [field for field in node.fields if field.id not in taken]
     values = [lowering.materialise(stream.column(field.id)) for field in fields]
-    if node.limit is None and plan.program.device.type == "cpu":
+    if node.limit is None and plan.program.on_host:
         values = [_own_strings(lowering, value) for value in values]
     outputs = [*values, *(Value(_ROW, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")

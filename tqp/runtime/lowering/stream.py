@@ -2,6 +2,24 @@
 
 Filters and joins do not move columns. Each opens a new `Space` of rows linked to the spaces its rows come from by one
 index vector; a column is gathered into the current space at its first use there, from the nearest space that has it.
+
+While a pipeline is being lowered, `Stream` (`tqp/runtime/lowering/stream.py`) is its open end: the graph so far and the
+columns in flight. Rows live in a `Space`. The batch is one; a filter opens another, linked to the old one by one vector
+of row indices; a join opens one linked to two: the probe side's rows and the build side's. An outer join's link is
+padded: -1 where there is no partner.
+
+A column remembers in which spaces its values are available. `Stream.column(id)` asks for them in the current space. If
+they are not there, the path to the nearest space that has them is composed into one index vector, and the gather is
+emitted. So a column that nobody reads after a filter is never gathered, and one that is read after three joins is
+gathered once. Equal calls in one graph give one node (`tqp/runtime/lowering/graph_builder.py`), so composed indices are
+shared too.
+
+Functions of two arrays do not even gather (`tqp/runtime/lowering/similarities.py`): their kernels (`operators/vectors.py`)
+get the stored matrices and the row indices of both sides. A cross join of items with a few query vectors, or with the one
+row of a scalar subquery, is then a product of two matrices and a look-up of the pairs; a join that keeps few pairs takes
+their rows block by block. `ORDER BY array_distance(e, $q) LIMIT k` reads the matrix where it was registered, once, and
+keeps one float a row: a million rows of 384 floats take a sixth of DuckDB's processor time for cosines and
+distances, a ninth for inner products.
 """
 
 from __future__ import annotations
@@ -14,11 +32,11 @@ from typing import NamedTuple
 
 import torch
 
-from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -123,8 +141,9 @@ class Stream:
         self.builder = GraphBuilder()
         self.inputs: dict[str, Input] = {}
         self._input_nodes: dict[Input, Node] = {}
+        self._last_numbers: dict[str, int] = {}  # of the inputs that share a name
         self.columns: dict[int, StreamColumn] = {}
-        self.fields: dict[int, Field] = {}
+        self.fields = KnownFields()
         self.root = Space()
         self.space = self.root
         # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
@@ -145,10 +164,11 @@ class Stream:
         known = self._input_nodes.get(wanted)
         if known is not None:
             return known
-        unique, number = name, 1
+        unique, number = name, self._last_numbers.get(name, 1)
         while unique in self.inputs:
             number += 1
             unique = f"{name}_{number}"
+        self._last_numbers[name] = number
         self.inputs[unique] = wanted
         node = self._input_nodes[wanted] = self.builder.input(unique)
         return node

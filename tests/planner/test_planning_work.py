@@ -1,0 +1,80 @@
+"""Planning is linear: a query of twice the length takes about twice the work, counted in calls of functions."""
+
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+import tqp
+
+
+def chain(operator: str, part: str, condition: str = "") -> Callable[[int], str]:
+    return lambda n: f"SELECT {operator.join([part] * n)} FROM t{condition}"
+
+
+def nested(before: str, inside: str, after: str) -> Callable[[int], str]:
+    return lambda n: f"SELECT {before * n}{inside}{after * n} FROM t"
+
+
+def listed(before: str, part: str, after: str, separator: str = ", ") -> Callable[[int], str]:
+    return lambda n: before + separator.join(part.format(i) for i in range(n)) + after
+
+
+LONG = {
+    "sum": chain(" + ", "a"),
+    "sum of floats": chain(" + ", "f"),
+    "sum as a condition": lambda n: f"SELECT a FROM t WHERE {' + '.join(['a'] * n)} > 3",
+    "product and sum": chain(" + ", "a * (1 - a)"),
+    "concatenation": chain(" || ", "s"),
+    "complements": nested("~ ", "a", ""),
+    "minus signs": nested("- ", "a", ""),
+    "calls": nested("abs(", "a", ")"),
+    "days": lambda n: f"SELECT d{' + INTERVAL 1 DAY' * n} FROM t",
+    "casts": nested("", "a", "::INT::BIGINT"),
+    "casts of dates": nested("", "d", "::TIMESTAMP::DATE"),
+    "CASE in ELSE": nested("CASE WHEN a = 1 THEN 2 ELSE ", "a", " END"),
+    "AND": listed("SELECT a FROM t WHERE ", "a <> {0}", "", " AND "),
+    "OR": listed("SELECT a FROM t WHERE ", "(a = {0} AND f > {0})", "", " OR "),
+    "columns": listed("SELECT ", "a + {0} AS c{0}", " FROM t"),
+    "aggregates": listed("SELECT ", "sum(a + {0})", " FROM t"),
+    "group keys": listed("SELECT count(*) FROM t GROUP BY ", "a + {0}", ""),
+    "ORDER BY": listed("SELECT a FROM t ORDER BY ", "a + {0}", ""),
+    "union": listed("", "SELECT a FROM t", "", " UNION ALL "),
+    "derived tables": lambda n: f"SELECT a FROM {'(SELECT a + 1 AS a FROM ' * n}t{')' * n}",
+}
+
+
+def connect() -> tqp.Connection:
+    con = tqp.connect(threads=1)
+    days = tqp.connect().sql("SELECT DATE '2020-01-01' + i AS d FROM (VALUES (1), (2), (3)) v(i)")
+    con.register(
+        "t", {"a": [1, 2, 3], "f": [1.0, 2.0, 3.0], "s": ["x", "y", None], "d": days.to_arrow()["d"]}
+    )
+    return con
+
+
+def work(con: tqp.Connection, query: str) -> int:
+    """How many functions are called, in Python or C, to compile a query."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    threading.setprofile(count)  # deep queries are planned on a thread of their own
+    sys.setprofile(count)
+    try:
+        con.compile(query)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_twice_the_length_takes_twice_the_work(name: str) -> None:
+    con, query = connect(), LONG[name]
+    work(con, query(2))
+    once, twice = work(con, query(300)), work(con, query(600))
+    assert twice < 2.3 * once

@@ -1,0 +1,103 @@
+"""Patterns are constants: of LIKE, regular expressions and formats of dates. What is wrong with one shows without any row."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tqp.core.errors import ExecutionError
+
+# LIKE
+
+
+def like_problem(pattern: str, escape: str) -> str | None:
+    """Why `LIKE pattern ESCAPE escape` fails for a row; None if it fails for none."""
+    if len(escape.encode()) > 1:
+        return "Invalid escape string: ESCAPE takes an empty string or one character of ASCII"
+    return DANGLING_ESCAPE if _ends_in_escape(pattern, escape) else None
+
+
+#: This one fails only for the rows that match what comes before.
+DANGLING_ESCAPE = "Like pattern must not end with escape character: write it twice to mean itself"
+
+
+def _ends_in_escape(pattern: str, escape: str) -> bool:
+    rest = iter(pattern)
+    return any(character == escape and next(rest, None) is None for character in rest)
+
+
+# regular expressions
+
+#: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.
+_FLAGS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}
+
+
+def check_regular_expression(pattern: str, options: str = "") -> None:
+    """Raises ExecutionError for a pattern that RE2 does not take, and for options that do not exist."""
+    expression = with_options(pattern, options.replace("g", ""))
+    try:
+        pc.match_substring_regex(pa.scalar(""), expression)
+    except pa.ArrowInvalid as error:
+        raise invalid_pattern(pattern, error) from None
+
+
+def invalid_pattern(pattern: str, error: pa.ArrowInvalid) -> ExecutionError:
+    """Arrow's error, as ours."""
+    reason = str(error).removeprefix("Invalid regular expression: ")
+    return ExecutionError(f"Invalid regular expression '{pattern}': {reason}")
+
+
+def with_options(pattern: str, options: str) -> str:
+    """The pattern with DuckDB's option letters as RE2 flags."""
+    if "l" in options:
+        pattern = "".join(
+            "\\x00" if letter == "\0" else "\\" + letter if letter in r"\.+*?()|[]{}^$" else letter
+            for letter in pattern
+        )
+    flags = ""
+    for letter in options:
+        if letter == "l":
+            continue
+        if letter not in _FLAGS:
+            raise ExecutionError(
+                f"Unrecognized regular expression option '{letter}': use c, i, l, m, n, p, s or g"
+            )
+        flags += f"(?{_FLAGS[letter]})"
+    return flags + pattern
+
+
+# formats of strftime and strptime
+
+#: Whether it is a specifier, and its letters or the text itself.
+Piece = tuple[bool, str]
+
+_NUMERIC_SPECIFIERS = frozenset("dmyHIMSj")  # those that take "-", for no padding
+_SPECIFIERS = frozenset("aAwubBhmyYdHIpMSgfnjzZUWVGcxXT") | {f"-{letter}" for letter in _NUMERIC_SPECIFIERS}
+
+
+@lru_cache(maxsize=256)
+def parse_format(pattern: str) -> tuple[Piece, ...]:
+    """A strftime pattern as (is a specifier, its letters or literal text); raises ExecutionError if it is none."""
+    if not pattern:
+        raise ExecutionError("Failed to parse format specifier: the format is empty")
+    pieces: list[Piece] = []
+    position = 0
+    while position < len(pattern):
+        if pattern[position] != "%":
+            stop = pattern.find("%", position)
+            stop = len(pattern) if stop < 0 else stop
+            pieces.append((False, pattern[position:stop]))
+            position = stop
+            continue
+        length = 2 if pattern[position + 1 : position + 2] == "-" else 1
+        code = pattern[position + 1 : position + 1 + length]
+        position += 1 + length
+        if code == "%":
+            pieces.append((False, "%"))
+        elif code in _SPECIFIERS:
+            pieces.append((True, code))
+        else:
+            raise ExecutionError(f'Failed to parse format specifier "{pattern}": %{code} is not known')
+    return tuple(pieces)
