@@ -76,7 +76,7 @@ def _call(call: Call, arguments: Sequence[Outcomes]) -> Outcomes:
         return NULL
     if declared.null is NullRule.NEVER:
         return VALUE
-    if declared.null is NullRule.STRICT:
+    if declared.is_strict:
         return VALUE | reduce(int.__or__, arguments, 0) & NULL
     return ANY
 

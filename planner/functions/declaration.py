@@ -87,6 +87,11 @@ class ScalarFunction:
     )
 
     @property
+    def is_strict(self) -> bool:
+        """Is it NULL exactly where an argument is?"""
+        return self.null is NullRule.STRICT
+
+    @property
     def is_null_for_null(self) -> bool:
         """Is it NULL wherever an argument is (and perhaps elsewhere)?"""
         rule = self.null

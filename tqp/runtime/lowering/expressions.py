@@ -23,12 +23,13 @@ from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
-from tqp.runtime.lowering.domain import NULL_PROPAGATING, Domain, domain_of, lower_over_domain
+from tqp.runtime.lowering.domain import Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
@@ -233,7 +234,7 @@ class ExpressionLowering(Answers):
             call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = [self.lower(argument) for argument in call.arguments]
         build = self.stream.builder
-        if function in NULL_PROPAGATING and any(
+        if SCALARS[function].is_null_for_null and any(
             value.is_constant and value.constant is None for value in arguments
         ):
             return _literal_value(None, call.data_type)
