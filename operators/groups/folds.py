@@ -47,6 +47,23 @@ def _sum_wide(values: Tensor, ids: Tensor, size: int, validity: Tensor | None, o
     return sums if out is None else wide.add(out, sums)
 
 
+def product_by_group(
+    values: Tensor, ids: Tensor, size: int, validity: Tensor | None = None, out: Tensor | None = None
+) -> Tensor:
+    """Products of floats [n], float64 [size], multiplied in row order; 1 for an empty group."""
+    if validity is not None:
+        values = torch.where(validity, values, 1.0)
+    if out is None:
+        out = torch.ones(size, dtype=torch.float64, device=values.device)
+    return out.scatter_reduce_(0, ids.to(torch.int64), values, "prod")
+
+
+def product_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """The product of floats [n], float64 0-d, multiplied in row order."""
+    one_group = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
+    return product_by_group(values, one_group, 1, validity)[0]
+
+
 def _greatest(a: Tensor, b: Tensor) -> Tensor:
     return aggregates.merge_extremes(a, b, "amax")
 
@@ -67,5 +84,6 @@ FOLDS: dict[str, Fold] = {
     "reference": _MAX,  # any row of the group, the same for any number of threads
     "bool_and": Fold(aggregates.bool_and_by_group, aggregates.bool_and_all, torch.logical_and),
     "bool_or": Fold(aggregates.bool_or_by_group, aggregates.bool_or_all, torch.logical_or),
+    "product": Fold(product_by_group, product_all, torch.mul),
     "present": Fold(_mark, None, torch.logical_or),
 }

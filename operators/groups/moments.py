@@ -210,7 +210,7 @@ COLLECTED: dict[str, Callable[..., Tensor]] = {
     "second_moment": lambda *rows: variance_by_group(*rows).m2,
     "median": lambda *rows: median_by_group(*rows)[0],
     "median_interval": lambda *rows: median_intervals_by_group(*rows)[0],
-    "median_down": lambda *rows: median_integers_by_group(*rows, halves="down")[0],
-    "median_to_zero": lambda *rows: median_integers_by_group(*rows, halves="to_zero")[0],
-    "median_away": lambda *rows: median_integers_by_group(*rows, halves="away")[0],
+    "median_down": lambda *rows: median_integers_by_group(*rows, "down")[0],
+    "median_to_zero": lambda *rows: median_integers_by_group(*rows, "to_zero")[0],
+    "median_away": lambda *rows: median_integers_by_group(*rows, "away")[0],
 }

@@ -46,6 +46,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate("any_value arbitrary", "ANY -> same", picks_value=True, ignores_duplicates=True),
     aggregate("bool_and", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
     aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
+    aggregate("product", "DOUBLE -> DOUBLE"),
     aggregate("stddev_samp stddev", "DOUBLE -> DOUBLE", fewest_values=2),
     aggregate("stddev_pop", "DOUBLE -> DOUBLE"),
     aggregate("var_samp variance", "DOUBLE -> DOUBLE", fewest_values=2),
