@@ -12,17 +12,11 @@ from dataclasses import dataclass, field
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
-from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll, walk_plan
-from tqp.planner.algebra.properties import Facts
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.rules.columns import (
-    FreeColumns,
-    created_fields,
-    restore_schema,
-    walk_everything,
-    with_mapped_inputs,
-)
+from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.inline_ctes import inline_ctes
@@ -55,12 +49,6 @@ class OptimizerContext:
     backend: Backend = Backend.HOST
     estimator: Estimator = field(default_factory=Estimator)
     rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
-    free_columns: FreeColumns = field(default_factory=FreeColumns)  # that plans read and do not produce
-
-    @property
-    def facts(self) -> Facts:
-        """Sound facts about plan nodes; kept by node, so rules share them."""
-        return self.estimator.facts
 
     @property
     def uses_indexes(self) -> bool:
@@ -91,9 +79,9 @@ class OptimizerContext:
         For the rule that is running: its own results are kept until it ends.
         """
         if isinstance(plan, UnionAll):  # reads its branches by position
-            return with_mapped_inputs(plan, lambda branch: restore_schema(function(branch), branch.schema))
+            return plan.map_inputs(lambda branch: restore_schema(function(branch), branch.schema))
         if not isinstance(plan, Shared):
-            return with_mapped_inputs(plan, function)
+            return plan.map_inputs(function)
         done = self.rewritten.get(plan.identifier)
         if done is None:
             done = restore_schema(function(plan.input), plan.input.schema)
@@ -142,24 +130,21 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     for a plan that a rule broke.
     """
     context = context or OptimizerContext()
-    for node in walk_everything(plan):
-        context.next_id = max(context.next_id, *(field.id + 1 for field in created_fields(node)), 0)
-        if isinstance(node, Shared):
-            context.next_shared = max(context.next_shared, node.identifier + 1)
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
-    predicts: bool | None = None
+    predicts = False
+    for node in walk_plan(plan, into_subqueries=True):
+        predicts = predicts or any(map(has_prediction, node.expressions))
+        for created in node.created_fields:
+            context.next_id = max(context.next_id, created.id + 1)
+        if isinstance(node, Shared):
+            context.next_shared = max(context.next_shared, node.identifier + 1)
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:
                 continue
-            if name in _OF_MODELS:
-                if predicts is None:  # subqueries are part of the plan by now
-                    predicts = any(
-                        has_prediction(part) for node in walk_plan(plan) for part in node.expressions
-                    )
-                if not predicts:
-                    continue
+            if name in _OF_MODELS and not predicts:
+                continue
             context.rewritten.clear()
             changed = restore_schema(rule(plan, context), schema)
             if changed is not plan:

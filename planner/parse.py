@@ -76,37 +76,19 @@ def span_of(node: object) -> Span | None:
     """The characters that a node covers: from the first to the last position known in it. Remembered in the node."""
     if not isinstance(node, exp.Expr):
         return None
-    pending = [node]
-    while pending:  # a node, once its parts are done
-        part = pending[-1]
-        if _COVERED in part.meta:
-            pending.pop()
-            continue
-        parts = [
-            each
-            for value in part.args.values()
-            for each in (value if isinstance(value, list) else (value,))
-            if isinstance(each, exp.Expr)
-        ]
-        unknown = [each for each in parts if _COVERED not in each.meta]
-        if unknown:
-            pending += unknown
-            continue
-        pending.pop()
-        _remember_span(part, parts)
-    covered: Span | None = node.meta[_COVERED]
-    return covered
-
-
-def _remember_span(node: exp.Expr, parts: list[exp.Expr]) -> None:
     meta = node.meta
+    if _COVERED in meta:
+        known: Span | None = meta[_COVERED]
+        return known
     start, stop = (meta["start"], meta["end"] + 1) if "start" in meta else (None, 0)
-    for part in parts:
-        inner = part.meta[_COVERED]
-        if inner is not None:
-            start = inner[0] if start is None else min(start, inner[0])
-            stop = max(stop, inner[1])
-    meta[_COVERED] = None if start is None else (start, stop)
+    for value in node.args.values():
+        for part in value if type(value) is list else (value,):
+            inner = span_of(part)
+            if inner is not None:
+                start = inner[0] if start is None else min(start, inner[0])
+                stop = max(stop, inner[1])
+    covered = meta[_COVERED] = None if start is None else (start, stop)
+    return covered
 
 
 _COVERED = "covered"  # key in a node's meta

@@ -27,6 +27,7 @@ A file holds records, separated by blank lines; a line that starts with `#` is a
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
@@ -38,6 +39,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+import tqp
 from tqp.data.results.formats import column_texts
 
 DIRECTORY = Path(__file__).parent / "slt"
@@ -129,6 +131,29 @@ def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """The tables of a DuckDB as Arrow."""
     names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
     return {name: connection.sql(f'FROM "{name}"').to_arrow_table() for name in names}
+
+
+def check(record: Record, connection: tqp.Connection) -> None:
+    """Raises AssertionError unless tqp does what a record that is no setup says."""
+    if record.kind == "query":
+        answer = connection.sql(record.sql, params=record.params).to_arrow()
+        letters = type_letters(answer.schema)
+        assert letters == record.head[1], f"types {letters}, not {record.head[1]}, of\n{record.sql}"
+        actual = rows(answer, record.sort)
+        if not same_rows(actual, record.expected, letters):
+            difference = "\n".join(difflib.ndiff(record.expected, actual))
+            raise AssertionError(f"rows of\n{record.sql}\n{difference}")
+        return
+    try:
+        connection.sql(record.sql, params=record.params).to_arrow()
+    except tqp.Error as error:
+        if record.kind == "statement unsupported":
+            assert isinstance(error, tqp.UnsupportedError), f"{type(error).__name__}: {error}"
+        pattern = "\n".join(record.expected).removeprefix("<REGEX>:")
+        message = f"{type(error).__name__}: {error}"
+        assert re.search(pattern, message, re.IGNORECASE), f"{message}\nis not the error\n{pattern}"
+    else:
+        raise AssertionError(f"no error of\n{record.sql}")
 
 
 def type_letters(schema: pa.Schema) -> str:

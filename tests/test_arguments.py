@@ -36,6 +36,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
         "computes on the CPU only, not on meta",
     ),
     "device": (lambda _: tqp.connect(device="tpu9"), "device 'tpu9' cannot be used"),
+    "device without doubles": (lambda _: tqp.connect("mps"), "Metal has no 64-bit floats"),
     "device of a list": (lambda _: tqp.connect(device=[1]), "cannot be used"),
     "rules of text": (lambda _: tqp.connect(disabled_rules="topk"), "a list of rules' names"),
     "rules of a number": (lambda _: tqp.connect(disabled_rules=3), "a list of rules' names"),

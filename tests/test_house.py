@@ -19,6 +19,21 @@ SOURCE_FOLDERS = ("tqp", "operators", "planner", "tpch")
 #: Where `.item()` may be called, and why: on a column it makes the host wait for the device.
 CALLS_ITEM = {"planner/binder/literals.py": "on query parameters, which are not on a device"}
 
+#: Where the kind of device may be asked for, and why; everything else asks for the backend (`tqp/data/backend.py`).
+ASKS_FOR_DEVICE = {
+    "operators/joins/pairs.py": "how many pairs fit into its memory",
+    "operators/memory/allocation.py": "whose memory it is",
+    "tqp/data/backend.py": "which backend it has",
+    "tqp/data/encoding/numbered_values.py": "where the column is",
+    "tqp/data/sources/tensors.py": "where its columns are",
+    "tqp/ml/layers.py": "what its caches hold",
+    "tqp/ml/scorer.py": "what its caches hold",
+    "tqp/runtime/executor.py": "threads and batches",
+    "tqp/runtime/fuse.py": "what a tensor knows of its memory",
+    "tqp/runtime/memory.py": "whose memory it is",
+    "tqp/runtime/trace.py": "what the profiler records",
+}
+
 #: Functions that lowering writes as torch operations, without a kernel.
 LOWERED = {
     *COMPARISONS,
@@ -53,6 +68,13 @@ def test_files_are_short_and_say_what_they_are_for(path: Path) -> None:
     assert len(text.splitlines()) <= MAX_LINES
     module = ast.parse(text)
     assert ast.get_docstring(module) or not module.body
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_backends_are_told_apart_in_one_place(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    asks = ".is_cpu" in text or "device.type" in text
+    assert asks == (str(path.relative_to(ROOT)) in ASKS_FOR_DEVICE)
 
 
 @pytest.mark.parametrize("path", SOURCES)

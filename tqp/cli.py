@@ -120,7 +120,7 @@ def _add_query_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, mps, ... (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
     parser.add_argument(
         "--backend",
         choices=BACKEND_CHOICES,

@@ -32,7 +32,7 @@ def connect(
 ) -> Connection:
     """A connection: tables can be registered on it and queried.
 
-    `device`: "cpu" (the default), "cuda", "cuda:1", "mps", ...; `threads`: worker threads on the CPU, by default all
+    `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
     processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
     (columns that they encode count, too), by default four fifths of the memory of the machine or of its control group;
     `batch_rows`: rows per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
@@ -42,7 +42,7 @@ def connect(
     much as `Connection.models()` says;
     `backend`: "host" computes with arrays, on the CPU only; "torch" with torch's own operations, which run on every device;
     "auto" means "host" on the CPU and "torch" elsewhere. Answers are the same.
-    Raises BindError for a device that torch does not have.
+    Raises BindError for a device that torch does not have, and for "mps", which has no 64-bit floats.
     """
     return Connection(
         device=device,

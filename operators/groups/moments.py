@@ -205,12 +205,20 @@ FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
     "stddev_samp": (("second_moment", "count"), sample_deviation),
 }
 
+
+def _median_of_integers(halves: Halves) -> Callable[..., Tensor]:
+    def medians(values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None) -> Tensor:
+        return median_integers_by_group(values, group_ids, num_groups, validity, halves)[0]
+
+    return medians
+
+
 #: Reductions that need all rows of a group at once: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
 COLLECTED: dict[str, Callable[..., Tensor]] = {
     "second_moment": lambda *rows: variance_by_group(*rows).m2,
     "median": lambda *rows: median_by_group(*rows)[0],
     "median_interval": lambda *rows: median_intervals_by_group(*rows)[0],
-    "median_down": lambda *rows: median_integers_by_group(*rows, "down")[0],
-    "median_to_zero": lambda *rows: median_integers_by_group(*rows, "to_zero")[0],
-    "median_away": lambda *rows: median_integers_by_group(*rows, "away")[0],
+    "median_down": _median_of_integers("down"),
+    "median_to_zero": _median_of_integers("to_zero"),
+    "median_away": _median_of_integers("away"),
 }

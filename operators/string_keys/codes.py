@@ -104,7 +104,7 @@ def _candidates(strings: Strings, greatest: bool) -> Tensor | None:
     int64 [m]. In main memory: reads the eight bytes from each start on, be they the row's or not, which costs a quarter
     of cutting them at its end.
     """
-    if not strings.starts.is_cpu or strings.num_rows < 8 * _SAMPLE_ROWS or strings.data.shape[0] < WORD:
+    if not is_host(strings.starts) or strings.num_rows < 8 * _SAMPLE_ROWS or strings.data.shape[0] < WORD:
         return None
     sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
     of_sample = words(sample, 0).numpy().view(np.uint64).byteswap()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -24,13 +22,13 @@ from tqp.operators.strings.characters import (
     slice_characters,
     slice_same_characters,
 )
+from tqp.operators.strings.graphemes import graphemes, rows_with_clusters
 from tqp.operators.strings.layout import (
     broadcast,
     compact,
     extent,
     from_arrow,
     from_list,
-    ordered,
     replace_rows,
     take,
     to_arrow,
@@ -259,76 +257,6 @@ def _reverse_bytes(strings: Strings) -> Strings:
 
 def _reversed(text: str) -> str:
     return text[::-1] if text.isascii() else "".join(reversed(graphemes(text)))
-
-
-@lru_cache
-def _pairs_of_clusters() -> npt.NDArray[np.bool_]:
-    """Of each two bytes, as a little-endian integer: may a character that joins others begin with them?"""
-    pairs = np.zeros(1 << 16, np.bool_)
-    for code in (
-        *range(0x300, 0xD800),
-        *range(0xE000, 0x20000),
-        *range(0xE0000, 0xE0200),
-    ):  # no marks elsewhere
-        if joins_others(chr(code)):
-            first, second = chr(code).encode()[:2]
-            pairs[first | second << 8] = True
-    pairs[ord("\r") | ord("\n") << 8] = True
-    return pairs
-
-
-def rows_with_clusters(strings: Strings) -> Tensor:
-    """The rows that may hold what a reader sees as one character in several code points: int64 [m], ascending."""
-    strings = ordered(strings)
-    low, high = extent(strings)
-    data = strings.data[low:high].numpy()
-    if high - low < 2:
-        return torch.empty(0, dtype=torch.int64)
-    pairs = data[1:].astype(np.uint16)
-    pairs <<= 8
-    pairs |= data[:-1]
-    places = torch.from_numpy(_pairs_of_clusters().take(pairs).nonzero()[0] + low)
-    if places.shape[0] == 0:
-        return places
-    # A place belongs to the last row that starts at it or before, if that reaches so far.
-    rows = torch.searchsorted(strings.starts, places, right=True) - 1
-    inside = (rows >= 0) & (places < (strings.starts + strings.lengths)[rows.clamp(min=0)])
-    found: Tensor = torch.unique(rows[inside])
-    return found
-
-
-def graphemes(text: str) -> list[str]:
-    """`text` cut into what a reader sees as characters: marks, joiners and emoji modifiers stay with their base."""
-    clusters: list[str] = []
-    flags = 0
-    for character in text:
-        is_flag = _is_flag(character)
-        joined = bool(clusters) and (
-            (joins_others(character) and not is_flag)
-            or clusters[-1].endswith("\u200d")
-            or (is_flag and flags % 2 == 1)
-            or (character == "\n" and clusters[-1] == "\r")
-        )
-        flags = flags + 1 if is_flag else 0
-        if joined:
-            clusters[-1] += character
-        else:
-            clusters.append(character)
-    return clusters
-
-
-def joins_others(character: str) -> bool:
-    """May it be one character with the ones around it: a mark, a joiner, an emoji modifier or half of a flag?"""
-    return (
-        unicodedata.category(character) in ("Mn", "Me", "Mc")
-        or character == "\u200d"
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
-        or _is_flag(character)
-    )
-
-
-def _is_flag(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
 def translate(strings: Strings, source: str, target: str) -> Strings:

@@ -202,9 +202,11 @@ def negate_interval(a: Tensor, *, validity: Tensor | None = None) -> Tensor:
 
 
 def multiply_interval(interval: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """int64 [n, 3], every field times a number [n]; raises ExecutionError where a field overflows."""
+    """int64 [n, 3], every field times a number [n]; raises ExecutionError where a field or an integer leaves its bounds."""
     if count.dtype.is_floating_point:
         return _scale_interval(interval, count.to(torch.float64), torch.mul, validity)
+    message = "An INTERVAL times an integer beyond 32 bits is out of range; multiply by a DOUBLE"
+    count = arithmetic.check_bounds(count.to(torch.int64), _INT32_BOUNDS, message, validity)
     return _by_field(
         arithmetic.multiply_checked, interval, count.unsqueeze(-1).expand(*count.shape, 3), validity
     )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.strings.words import leading_words
 
@@ -30,7 +31,7 @@ def read_fields(strings: Strings, layout: Sequence[Item]) -> tuple[list[Any], An
     width = sum(_width(item) for item in layout)
     words: list[Any] = leading_words(strings, width)
     fits: Any = strings.lengths >= width
-    if strings.starts.is_cpu:
+    if is_host(strings.starts):
         words, fits = [word.numpy() for word in words], fits.numpy()
     # What bytes are where all is as it should be, but for the digits' values; what is added to them; what must be zero then.
     expected, added, wrong = (bytearray(len(words) * _WORD) for _ in range(3))
@@ -86,6 +87,13 @@ def _signed(raw: bytes | bytearray) -> int:
 
 def _number(words: list[Any], place: int, width: int) -> Any:
     """The digits from a place on as a number."""
+    word, byte = divmod(place, _WORD)
+    if width in (2, 4) and byte + width <= _WORD:
+        value = words[word] >> (8 * byte) if byte else words[word]
+        if width == 2:
+            return (value & 15) * 10 + ((value >> 8) & 15)
+        pairs = (value * 10 + (value >> 8)) & 0x00FF00FF
+        return (pairs * 100 + (pairs >> 16)) & 0xFFFF
     number: Any = 0
     for position in range(place, place + width):
         word, byte = divmod(position, _WORD)
@@ -109,7 +117,7 @@ def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
     longest = min(max(int(lengths.max()), 1), _LONGEST_INTEGER)
     words: list[Any] = leading_words(Strings(starts, lengths, strings.data), longest)
     counts: Any = lengths
-    if starts.is_cpu:
+    if is_host(starts):
         words, counts = [word.numpy() for word in words], counts.numpy()
     fits = (counts > 0) & (counts <= _LONGEST_INTEGER)
     number: Any = 0
@@ -158,7 +166,7 @@ def read_fraction(strings: Strings, offset: int) -> tuple[Any, Any]:
     tail = Strings(strings.starts + offset, (strings.lengths - offset).clamp_(min=0), strings.data)
     count: Any = tail.lengths
     words: list[Any] = leading_words(tail, _WORD + 1)
-    if strings.starts.is_cpu:
+    if is_host(strings.starts):
         words, count = [word.numpy() for word in words], count.numpy()
     first, second = words
     digits = ((first >> 8) & 0x00FFFFFFFFFFFFFF) | (second << 56)

@@ -16,12 +16,16 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.text_numbers import FALSE_TEXTS, TRUE_TEXTS
 from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, from_arrow, from_list, take, to_arrow, to_host
-from tqp.operators.strings.words import WORD, leading_words
+from tqp.operators.strings.words import WORD, leading_words, word_of
 from tqp.operators.temporal import dates
 from tqp.operators.text.fields import byte_mask, read_fields, read_fraction, read_integers
 
@@ -42,15 +46,30 @@ def read_plain(strings: Strings, validity: Tensor | None, target: DataType) -> R
     if target.is_timestamp:
         return _read_timestamps(strings, target)
     match target.kind:
+        case TypeKind.BOOLEAN:
+            return _read_booleans(strings)
         case TypeKind.DATE:
             values, fits = _dates_at_start(strings)
             return values, fits & (strings.lengths == _DATE_WIDTH)
         case TypeKind.TIME:
-            nanoseconds, fits = _clock_to_end(strings, 0)
-            return nanoseconds // 1000, fits
+            return _clock_to_end(strings, 0, time_limits.MICROSECONDS_PER_SECOND)
         case TypeKind.INTERVAL:
             return _read_intervals(strings)
     return None
+
+
+def _read_booleans(strings: Strings) -> Reading:
+    """The words for truth in small letters."""
+    word: Any = leading_words(strings, WORD)[0]
+    lengths: Any = strings.lengths
+    if is_host(strings.starts):
+        word, lengths = word.numpy(), lengths.numpy()
+    found: dict[bool, Any] = {}
+    for truth, texts in ((True, TRUE_TEXTS), (False, FALSE_TEXTS)):
+        found[truth] = lengths < 0
+        for text in texts:
+            found[truth] = found[truth] | ((word == word_of(text.encode())) & (lengths == len(text)))
+    return torch.as_tensor(found[True]), torch.as_tensor(found[True] | found[False])
 
 
 # Numbers --------------------------------------------------------------------------------------------------------------
@@ -146,26 +165,46 @@ _CLOCK_WIDTH = 8
 def _dates_at_start(strings: Strings) -> tuple[Tensor, Tensor]:
     """Day numbers, int64 [n], of rows that begin like 2024-02-29, and which do: bool [n]."""
     fields, fits = read_fields(strings, (4, "-", 2, "-", 2))
-    year, month, day = (torch.as_tensor(field) for field in fields)
-    sound = torch.as_tensor(fits) & (month >= 1) & (month <= 12)
-    month = torch.where(sound, month, 1)
-    sound &= (day >= 1) & (day <= dates.days_in_month(year, month))
-    return dates.days_from_civil(year, month, day) * sound, sound
+    year, month, day = fields
+    fits = fits & (month >= 1) & (month <= 12)
+    number = (year * 12 + month) * fits
+    first: Any
+    size: Any
+    if isinstance(number, np.ndarray):
+        first, size = (table.take(number) for table in _months())
+    else:
+        first, size = (torch.from_numpy(table).to(number.device)[number] for table in _months())
+    fits = fits & (day >= 1) & (day <= size)
+    return torch.as_tensor((first + (day - 1)) * fits), torch.as_tensor(fits)
 
 
-def _clock_to_end(strings: Strings, offset: int) -> tuple[Tensor, Tensor]:
-    """Nanoseconds since midnight, int64 [n], of rows like 23:59:59.25 from `offset` on, and which are: bool [n]."""
-    skipped = (strings.lengths - offset).clamp_(min=0)
-    rest = Strings(strings.starts + offset * (skipped > 0), skipped, strings.data)
-    fields, fits = read_fields(rest, (2, ":", 2, ":", 2))
-    hour, minute, second = (torch.as_tensor(field) for field in fields)
-    sound = torch.as_tensor(fits) & (hour < 24) & (minute < 60) & (second < 60)
-    nanoseconds = (hour * 3600 + minute * 60 + second) * 10**9
-    if bool((rest.lengths > _CLOCK_WIDTH).any()):
+@lru_cache
+def _months() -> tuple[Array, Array]:
+    """The day before which each month of the years 0 to 9999 begins, at 12 * year + month, and its days: int64 [120013]."""
+    number = torch.arange(10_001 * 12 + 1) - 1
+    year, month = number // 12, number % 12 + 1
+    one = torch.ones_like(number)
+    return dates.days_from_civil(year, month, one).numpy(), dates.days_in_month(year, month).numpy()
+
+
+def _clock_to_end(strings: Strings, offset: int, per_second: int) -> tuple[Tensor, Tensor]:
+    """Ticks since midnight, int64 [n], of rows like 23:59:59.25 from `offset` on, and which are: bool [n].
+
+    What is less than a tick is cut off.
+    """
+    rest = strings
+    if offset:
+        skipped = (strings.lengths - offset).clamp_(min=0)
+        rest = Strings(strings.starts + offset * (skipped > 0), skipped, strings.data)
+    (hour, minute, second), fits = read_fields(rest, (2, ":", 2, ":", 2))
+    fits = fits & (hour < 24) & (minute < 60) & (second < 60)
+    ticks = torch.as_tensor((hour * 3600 + minute * 60 + second) * per_second)
+    sound = torch.as_tensor(fits)
+    if int(rest.lengths.max()) > _CLOCK_WIDTH:
         fraction, ends = read_fraction(rest, _CLOCK_WIDTH)
         sound &= torch.as_tensor(ends)
-        nanoseconds = nanoseconds + torch.as_tensor(fraction)
-    return nanoseconds * sound, sound
+        ticks = ticks + floor_divide(torch.as_tensor(fraction), 10**9 // per_second)
+    return ticks * sound, sound
 
 
 def _read_timestamps(strings: Strings, target: DataType) -> Reading | None:
@@ -183,9 +222,9 @@ def _read_timestamps(strings: Strings, target: DataType) -> Reading | None:
         return values * fits, fits
     blank = Strings(strings.starts + _DATE_WIDTH * has_clock, has_clock.to(torch.int32), strings.data)
     mark = leading_words(blank, 1)[0]
-    nanoseconds, is_clock = _clock_to_end(strings, _DATE_WIDTH + 1)
+    clock, is_clock = _clock_to_end(strings, _DATE_WIDTH + 1, ticks)
     fits &= ~has_clock | (is_clock & ((mark == ord(" ")) | (mark == ord("T"))))
-    values = values + nanoseconds // (10**9 // ticks) * has_clock
+    values = values + clock * has_clock
     return values * fits, fits
 
 
@@ -233,8 +272,8 @@ def _read_intervals(strings: Strings) -> Reading:
         blank, has_blank = _first_blank(word)
         last = row_indices(~has_blank)
         if last.shape[0]:  # a clock, or nothing that is known
-            nanoseconds, is_clock = _signed_clock(take(rest, last))
-            fields[2].index_add_(0, rows[last], nanoseconds // 1000 * is_clock)
+            microseconds, is_clock = _signed_clock(take(rest, last))
+            fields[2].index_add_(0, rows[last], microseconds * is_clock)
             fits.index_fill_(0, rows[last[~is_clock]], False)
             more = row_indices(has_blank)
             rest, rows, blank, word = take(rest, more), rows[more], blank[more], word[more]
@@ -308,10 +347,9 @@ def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _signed_clock(tokens: Strings) -> tuple[Tensor, Tensor]:
-    """As `_clock_to_end`, with a minus before it or none, to microseconds."""
+    """As `_clock_to_end` in microseconds, with a minus before it or none."""
     is_negative = leading_words(tokens, 1)[0] == ord("-")
     signs = is_negative.to(torch.int32)
     unsigned = Strings(tokens.starts + signs, tokens.lengths - signs, tokens.data)
-    nanoseconds, fits = _clock_to_end(unsigned, 0)
-    nanoseconds = nanoseconds // 1000 * 1000
-    return torch.where(is_negative, -nanoseconds, nanoseconds), fits
+    microseconds, fits = _clock_to_end(unsigned, 0, time_limits.MICROSECONDS_PER_SECOND)
+    return torch.where(is_negative, -microseconds, microseconds), fits

@@ -21,7 +21,7 @@ from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import choose, from_list, replace_rows, take
 from tqp.operators.temporal import dates
 from tqp.operators.text.number_format import format_integers
-from tqp.operators.text.runs import Run, digits, literal, look_up, paste, strings_of
+from tqp.operators.text.runs import WORD, Run, digit_counts, digits, literal, look_up, paste, strings_of
 
 
 def by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
@@ -169,6 +169,10 @@ def run_by_day(days: Any, write: Callable[[Any], Run]) -> Run:
 def format_intervals(values: Tensor) -> Strings:
     """'1 year 2 months 3 days 04:05:06'; '00:00:00' if all fields are zero."""
     months, days, microseconds = values.reshape(-1, 3).unbind(1)
+    if not bool((months != 0).any()):
+        written = _days_with_clock(days, microseconds)
+        if written is not None:
+            return written
     years = truncate_divide(months, 12)
     parts: list[Strings] = []
     started = torch.zeros(months.shape[0], dtype=torch.bool, device=values.device)
@@ -181,6 +185,65 @@ def format_intervals(values: Tensor) -> Strings:
     if not parts or bool(clock.any()):
         parts.append(_part(_format_durations(microseconds), started, clock))
     return join(parts) if len(parts) > 1 else parts[0]
+
+
+#: Before a clock stand at most so many bytes: '-12345678 days -'.
+_DAYS_WIDTH = 16
+_MOST_DAYS = 10**8
+
+
+def _days_with_clock(days: Tensor, microseconds: Tensor) -> Strings | None:
+    """As `format_intervals`, of days within a short range and a clock of less than a day; None of others.
+
+    What stands before the clock comes from a table, with its end where the clock begins.
+    """
+    if not days.shape[0]:
+        return None
+    low, high = int(days.min()), int(days.max())
+    is_short = high - low < days.shape[0] // 2 and low > -_MOST_DAYS and high < _MOST_DAYS
+    day = time_limits.MICROSECONDS_PER_DAY
+    if not is_short or int(microseconds.min()) <= -day or int(microseconds.max()) >= day:
+        return None
+    words, lengths = _before_clock(low, high)
+    codes = (days - low) * 2 + (microseconds < 0)
+    of_rows: Any = codes.numpy() if is_host(codes) else codes
+    before = Run([look_up(word, of_rows) for word in words], _DAYS_WIDTH)
+    size = look_up(lengths, of_rows)
+    written = _with_clock(
+        [before], microseconds.abs(), time_limits.MICROSECONDS_PER_SECOND, _DAYS_WIDTH - size
+    )
+    no_clock = row_indices((microseconds == 0) & (days != 0))
+    if no_clock.shape[0]:
+        alone = (torch.as_tensor(size)[no_clock] - 1).to(torch.int32)  # without the blank
+        written.lengths.index_copy_(0, no_clock, alone)
+    return written
+
+
+def _before_clock(low: int, high: int) -> tuple[list[Array], Array]:
+    """'-3 days ' and '-3 days -' of each number of days, one after the other: two words, right-aligned, and the length.
+
+    int64 [2 * numbers]. No days are no bytes.
+    """
+    counts = np.repeat(np.arange(low, high + 1), 2)
+    is_minus = np.arange(len(counts)) % 2 == 1
+    sizes = digit_counts(np.abs(counts), len(str(_MOST_DAYS)))
+    number = np.asarray(digits(np.abs(counts), WORD).words[0])
+    text = np.zeros((len(counts), _DAYS_WIDTH), np.uint8)
+    lengths = is_minus.astype(np.int64)
+    text[:, -1] = ord("-")
+    for unit, of_unit in (("day", np.abs(counts) == 1), ("days", np.abs(counts) > 1)):
+        for end, of_end in ((" ", ~is_minus), (" -", is_minus)):
+            rows = np.flatnonzero(of_unit & of_end)
+            behind = f" {unit}{end}".encode()
+            stop = _DAYS_WIDTH - len(behind)
+            text[rows, stop - WORD : stop] = number[rows].view(np.uint8).reshape(-1, WORD)
+            text[rows, stop:] = np.frombuffer(behind, np.uint8)
+            lengths[rows] = sizes[rows] + len(behind)
+    negative = np.flatnonzero(counts < 0)
+    lengths[negative] += 1
+    text[negative, _DAYS_WIDTH - lengths[negative]] = ord("-")
+    words = text.view(np.int64)
+    return [np.ascontiguousarray(words[:, place]) for place in range(2)], lengths
 
 
 def _part(text: Strings, started: Tensor, present: Tensor) -> Strings:

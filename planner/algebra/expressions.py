@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.models import ModelOutput, ModelSignature
@@ -228,6 +228,39 @@ class QuantifiedComparison(Expression):
         return replace(self, operands=inputs)
 
 
+#: Expressions with a plan of their own, until subqueries are unnested.
+Subquery = ScalarSubquery | Exists | QuantifiedComparison
+
+
+class HasExpressions:
+    """A part of a plan node that holds expressions among other things."""
+
+    __slots__ = ()
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        raise NotImplementedError
+
+    def map_expressions(self, function: Callable[[Expression], Expression]) -> Self:
+        """The part with `function` applied to each expression; the same object if nothing changes."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey(HasExpressions):
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.expression,)
+
+    def map_expressions(self, function: Callable[[Expression], Expression]) -> SortKey:
+        changed = function(self.expression)
+        return self if changed is self.expression else replace(self, expression=changed)
+
+
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
 
@@ -264,6 +297,26 @@ def column_ids(expression: Expression) -> frozenset[int]:
         else:
             left.extend(node.inputs)
     return frozenset(found)
+
+
+def read_ids(expression: Expression) -> frozenset[int]:
+    """Ids of the columns an expression reads, those that its subqueries read from outside included."""
+    found: set[int] = set()
+    left = [expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, ColumnRef):
+            found.add(node.id)
+            continue
+        if isinstance(node, Subquery):
+            found |= node.plan.free_ids
+        left.extend(node.inputs)
+    return frozenset(found)
+
+
+def has_subquery(expression: Expression) -> bool:
+    """Does a subquery stand anywhere in the expression?"""
+    return any(isinstance(node, Subquery) for node in walk(expression))
 
 
 def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.schema import ColumnStatistics, Field
@@ -18,18 +19,18 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    SortKey,
     Value,
     column_ids,
     literal_labels,
 )
+from tqp.planner.algebra.join_keys import JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.physical.join_keys import JoinKeys, key_column
 
 Fields = dict[int, Field]
 
@@ -332,6 +333,60 @@ def union_field(field: Field, branches: Sequence[Field]) -> Field:
         any(branch.nullable for branch in branches),
         sum(count for count in counts if count is not None) if None not in counts else None,
     )
+
+
+def renamed_fields(fields: Sequence[Field], sources: Sequence[Field]) -> Fields:
+    """Fields that stand for others, one for one: each with the facts of its source."""
+    return {
+        field.id: Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
+        for field, source in zip(fields, sources, strict=True)
+    }
+
+
+def sorted_fields(keys: Sequence[SortKey], below: Fields) -> Fields:
+    """Fields after a sort: only the first key is in order, if ascending and free of NULLs."""
+    first = keys[0] if keys else None
+    in_order = (
+        first.expression.id
+        if first is not None and not first.descending and isinstance(first.expression, ColumnRef)
+        else None
+    )
+    result: Fields = {}
+    for identifier, field in below.items():
+        if identifier == in_order and not field.nullable:
+            statistics = replace(field.statistics, is_sorted=True)
+            result[identifier] = Field(field.id, field.name, field.data_type, False, statistics)
+        else:
+            result[identifier] = weakened(field, False, True, False)
+    return result
+
+
+def key_span(key: Expression, fields: Fields) -> int | None:
+    """How many values a group key can take, NULL included, if that is known."""
+    known = value_range(key, fields)
+    if known is not None:
+        return known[1] - known[0] + 1 + nullable(key, fields)
+    if key.data_type.kind is TypeKind.BOOLEAN:
+        return 2 + nullable(key, fields)
+    if labels := literal_labels(key):
+        return len(labels) + nullable(key, fields)
+    field = fields.get(key.id) if isinstance(key, ColumnRef) else None
+    if field is not None and field.statistics.dictionary_size is not None:
+        return field.statistics.dictionary_size + field.nullable
+    return None
+
+
+def most_groups(keys: Sequence[Expression], fields: Fields, rows: int) -> int:
+    """At most so many groups has a group-by of so many rows."""
+    groups = 1
+    for key in keys:
+        if not column_ids(key):  # a constant
+            continue
+        span = key_span(key, fields)
+        if span is None:
+            return rows
+        groups *= span
+    return min(groups, rows)
 
 
 def values_field(field: Field, column: Sequence[Expression]) -> Field:

@@ -1,59 +1,60 @@
-"""Logical plan nodes: what to compute, not how. Immutable; each derives its schema from its inputs.
+"""Logical plan nodes: what to compute, not how. Immutable; each derives from its inputs its schema and what is known of its rows.
 
-A node's schema carries sound facts (nullability, value ranges) as well as estimates; see `tqp.core.schema`. Column ids
-are unique over the whole query, so a plan may be moved below another without renaming.
+All that a node derives is sound: facts of its fields (nullability, value ranges), bounds of its rows, column sets that
+identify a row. Column ids are unique over the whole query, so a plan may be moved below another without renaming.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
-from tqp.core.schema import Field, Schema, TableSource
-from tqp.planner.algebra.expressions import TRUE, AggregateCall, Expression
+from tqp.core.schema import Schema, TableSource
+from tqp.planner.algebra.expression_text import Names
+from tqp.planner.algebra.expressions import AggregateCall, Expression, SortKey, conjuncts
+from tqp.planner.algebra.field_facts import (
+    Fields,
+    aggregate_fields,
+    filter_fields,
+    most_groups,
+    project_field,
+    renamed_fields,
+    sorted_fields,
+    union_field,
+    values_field,
+)
+from tqp.planner.algebra.join import Join, as_nullable
+from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
+from tqp.planner.algebra.node import derived
+from tqp.planner.algebra.node_text import (
+    conjunction_text,
+    fields_text,
+    grouping_text,
+    limit_text,
+    outputs_text,
+    sort_keys_text,
+)
+from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets, unique_columns
+
+__all__ = [
+    "Aggregate",
+    "Filter",
+    "Join",
+    "JoinType",
+    "Limit",
+    "LogicalPlan",
+    "Project",
+    "Scan",
+    "Shared",
+    "Sort",
+    "SortKey",
+    "UnionAll",
+    "Values",
+    "as_nullable",
+]
 
 
-class JoinType(Enum):
-    """The rows a join puts out. `left` is the preserved side of LEFT, SEMI, ANTI, MARK and SINGLE.
-
-    RIGHT does not exist: the binder swaps the inputs. A cross join is INNER with condition TRUE.
-    """
-
-    INNER = "inner"
-    LEFT = "left"
-    FULL = "full"
-    SEMI = "semi"  # left rows with at least one match
-    ANTI = "anti"  # left rows without a match
-    NULL_AWARE_ANTI = (
-        "null-aware anti"  # NOT IN: left rows where the condition is false (not NULL) for every right row
-    )
-    MARK = "mark"  # every left row, plus a boolean column: any match (true), unknown (NULL), none (false)
-    SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
-
-
-@dataclass(frozen=True, slots=True)
-class LogicalPlan:
-    """Base. `schema` holds the output fields in order; `inputs` the child plans."""
-
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return ()
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return self
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """Every expression the node evaluates over its inputs."""
-        return ()
-
-    @property
-    def schema(self) -> Schema:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scan(LogicalPlan):
     """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds."""
 
@@ -62,51 +63,125 @@ class Scan(LogicalPlan):
     columns: tuple[str, ...]
     fields: Schema
 
+    INPUTS, EXPRESSIONS, FIELDS = (), (), ("fields",)
+
     @property
     def schema(self) -> Schema:
         return self.fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        return {field.id: field for field in self.fields}
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.table.num_rows, self.table.num_rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return unique_columns(self.fields)
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return ()
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def without_unread(self, needed: Ids) -> Scan:
+        kept = _kept(self.fields, needed)
+        if len(kept) == len(self.fields):
+            return self
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            fields=tuple(self.fields[i] for i in kept),
+        )
+
+    def describe(self, names: Names) -> str:
+        return f"Scan {self.table_name} {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class Values(LogicalPlan):
     """Literal rows; `rows[i][j]` is an expression without columns. One empty row is SELECT without FROM."""
 
     rows: tuple[tuple[Expression, ...], ...]
     fields: Schema
 
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return tuple(value for row in self.rows for value in row)
+    INPUTS, EXPRESSIONS, FIELDS = (), ("rows",), ("fields",)
 
     @property
     def schema(self) -> Schema:
         return self.fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        return {
+            field.id: values_field(field, [row[position] for row in self.rows])
+            for position, field in enumerate(self.fields)
+        }
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        return len(self.rows), len(self.rows)
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return ONE_ROW if len(self.rows) <= 1 else frozenset()
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return ()
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def without_unread(self, needed: Ids) -> Values:
+        kept = _kept(self.fields, needed)
+        if len(kept) == len(self.fields):
+            return self
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Values(rows, tuple(self.fields[i] for i in kept))
+
+    def describe(self, names: Names) -> str:
+        return f"Values {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class Filter(LogicalPlan):
     """Rows for which `condition` is true (not false, not NULL)."""
 
     input: LogicalPlan
     condition: Expression
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (self.condition,)
+    INPUTS, EXPRESSIONS, FIELDS = ("input",), ("condition",), ()
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
 
+    @derived
+    def field_facts(self) -> Fields:
+        return filter_fields(self.input.field_facts, conjuncts(self.condition))
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        return 0, self.input.max_rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return self.input.unique_sets
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.reads | needed,)
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return is_seen
+
+    def describe(self, names: Names) -> str:
+        return f"Filter {conjunction_text(conjuncts(self.condition), names)}"
+
+
+@dataclass(frozen=True)
 class Project(LogicalPlan):
     """One output per entry. A bare ColumnRef passes its column on, and then the field keeps the column's id."""
 
@@ -114,64 +189,44 @@ class Project(LogicalPlan):
     fields: Schema
     outputs: tuple[Expression, ...]
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return self.outputs
+    INPUTS, EXPRESSIONS, FIELDS = ("input",), ("outputs",), ("fields",)
 
     @property
     def schema(self) -> Schema:
         return self.fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        below = self.input.field_facts
+        pairs = zip(self.fields, self.outputs, strict=True)
+        return {field.id: project_field(field, output, below) for field, output in pairs}
 
-@dataclass(frozen=True, slots=True)
-class Join(LogicalPlan):
-    """See JoinType for the rows. Schema: INNER, LEFT, FULL, SINGLE: left then right (the padded sides nullable);
-    SEMI and the ANTIs: left; MARK: left then `mark`.
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.input.row_bounds
 
-    Until unnesting has run, `right` may read columns of `left` (a dependent join, e.g. LATERAL or a subquery).
-    """
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return renamed_sets(self.input.unique_sets, self.outputs, self.fields)
 
-    left: LogicalPlan
-    right: LogicalPlan
-    join_type: JoinType
-    condition: Expression = TRUE
-    mark: Field | None = None  # MARK only
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.reads,)
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.left, self.right)
+    def minds_order(self, is_seen: bool) -> bool:
+        return is_seen
 
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, left=inputs[0], right=inputs[1])
+    def without_unread(self, needed: Ids) -> Project:
+        kept = _kept(self.fields, needed)
+        if len(kept) == len(self.fields):
+            return self
+        fields = tuple(self.fields[i] for i in kept)
+        return Project(self.input, fields, tuple(self.outputs[i] for i in kept))
 
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (self.condition,)
-
-    @property
-    def schema(self) -> Schema:
-        match self.join_type:
-            case JoinType.INNER:
-                return self.left.schema + self.right.schema
-            case JoinType.LEFT | JoinType.SINGLE:
-                return self.left.schema + as_nullable(self.right.schema)
-            case JoinType.FULL:
-                return as_nullable(self.left.schema) + as_nullable(self.right.schema)
-            case JoinType.MARK:
-                assert self.mark is not None
-                return (*self.left.schema, self.mark)
-            case _:
-                return self.left.schema
+    def describe(self, names: Names) -> str:
+        return f"Project {outputs_text(self.fields, self.outputs, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate(LogicalPlan):
     """GROUP BY. Schema: `key_fields` then `aggregate_fields`. NULL keys are equal. Without keys: exactly one row.
 
@@ -184,53 +239,95 @@ class Aggregate(LogicalPlan):
     aggregate_fields: Schema
     aggregates: tuple[AggregateCall, ...]
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (*self.keys, *self.aggregates)
+    INPUTS, EXPRESSIONS = ("input",), ("keys", "aggregates")
+    FIELDS = ("key_fields", "aggregate_fields")
 
     @property
     def schema(self) -> Schema:
         return self.key_fields + self.aggregate_fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        fields = aggregate_fields(
+            self.input.field_facts,
+            self.key_fields,
+            self.keys,
+            self.aggregate_fields,
+            self.aggregates,
+            self.input.max_rows,
+        )
+        return {field.id: field for field in fields}
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool = False
+    @derived
+    def row_bounds(self) -> Bounds:
+        if not self.keys:
+            return 1, 1
+        fewest, most = self.input.row_bounds
+        return min(fewest, 1), most_groups(self.keys, self.input.field_facts, most)
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        if not self.keys:
+            return ONE_ROW
+        group = frozenset(field.id for field in self.key_fields)
+        return few({group, *renamed_sets(self.input.unique_sets, self.keys, self.key_fields)})
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.reads,)
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def without_unread(self, needed: Ids) -> Aggregate:
+        kept = _kept(self.aggregate_fields, needed)
+        if len(kept) == len(self.aggregates):
+            return self
+        return replace(
+            self,
+            aggregate_fields=tuple(self.aggregate_fields[i] for i in kept),
+            aggregates=tuple(self.aggregates[i] for i in kept),
+        )
+
+    def describe(self, names: Names) -> str:
+        return f"Aggregate{grouping_text(self.keys, self.aggregate_fields, self.aggregates, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sort(LogicalPlan):
     """Rows in order of the keys; ties in input order."""
 
     input: LogicalPlan
     keys: tuple[SortKey, ...]
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return tuple(key.expression for key in self.keys)
+    INPUTS, EXPRESSIONS, FIELDS = ("input",), ("keys",), ()
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
 
+    @derived
+    def field_facts(self) -> Fields:
+        return sorted_fields(self.keys, self.input.field_facts)
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.input.row_bounds
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return self.input.unique_sets
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.reads | needed,)
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def describe(self, names: Names) -> str:
+        return f"Sort by {sort_keys_text(self.keys, names)}"
+
+
+@dataclass(frozen=True)
 class Limit(LogicalPlan):
     """Skip `offset` rows, then pass at most `limit` (None: all)."""
 
@@ -238,38 +335,78 @@ class Limit(LogicalPlan):
     limit: int | None
     offset: int = 0
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
+    INPUTS, EXPRESSIONS, FIELDS = ("input",), (), ()
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
 
+    @derived
+    def field_facts(self) -> Fields:
+        return self.input.field_facts
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        fewest, most = (max(0, rows - self.offset) for rows in self.input.row_bounds)
+        return (fewest, most) if self.limit is None else (min(fewest, self.limit), min(most, self.limit))
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return ONE_ROW if self.limit is not None and self.limit <= 1 else self.input.unique_sets
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (needed,)
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return True
+
+    def describe(self, names: Names) -> str:
+        return f"Limit{limit_text(self.limit, self.offset)}"
+
+
+@dataclass(frozen=True)
 class UnionAll(LogicalPlan):
     """All rows of each input in turn; `fields[i]` stands for the i-th output of every input, already of one type."""
 
     branches: tuple[LogicalPlan, ...]
     fields: Schema
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return self.branches
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, branches=inputs)
+    INPUTS, EXPRESSIONS, FIELDS = ("branches",), (), ("fields",)
 
     @property
     def schema(self) -> Schema:
         return self.fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        columns = zip(*(branch.facts_in_order for branch in self.branches), strict=True)
+        pairs = zip(self.fields, columns, strict=True)
+        return {field.id: union_field(field, column) for field, column in pairs}
 
-@dataclass(frozen=True, slots=True)
+    @derived
+    def row_bounds(self) -> Bounds:
+        fewest, most = zip(*(branch.row_bounds for branch in self.branches), strict=True)
+        return sum(fewest), sum(most)
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return frozenset()
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return tuple(self._sources(branch, needed) for branch in self.branches)
+
+    def _sources(self, branch: LogicalPlan, needed: Ids) -> Ids:
+        pairs = zip(branch.schema, self.fields, strict=True)
+        return {source.id for source, field in pairs if field.id in needed}
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return is_seen
+
+    def describe(self, names: Names) -> str:
+        return f"UnionAll {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class Shared(LogicalPlan):
     """A sub-plan that stands in more than one place and is computed once.
 
@@ -281,41 +418,37 @@ class Shared(LogicalPlan):
     identifier: int
     fields: Schema
 
-    @property
-    def inputs(self) -> tuple[LogicalPlan, ...]:
-        return (self.input,)
-
-    def with_inputs(self, inputs: tuple[LogicalPlan, ...]) -> LogicalPlan:
-        return replace(self, input=inputs[0])
+    INPUTS, EXPRESSIONS, FIELDS = ("input",), (), ("fields",)
 
     @property
     def schema(self) -> Schema:
         return self.fields
 
+    @derived
+    def field_facts(self) -> Fields:
+        return renamed_fields(self.fields, self.input.facts_in_order)
 
-def as_nullable(schema: Schema) -> Schema:
-    """The same fields, each nullable, as on the padded side of an outer join."""
-    return tuple(replace(f, nullable=True, statistics=replace(f.statistics, is_sorted=False)) for f in schema)
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.input.row_bounds
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        renamed = {old.id: new.id for old, new in zip(self.input.schema, self.fields, strict=True)}
+        return frozenset(
+            frozenset(renamed[identifier] for identifier in unique) for unique in self.input.unique_sets
+        )
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.input.output_ids,)
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def describe(self, names: Names) -> str:
+        return f"Shared ${self.identifier} {fields_text(self.fields, names)}"
 
 
-def walk_plan(plan: LogicalPlan) -> Iterator[LogicalPlan]:
-    """The plan and everything below it, parents first; what Shared nodes share once, subquery expressions not."""
-    shared: set[int] = set()
-    stack = [plan]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Shared):
-            if node.identifier in shared:
-                continue
-            shared.add(node.identifier)
-        stack.extend(reversed(node.inputs))
-
-
-def transform_plan(plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
-    """Rebuild bottom-up, with `function` applied to every node after its inputs."""
-    inputs = plan.inputs
-    changed = tuple(transform_plan(child, function) for child in inputs)
-    if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-        plan = plan.with_inputs(changed)
-    return function(plan)
+def _kept(fields: Schema, needed: Ids) -> list[int]:
+    """The positions of the fields that are needed."""
+    return [position for position, field in enumerate(fields) if field.id in needed]

@@ -13,6 +13,7 @@ from tqp.planner.algebra.expressions import (
     ColumnRef,
     Expression,
     QuantifiedComparison,
+    Subquery,
     walk,
 )
 from tqp.planner.algebra.logical_plan import (
@@ -20,15 +21,16 @@ from tqp.planner.algebra.logical_plan import (
     Filter,
     Join,
     JoinType,
+    Limit,
     LogicalPlan,
     Project,
     Scan,
     Shared,
+    Sort,
     UnionAll,
     Values,
 )
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.rules.columns import TWO_SIDED, Subquery
 
 
 class PlanVerifier:
@@ -66,56 +68,48 @@ class PlanVerifier:
         return outputs
 
     def _check_node(self, plan: LogicalPlan, outer: frozenset[int]) -> frozenset[int]:
-        if isinstance(plan, Join):
-            return self._check_join(plan, outer)
-        inputs = [self._check(child, outer) for child in plan.inputs]
-        available = inputs[0] | outer if len(inputs) == 1 else outer
+        available = outer
+        for child in plan.inputs:
+            is_dependent = isinstance(plan, Join) and self.allow_subqueries
+            available |= self._check(child, available if is_dependent else outer)
         for expression in plan.expressions:
             self._check_expression(expression, available, isinstance(plan, Aggregate))
+        outputs = frozenset([field.id for field in plan.schema])
+        _require(len(outputs) == len(plan.schema), f"ids of {type(plan).__name__} are not unique")
+        self._check_shape(plan)
+        return outputs
+
+    def _check_shape(self, plan: LogicalPlan) -> None:
+        """What each kind of node promises besides."""
         match plan:
             case Filter():
                 _require(plan.condition.data_type == BOOLEAN, "a filter's condition is not BOOLEAN")
-                return inputs[0]
+            case Join():
+                _require(plan.condition.data_type == BOOLEAN, "a join's condition is not BOOLEAN")
+                is_mark = plan.join_type is JoinType.MARK
+                _require((plan.mark is not None) == is_mark, "only a mark join has a mark")
             case Project():
                 _pair_up(plan.fields, plan.outputs)
-                return _unique(plan.fields)
             case Aggregate():
                 _pair_up(plan.key_fields, plan.keys)
                 _pair_up(plan.aggregate_fields, plan.aggregates)
-                return _unique(plan.schema)
             case Scan():
-                _require(
-                    len(plan.columns) == len(plan.fields),
-                    f"scan of {plan.table_name}: columns and fields differ",
-                )
-                return _unique(plan.fields)
+                paired = len(plan.columns) == len(plan.fields)
+                _require(paired, f"scan of {plan.table_name}: columns and fields differ")
             case Values():
                 for row in plan.rows:
                     _pair_up(plan.fields, row)
-                return _unique(plan.fields)
             case UnionAll():
                 for branch in plan.branches:
                     _same_types(plan.fields, branch.schema, "a union's branch")
-                return _unique(plan.fields)
             case Shared():
                 first = self._shared.setdefault(plan.identifier, plan.input)
                 _require(first is plan.input or first == plan.input, f"shared plan {plan.identifier} differs")
                 _same_types(plan.fields, plan.input.schema, "a shared plan")
-                return _unique(plan.fields)
+            case Sort() | Limit():
+                pass
             case _:
-                return inputs[0]
-
-    def _check_join(self, plan: Join, outer: frozenset[int]) -> frozenset[int]:
-        left = self._check(plan.left, outer)
-        right = self._check(plan.right, outer | left if self.allow_subqueries else outer)
-        both = left | right
-        _require(plan.condition.data_type == BOOLEAN, "a join's condition is not BOOLEAN")
-        self._check_expression(plan.condition, both | outer, False)
-        _require((plan.mark is not None) == (plan.join_type is JoinType.MARK), "only a mark join has a mark")
-        if plan.join_type in TWO_SIDED:
-            _require(len(both) == len(left) + len(right), "the sides of a join share column ids")
-            return both
-        return left if plan.mark is None else left | {plan.mark.id}
+                raise AssertionError(f"nothing says what a well-formed {type(plan).__name__} is")
 
     def _check_expression(self, expression: Expression, available: frozenset[int], aggregates: bool) -> None:
         for node in walk(expression):
@@ -148,13 +142,6 @@ class _IllFormedError(Exception):
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise _IllFormedError(message)
-
-
-def _unique(fields: Schema) -> frozenset[int]:
-    ids = frozenset([field.id for field in fields])
-    if len(ids) != len(fields):
-        raise _IllFormedError(f"ids are not unique in {[(field.id, field.name) for field in fields]}")
-    return ids
 
 
 def _pair_up(fields: Schema, expressions: tuple[Expression, ...]) -> None:

@@ -133,7 +133,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
-    special = _SPECIAL.get(functions.main_spelling(name))
+    special = _SPECIAL.get(name) or _SPECIAL.get(functions.main_spelling(name))
     if special is not None:
         return special(binder, nodes, span)
     overloads = functions.scalar_overloads(name)
@@ -246,6 +246,11 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     if not rest:
         return Literal(None, common)
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
+
+
+def _ifnull(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    _need(nodes, 2, "ifnull()", span, exactly=True)
+    return _coalesce(binder, nodes, span)
 
 
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -421,6 +426,7 @@ def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, e
 
 _SPECIAL: dict[str, Callable[..., Expression]] = {
     "coalesce": _coalesce,
+    "ifnull": _ifnull,
     "nullif": _nullif,
     "if": bind_if,
     "greatest": _extreme("greatest"),

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.logical_plan import Project, Shared
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.output import BoundQuery
 from tqp.planner.binder.scope import CteDefinition, ScopeColumn
@@ -54,10 +55,10 @@ class BoundCte:
     def _add(self, output: ColumnRef) -> None:
         made = next(field for field in self.source.input.schema if field.id == output.id)
         self.positions[output.id] = len(self.source.fields)
-        object.__setattr__(self.source, "fields", (*self.source.fields, made))
-        object.__setattr__(self.source, "outputs", (*self.source.outputs, output))
+        source = self.source
+        grow(source, fields=(*source.fields, made), outputs=(*source.outputs, output))
         for node in self.references:
-            object.__setattr__(node, "fields", (*node.fields, self._renewed(made)))
+            grow(node, fields=(*node.fields, self._renewed(made)))
 
     def _renewed(self, field: Field) -> Field:
         return self.context.new_field(field.name, field.data_type, field.nullable, field.statistics)

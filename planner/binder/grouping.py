@@ -15,7 +15,8 @@ from tqp.planner.algebra.expressions import (
     ScalarSubquery,
     walk,
 )
-from tqp.planner.binder.plan_rewriting import map_expressions
+from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.node import transform_plan
 from tqp.planner.binder.scope import ColumnUse, Scope
 
 
@@ -88,9 +89,12 @@ class GroupedRewriter:
             if key is not None:
                 return key
         if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
-            expression = replace(expression, plan=map_expressions(expression.plan, self.rewrite))
+            expression = replace(expression, plan=transform_plan(expression.plan, self._in_node))
         inputs = expression.inputs
         changed = tuple(self.rewrite(part) for part in inputs)
         if any(new is not old for new, old in zip(changed, inputs)):
             return expression.with_inputs(changed)
         return expression
+
+    def _in_node(self, plan: LogicalPlan) -> LogicalPlan:
+        return plan.map_expressions(self.rewrite)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import MergedColumn, ScopeColumn
 
@@ -103,8 +104,7 @@ def lazy_project(
                 nullable = not (isinstance(value, Literal) and value.value is not None)
                 made = context.new_field(name, value.data_type, nullable)
             taken[value] = made
-            object.__setattr__(project, "fields", (*project.fields, made))
-            object.__setattr__(project, "outputs", (*project.outputs, value))
+            grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
         return made
 
     columns: list[ScopeColumn] = []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tqp.core.errors import BindError, nearest
+from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
 from tqp.planner.parse import Span
@@ -121,6 +121,7 @@ class Scope:
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
     uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
+    aliases: Iterable[str] = ()  # of SELECT, in lower case
 
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         """The column, here or in an enclosing query (nearest first); None if there is no such column."""
@@ -207,8 +208,19 @@ class Scope:
                 elif column is merged.parts[0]:
                     yield column.name, merged
 
-    def unknown_column(self, name: str, qualifier: str | None, span: Span | None) -> BindError:
+    def unknown_column(
+        self, name: str, qualifier: str | None, span: Span | None
+    ) -> BindError | UnsupportedError:
         """The error for a column that is nowhere, with the nearest names."""
+        around = self.parent if qualifier is None else None
+        while around is not None:
+            if name.lower() in around.aliases:
+                return UnsupportedError(
+                    f'an alias of the query around a subquery ("{name}") is not supported in it; '
+                    "write the expression that it stands for",
+                    span,
+                )
+            around = around.parent
         if qualifier is not None and not self.has_relation(qualifier):
             aliases = [relation.alias for relation in self._all_relations()]
             return BindError(

@@ -56,7 +56,7 @@ class SelectBlock:
             self.scope.relations = tree.relations
             self.scope.merged = tree.merged
         nodes = expand_items(self.scope, select.expressions)
-        aliases = _aliases(select.expressions)
+        aliases = self.scope.aliases = _aliases(select.expressions)
         where = select.args.get("where")
         if where is not None:
             condition = self.binder("WHERE", None, aliases).bind_condition(where.this)
@@ -92,10 +92,14 @@ class SelectBlock:
         self.computed_keys = _computed(keys)
         bound: list[Expression | None] = []
         item_uses: list[list[ColumnUse]] = []
+        defined: Aliases = {}  # an item may name the aliases before its own
         for item in nodes:
             before = len(uses)
-            bound.append(self._bind_item(item, self.binder("SELECT", collector, aliases), lazy))
+            bound.append(self._bind_item(item, self.binder("SELECT", collector, defined), lazy))
             item_uses.append(uses[before:])
+            alias = "" if item.alias is None else item.alias.lower()
+            if item.node is not None and aliases.get(alias) is item.node:
+                defined = {**defined, alias: item.node}
         having = select.args.get("having")
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
@@ -130,10 +134,13 @@ class SelectBlock:
     ) -> Expression:
         binder = self.binder("HAVING", collector, aliases)
         binder.keys_before_aliases = keys
-        binder.keys_by_node = {  # where an alias may stand for a column of the key, the same text may mean another thing
+        # where an alias goes before a column of the key, the same text means another thing
+        columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
+        hidden = set(aliases) - columns
+        binder.keys_by_node = {
             node: key
             for node, key in self.keys_by_node.items()
-            if not any(column.name.lower() in aliases for column in node.find_all(exp.Column))
+            if not any(not each.table and each.name.lower() in hidden for each in node.find_all(exp.Column))
         }
         return binder.bind_condition(having.this)
 
@@ -210,6 +217,9 @@ class SelectBlock:
             if item.node is None:
                 return self._star_value(item.column)
             return self._remember(item.node, settle(binder.bind_once(item.node)))
+        if not isinstance(node.unnest(), exp.Column):
+            binder = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
+            binder.keys_by_node = {}
         return self._remember(node, binder.bind(node))
 
     def _aggregate(
@@ -377,19 +387,17 @@ class _SortBinder:
             return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             lowered = node.name.lower()
+            aliased = self.aliases.get(lowered)  # goes before a column of the name
             for index, item in enumerate(self.nodes):
-                if item.alias is not None and item.alias.lower() == lowered:
+                is_meant = item.alias is not None and item.alias.lower() == lowered
+                if is_meant and (aliased is None or item.node is aliased):
                     return index
         return None
 
 
 def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
-    """SELECT aliases by lower-case name; the first of a name wins."""
-    result: Aliases = {}
-    for node in nodes:
-        if isinstance(node, exp.Alias):
-            result.setdefault(node.alias.lower(), node.this)
-    return result
+    """SELECT aliases by lower-case name; the last of a name wins."""
+    return {node.alias.lower(): node.this for node in nodes if isinstance(node, exp.Alias)}
 
 
 def _computed(keys: Sequence[Expression]) -> frozenset[Expression]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
@@ -23,7 +25,6 @@ from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
-from tqp.planner.rules.columns import output_ids
 
 
 @dataclass(slots=True)
@@ -34,6 +35,8 @@ class FromTree:
     relations: list[Relation]
     merged: MergedColumns = field(default_factory=dict)
     holds_earlier: bool = False  # the tables before the comma are part of it
+    #: What follows the comma is joined for each row by itself, where a condition there reads these tables.
+    stays_outside: bool = False
 
 
 def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
@@ -49,16 +52,24 @@ def _joined(
     context: BindContext, first: FromTree, joins: Sequence[exp.Join] | None, outer: Scope
 ) -> FromTree:
     """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
+    joins = joins or ()
     done: FromTree | None = None
     tree = first
-    for join in joins or ():
+    for index, join in enumerate(joins):
         if _is_comma(join):
             done = tree if done is None else _cross(done, tree)
+            done.stays_outside = _keeps_right_rows(joins[index + 1 :])
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
         else:
             tree = _bind_join(context, tree, join, outer, done)
             done = None if tree.holds_earlier else done
     return tree if done is None else _cross(done, tree)
+
+
+def _keeps_right_rows(joins: Sequence[exp.Join]) -> bool:
+    """Whether there is a RIGHT or FULL JOIN before the next comma."""
+    chain = itertools.takewhile(lambda join: not _is_comma(join), joins)
+    return any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in chain)
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -116,18 +127,19 @@ def _bind_join(
     if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
         _check_independent(left, siblings, f"{side or kind} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
-    both = FromTree(left.plan, left.relations + right.relations, both_merged(left.merged, right.merged))
+    both = FromTree(
+        left.plan,
+        left.relations + right.relations,
+        both_merged(left.merged, right.merged),
+        left.holds_earlier,
+    )
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
     if on is not None:
         earlier = None if before is None else _siblings(outer, before)
         scope = Scope(both.relations, earlier or outer.parent, outer.ctes, both.merged)
         condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
-        if before is not None and earlier is not None and earlier.used:
-            if side in ("RIGHT", "FULL"):
-                raise UnsupportedError(
-                    f"ON of a {side} JOIN over tables before the comma is not supported", span
-                )
+        if before is not None and earlier is not None and earlier.used and not before.stays_outside:
             left = _cross(before, left)
             both = FromTree(
                 left.plan,
@@ -158,7 +170,7 @@ def _bind_join(
 
 def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
     """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
-    own = output_ids(left.plan)
+    own = {field.id for field in left.plan.schema}
     for id, (name, span) in siblings.used.items():
         if id in own:
             raise BindError(
@@ -292,8 +304,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         made = context.new_field(
             column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
         )
-        object.__setattr__(scan, "columns", (*scan.columns, column))
-        object.__setattr__(scan, "fields", (*scan.fields, made))
+        grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
     columns = [
@@ -349,11 +360,7 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
         [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
         for row in node.expressions
     ]
-    width = len(rows[0])
-    for row, source in zip(rows, node.expressions):
-        if len(row) != width:
-            raise BindError(f"VALUES: this row has {len(row)} values, the first has {width}", span_of(source))
-    columns = [_values_column([row[index] for row in rows], span_of(node)) for index in range(width)]
+    columns = [_values_column(column, span_of(node)) for column in zip(*rows, strict=True)]
     fields = tuple(
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)

@@ -101,9 +101,23 @@ def _shift_days(sign: int) -> Callable[[Call, Ranges], Range | None]:
         if (operands := _operands(call, ranges)) is None:
             return None
         (a, b), (c, d) = operands
-        return (a + c, b + d) if sign > 0 else (a - d, b - c)
+        low, high = (a + c, b + d) if sign > 0 else (a - d, b - c)
+        if {a, b} & _INFINITE_DATES:  # which stay where they are
+            return min(a, low), max(b, high)
+        return low, high
 
     return rule
+
+
+def _subtract_dates(call: Call, ranges: Ranges) -> Range | None:
+    if (operands := _operands(call, ranges)) is None:
+        return None
+    (a, b), (c, d) = operands
+    return a - d, b - c
+
+
+#: -infinity and infinity as days.
+_INFINITE_DATES = frozenset((-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY))
 
 
 def _shift_interval(sign: int) -> Callable[[Call, Ranges], Range | None]:
@@ -179,7 +193,7 @@ def _move_days(sign: int) -> Callable[..., Any]:
     return evaluate
 
 
-def _subtract_dates(_: Call, left: int, right: int) -> Any:
+def _fold_subtract_dates(_: Call, left: int, right: int) -> Any:
     infinite = time_limits.INFINITE_DAY in (abs(left), abs(right))
     return NotImplemented if infinite else left - right
 
@@ -332,8 +346,8 @@ TEMPORAL = (
         forms={"subtract": ("DATE DATE -> BIGINT",)},
         null=STRICT,
         raises=False,
-        range=_shift_days(-1),
-        fold=_subtract_dates,
+        range=_subtract_dates,
+        fold=_fold_subtract_dates,
         work=Work.CALENDAR,
         infix=Infix("-", 6),
     ),

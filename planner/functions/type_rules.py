@@ -107,7 +107,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return 1
         if target.is_numeric and _fits(argument.value, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
-    if source == target or (target in (ANY_DECIMAL, ANY_ARRAY) and source.kind is target.kind):
+    if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY)):
         return 0
     if source.kind is TypeKind.NULL:
         return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)

@@ -12,6 +12,7 @@ from math import prod
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, conjuncts
 from tqp.planner.algebra.field_facts import expression_distinct
+from tqp.planner.algebra.join_keys import JoinKeys, is_two_sided
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -24,11 +25,9 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.algebra.properties import Facts
 from tqp.planner.algebra.value_ranges import field_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
-from tqp.planner.physical.join_keys import JoinKeys, is_two_sided
 
 # Shares of rows where nothing better is known.
 _UNKNOWN_COMPARISON = 1 / 3
@@ -42,10 +41,9 @@ _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a r
 
 
 class Estimator:
-    """Estimates for plan nodes, kept by node identity while the object lives; shares its `Facts`."""
+    """Estimates for plan nodes, kept by node identity while the object lives."""
 
-    def __init__(self, facts: Facts | None = None) -> None:
-        self.facts = facts if facts is not None else Facts()
+    def __init__(self) -> None:
         self._rows: dict[int, tuple[LogicalPlan, float]] = {}
         self._aggregate_ids: set[int] = set()
 
@@ -53,13 +51,13 @@ class Estimator:
         """Estimated output rows, between 0 and the sound upper bound."""
         known = self._rows.get(id(plan))
         if known is None:
-            estimated = min(float(self._derive(plan)), float(self.facts.max_rows(plan)))
+            estimated = min(float(self._derive(plan)), float(plan.max_rows))
             known = self._rows[id(plan)] = (plan, max(0.0, estimated))
         return known[1]
 
     def distinct(self, plan: LogicalPlan, expressions: Collection[Expression]) -> float:
         """Estimated number of distinct combinations of the expressions in the plan's output; at least 1."""
-        rows, fields = self.rows(plan), self.facts.fields(plan)
+        rows, fields = self.rows(plan), plan.field_facts
         return min(prod(_distinct(expression, fields, rows) for expression in expressions), max(1.0, rows))
 
     def selectivity(self, condition: Expression, fields: FieldsById) -> float:
@@ -74,7 +72,7 @@ class Estimator:
                 return float(len(plan.rows))
             case Filter():
                 rows = self.rows(plan.input)
-                return rows * self.selectivity(plan.condition, self.facts.fields(plan.input))
+                return rows * self.selectivity(plan.condition, plan.input.field_facts)
             case Join():
                 return self._join(plan)
             case Aggregate():
@@ -93,7 +91,7 @@ class Estimator:
 
     def _join(self, plan: Join) -> float:
         left, right = self.rows(plan.left), self.rows(plan.right)
-        keys = self.facts.join_keys(plan)
+        keys = plan.keys
         match plan.join_type:
             case JoinType.SINGLE | JoinType.MARK:
                 return left
@@ -101,11 +99,11 @@ class Estimator:
                 return left * self.matched_share(plan, keys)
             case JoinType.ANTI | JoinType.NULL_AWARE_ANTI:
                 return left * max(_LEAST_UNMATCHED, 1.0 - self.matched_share(plan, keys))
-        fields = {**self.facts.fields(plan.left), **self.facts.fields(plan.right)}
+        fields = {**plan.left.field_facts, **plan.right.field_facts}
         rows = left * right / self._key_domain(plan, keys)
         for part in keys.residual:
             rows *= self.selectivity(part, fields)
-        if not keys.left and is_two_sided(keys.residual, *map(self.facts.fields, plan.inputs)):
+        if not keys.left and is_two_sided(keys.residual, plan.left.field_facts, plan.right.field_facts):
             rows = min(rows, max(left, right))  # as of points in intervals
         match plan.join_type:
             case JoinType.LEFT:

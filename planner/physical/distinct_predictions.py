@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields as fields_of
 from dataclasses import replace
 from math import prod
-from typing import Any, TypeVar
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -18,10 +16,11 @@ from tqp.planner.algebra.expressions import (
     transform,
     walk,
 )
+from tqp.planner.algebra.field_facts import key_span
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.properties import key_span
+from tqp.planner.algebra.node import transform_plan
 from tqp.planner.physical.filter_order import cost
-from tqp.planner.physical.plan import Aggregate, Filter, PhysicalPlan, Project, Shared
+from tqp.planner.physical.plan import Aggregate, Filter, PhysicalPlan, Project
 from tqp.planner.rules.models.predictions import has_prediction
 
 #: A table of more scores than this leaves the caches.
@@ -29,40 +28,18 @@ _LARGEST_TABLE = 1 << 18
 #: Nanoseconds a row: to look a score up, and for each column to make its part of the place.
 _LOOK_UP, _PLACE = 2.0, 1.5
 
-Node = TypeVar("Node", bound=PhysicalPlan)
-
 
 def score_combinations(plan: PhysicalPlan) -> PhysicalPlan:
     """The plan, its predictions marked where all combinations of values that may occur cost less than all rows."""
-    return _visit(plan, {})
+    return transform_plan(plan, _with_marks)
 
 
-def _visit(plan: PhysicalPlan, shared: dict[int, PhysicalPlan]) -> PhysicalPlan:
-    if isinstance(plan, Shared):  # every reference keeps the same input object
-        if plan.identifier not in shared:
-            shared[plan.identifier] = _visit(plan.input, shared)
-        return plan if shared[plan.identifier] is plan.input else replace(plan, input=shared[plan.identifier])
-    changed: dict[str, Any] = {}
-    for field in fields_of(plan):
-        value = getattr(plan, field.name)
-        if isinstance(value, PhysicalPlan):
-            changed[field.name] = _visit(value, shared)
-        elif field.name == "branches":
-            changed[field.name] = tuple(_visit(branch, shared) for branch in value)
-        elif field.name in ("conjuncts", "outputs", "keys", "aggregates") and isinstance(
-            plan, Filter | Project | Aggregate
-        ):
-            known = {each.id: each for each in plan.input.fields}
-            changed[field.name] = tuple(_marked(each, known, plan.input.estimated_rows) for each in value)
-    if all(_same(new, getattr(plan, name)) for name, new in changed.items()):
+def _with_marks(plan: PhysicalPlan) -> PhysicalPlan:
+    if not isinstance(plan, Filter | Project | Aggregate):
         return plan
-    return replace(plan, **changed)
-
-
-def _same(new: Any, old: Any) -> bool:
-    if isinstance(new, tuple):
-        return all(a is b for a, b in zip(new, old, strict=True))
-    return new is old
+    known = {field.id: field for field in plan.input.fields}
+    rows = plan.input.estimated_rows
+    return plan.map_expressions(lambda expression: _marked(expression, known, rows))
 
 
 def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Expression:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids, conjuncts
 from tqp.planner.algebra.field_facts import Fields, filter_fields, join_fields
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.join_planning import every_row_matches, pack_join_keys
 from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin

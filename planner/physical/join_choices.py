@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef, column_ids
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, walk_plan
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.index_joins import IndexedTable, index_for
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.join_planning import (
     FreshIds,
     dense_span,
@@ -59,8 +60,8 @@ class JoinChoices:
     def _should_swap_bounds(self, plan: Join, keys: JoinKeys) -> bool:
         if not self.is_on("range_join"):
             return False
-        facts, rows = self.estimator.facts, self.estimator.rows
-        sides = facts.fields(plan.left), facts.fields(plan.right)
+        rows = self.estimator.rows
+        sides = plan.left.field_facts, plan.right.field_facts
         return should_swap_bounds(keys, *sides, rows(plan.left), rows(plan.right))
 
     def bounds(
@@ -86,14 +87,14 @@ class JoinChoices:
         if self.is_on("runtime_filters"):
             cost -= saved_work(kind, keys, probe, build, self.estimator)
         if self.is_on("index_join") and self.backend is Backend.HOST:
-            index = index_for(kind, keys, self.estimator.facts.fields(probe), build)
+            index = index_for(kind, keys, probe.field_facts, build)
             if index is not None and index.cost(rows) < cost:
                 return index.cost(rows), index
         return cost, None
 
     def _span(self, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> int | None:
         rows = self.estimator.rows(probe) + self.estimator.rows(build)
-        fields = self.estimator.facts.fields(probe), self.estimator.facts.fields(build)
+        fields = probe.field_facts, build.field_facts
         return dense_span(keys, *fields, self.dictionaries, rows)
 
     def useful_keys(self, kind: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> JoinKeys:
@@ -111,7 +112,7 @@ class JoinChoices:
 
     def with_reduced_build(self, plan: Join, required: frozenset[int], fresh: Callable[[], FreshIds]) -> Join:
         """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
-        keys = self.estimator.facts.join_keys(plan)
+        keys = plan.keys
         if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
             return plan
         if not (self.is_on("reduce_build_side") and self.runs_are_known()):

@@ -9,6 +9,7 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjuncts, transform
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
     Join,
@@ -22,7 +23,6 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking, KeyPart, PhysicalPlan, TableScan
 from tqp.planner.physical.plan import Project as PhysicalProject

@@ -6,13 +6,33 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field, Schema, TableSource
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
-from tqp.planner.algebra.logical_plan import JoinType, SortKey
+from tqp.planner.algebra.expression_text import Names, format_expression
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    HasExpressions,
+    SortKey,
+)
+from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.node import Node
+from tqp.planner.algebra.node_text import (
+    conjunction_text,
+    count_text,
+    fields_text,
+    grouping_text,
+    limit_text,
+    list_text,
+    outputs_text,
+    sort_keys_text,
+)
 
 
 class JoinAlgorithm(Enum):
@@ -68,12 +88,21 @@ class KeyPacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(HasExpressions):
     """An inequality of a range join: `build comparison probe`; both are integers of at most 64 bits, or floats of one type."""
 
     comparison: str  # 'less', 'less_equal', 'greater' or 'greater_equal'
     probe: Expression
     build: Expression
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        return (self.probe, self.build)
+
+    def map_expressions(self, function: Callable[[Expression], Expression]) -> Bound:
+        probe, build = function(self.probe), function(self.build)
+        same = probe is self.probe and build is self.build
+        return self if same else replace(self, probe=probe, build=build)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +125,56 @@ class Factors:
     sums: tuple[FactoredSum | None, ...]  # for each aggregate; None of those that count rows
 
 
-@dataclass(frozen=True, slots=True)
-class PhysicalPlan:
+@dataclass(frozen=True)
+class PhysicalPlan(Node["PhysicalPlan"]):
     fields: Schema
     estimated_rows: float
     max_rows: int
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return ()
+    REQUIRED = frozenset(("INPUTS", "EXPRESSIONS", "describe"))
+    FIELDS = ("fields",)
+
+    def describe(self, names: Names) -> str:
+        """The node's line in EXPLAIN."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableScan(PhysicalPlan):
     table: TableSource
     table_name: str
     columns: tuple[str, ...]  # in the table, pairing up with `fields`
 
+    INPUTS, EXPRESSIONS = (), ()
 
-@dataclass(frozen=True, slots=True)
+    def describe(self, names: Names) -> str:
+        return f"TableScan {self.table_name} {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class ValuesScan(PhysicalPlan):
     rows: tuple[tuple[Expression, ...], ...]
 
+    INPUTS, EXPRESSIONS = (), ("rows",)
 
-@dataclass(frozen=True, slots=True)
+    def describe(self, names: Names) -> str:
+        return f"ValuesScan {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class Filter(PhysicalPlan):
     input: PhysicalPlan
     conjuncts: tuple[
         Expression, ...
     ]  # evaluated in this order; a later one may see only the rows that are left
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ("conjuncts",)
+
+    def describe(self, names: Names) -> str:
+        return f"Filter {conjunction_text(self.conjuncts, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuntimeFilter(PhysicalPlan):
     """Drops rows whose `keys` are not among the build keys of the join with identifier `join`.
 
@@ -145,22 +188,25 @@ class RuntimeFilter(PhysicalPlan):
     join: int
     by_runs: bool = False
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ("keys",)
+
+    def describe(self, names: Names) -> str:
+        by_runs = " [by runs of the sorted column]" if self.by_runs else ""
+        return f"RuntimeFilter{by_runs} {list_text(self.keys, names)} in build keys of join {self.join}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Project(PhysicalPlan):
     input: PhysicalPlan
     outputs: tuple[Expression, ...]
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ("outputs",)
+
+    def describe(self, names: Names) -> str:
+        return f"Project {outputs_text(self.fields, self.outputs, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Join(PhysicalPlan):
     """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe; no FULL.
 
@@ -188,12 +234,32 @@ class Join(PhysicalPlan):
     )
     bounds: tuple[Bound, ...] = ()  # of a range join: all but the last on one build key, see `range_joins`
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.probe, self.build)
+    INPUTS, EXPRESSIONS = ("probe", "build"), ("probe_keys", "build_keys", "bounds", "residual")
+
+    def describe(self, names: Names) -> str:
+        keys = [
+            f"{format_expression(probe, names)} {'IS NOT DISTINCT FROM' if null_equal else '='} "
+            f"{format_expression(build, names)}"
+            for probe, build, null_equal in zip(
+                self.probe_keys, self.build_keys, self.null_equal, strict=True
+            )
+        ]
+        keys += [
+            format_expression(Call(bound.comparison, (bound.build, bound.probe), BOOLEAN), names)
+            for bound in self.bounds
+        ]
+        how = f"{self.algorithm.value}{_packed(self.packing)}"
+        how += ", index of the table" * self.indexed
+        how += ", values by key" * self.by_key + ", all match" * self.all_match
+        text = f"Join {self.identifier} {self.join_type.value} [{how}]"
+        if keys:
+            text += f" on {' AND '.join(keys)}"
+        if self.residual:
+            text += f" where {conjunction_text(self.residual, names)}"
+        return text if self.mark is None else f"{text} as {names.get(self.mark.id, self.mark.name)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate(PhysicalPlan):
     """`fields`: one per key, then one per aggregate."""
 
@@ -204,12 +270,22 @@ class Aggregate(PhysicalPlan):
     packing: KeyPacking | None  # of `keys`; None if they do not fit 63 bits
     factors: Factors | None = None  # DIRECT only
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ("keys", "aggregates")
+
+    def describe(self, names: Names) -> str:
+        how = f"{self.algorithm.value}{_packed(self.packing)}{self._numbered(names)}"
+        if self.factors is not None:
+            how += f", by {list_text(self.factors.columns, names)} too until sums are multiplied"
+        measures = self.fields[len(self.keys) :]
+        return f"Aggregate [{how}]{grouping_text(self.keys, measures, self.aggregates, names)}"
+
+    def _numbered(self, names: Names) -> str:
+        parts = () if self.packing is None else self.packing.parts
+        keys = [key for key, part in zip(self.keys, parts, strict=False) if part.dictionary is not None]
+        return f", {list_text(keys, names)} by number" if keys else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sort(PhysicalPlan):
     """All rows in order, or with `limit` only rows [offset, offset + limit): top-k."""
 
@@ -218,52 +294,47 @@ class Sort(PhysicalPlan):
     limit: int | None = None
     offset: int = 0
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ("keys",)
+
+    def describe(self, names: Names) -> str:
+        top = f" top{limit_text(self.limit, self.offset)}" if self.limit is not None else ""
+        return f"Sort{top} by {sort_keys_text(self.keys, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limit(PhysicalPlan):
     input: PhysicalPlan
     limit: int | None
     offset: int
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ()
+
+    def describe(self, names: Names) -> str:
+        return f"Limit{limit_text(self.limit, self.offset)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnionAll(PhysicalPlan):
     branches: tuple[PhysicalPlan, ...]
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return self.branches
+    INPUTS, EXPRESSIONS = ("branches",), ()
+
+    def describe(self, names: Names) -> str:
+        return f"UnionAll {fields_text(self.fields, names)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shared(PhysicalPlan):
     """A materialised sub-plan read in several places: the same object `input` for every node with one identifier."""
 
     input: PhysicalPlan
     identifier: int
 
-    @property
-    def inputs(self) -> tuple[PhysicalPlan, ...]:
-        return (self.input,)
+    INPUTS, EXPRESSIONS = ("input",), ()
+
+    def describe(self, names: Names) -> str:
+        return f"Shared ${self.identifier} {fields_text(self.fields, names)}"
 
 
-def walk_physical(plan: PhysicalPlan) -> Iterator[PhysicalPlan]:
-    """The plan and everything below it, parents first; what Shared nodes share once."""
-    shared: set[int] = set()
-    stack = [plan]
-    while stack:
-        node = stack.pop()
-        yield node
-        if isinstance(node, Shared):
-            if node.identifier in shared:
-                continue
-            shared.add(node.identifier)
-        stack.extend(reversed(node.inputs))
+def _packed(packing: KeyPacking | None) -> str:
+    return "" if packing is None else f", {count_text(packing.size)} keys"

@@ -18,9 +18,11 @@ from tqp.planner.algebra.field_facts import (
     filter_fields,
     join_fields,
     project_field,
+    sorted_fields,
     union_field,
     values_field,
 )
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -34,9 +36,8 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
-    walk_plan,
 )
-from tqp.planner.algebra.properties import Facts, sorted_fields
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.aggregate_planning import (
     choose_grouping,
@@ -50,7 +51,6 @@ from tqp.planner.physical.factored_sums import choose_factors
 from tqp.planner.physical.filter_order import order_conjuncts
 from tqp.planner.physical.index_joins import IndexedTable, index_join
 from tqp.planner.physical.join_choices import JoinChoices, dictionary_sizes
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.join_planning import (
     FreshIds,
     choose_algorithm,
@@ -113,8 +113,7 @@ def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> 
 class _Planner:
     def __init__(self, options: PhysicalOptions, root: LogicalPlan) -> None:
         self.options = options
-        self.facts = Facts()
-        self.estimator = Estimator(self.facts)
+        self.estimator = Estimator()
         self._root = root
         #: Entries of the dictionaries of table columns, by column id.
         self._dictionaries = dictionary_sizes(root) if self.is_on("dictionary_join") else {}
@@ -187,7 +186,7 @@ class _Planner:
         return physical.TableScan(
             tuple(field for _, field in pairs),
             self.estimator.rows(plan),
-            self.facts.max_rows(plan),
+            plan.max_rows,
             plan.table,
             plan.table_name,
             tuple(column for column, _ in pairs),
@@ -210,7 +209,7 @@ class _Planner:
         return physical.Filter(
             _kept(filter_fields(fields, parts).values(), required),
             self._rows(plan, (plan.input, below)),
-            self.facts.max_rows(plan),
+            plan.max_rows,
             below,
             parts,
         )
@@ -255,17 +254,15 @@ class _Planner:
             plan.keys,
             [field for field, _ in kept],
             aggregates,
-            self.facts.max_rows(plan.input),
+            plan.input.max_rows,
         )
         factors = None
         if algorithm is GroupAlgorithm.DIRECT and packing is not None and self.is_on("factored_sums"):
-            factors = choose_factors(
-                aggregates, known, packing, below.estimated_rows, self.facts.max_rows(plan.input)
-            )
+            factors = choose_factors(aggregates, known, packing, below.estimated_rows, plan.input.max_rows)
         grouped = physical.Aggregate(
             tuple(fields),
             rows,
-            self.facts.max_rows(plan),
+            plan.max_rows,
             below,
             algorithm,
             plan.keys,
@@ -282,13 +279,11 @@ class _Planner:
         self, plan: Sort, required: frozenset[int], requests: Requests, limit: Limit | None
     ) -> PhysicalPlan:
         below = self.plan(plan.input, required | _columns(plan.expressions), requests)
-        fields = _kept(sorted_fields(plan, _by_id(below.fields)).values(), required)
+        fields = _kept(sorted_fields(plan.keys, _by_id(below.fields)).values(), required)
         if limit is None or limit.limit is None:
             return physical.Sort(fields, below.estimated_rows, below.max_rows, below, plan.keys)
         rows = min(float(limit.limit), max(0.0, below.estimated_rows - limit.offset))
-        return physical.Sort(
-            fields, rows, self.facts.max_rows(limit), below, plan.keys, limit.limit, limit.offset
-        )
+        return physical.Sort(fields, rows, limit.max_rows, below, plan.keys, limit.limit, limit.offset)
 
     def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
         if plan.limit is not None and self.is_on("topk"):
@@ -303,7 +298,7 @@ class _Planner:
         below = self.plan(plan.input, required, ())
         rows = max(0.0, below.estimated_rows - plan.offset)
         rows = rows if plan.limit is None else min(rows, float(plan.limit))
-        return physical.Limit(below.fields, rows, self.facts.max_rows(plan), below, plan.limit, plan.offset)
+        return physical.Limit(below.fields, rows, plan.max_rows, below, plan.limit, plan.offset)
 
     def _union(self, plan: UnionAll, required: frozenset[int]) -> PhysicalPlan:
         kept = [position for position, field in enumerate(plan.fields) if field.id in required]
@@ -316,7 +311,7 @@ class _Planner:
             for column, position in enumerate(kept)
         )
         rows = sum(branch.estimated_rows for branch in branches)
-        return physical.UnionAll(fields, rows, self.facts.max_rows(plan), tuple(branches))
+        return physical.UnionAll(fields, rows, plan.max_rows, tuple(branches))
 
     def _share(self, plan: Shared) -> PhysicalPlan:
         below = self._shared.get(plan.identifier)
@@ -339,14 +334,14 @@ class _Planner:
             return self._join(reduced, required, requests)
         identifier = self._next_join
         self._next_join += 1
-        probe, build, keys = plan.left, plan.right, self.facts.join_keys(plan)
-        probe_unique, build_unique = self.facts.left_key_is_unique(plan), self.facts.right_key_is_unique(plan)
+        probe, build, keys = plan.left, plan.right, plan.keys
+        probe_unique, build_unique = plan.left_key_is_unique, plan.right_key_is_unique
         if self._choices.should_swap(plan, keys, probe_unique, build_unique):
             probe, build, keys = build, probe, flip(keys)
             probe_unique, build_unique = build_unique, probe_unique
         keys = self._choices.useful_keys(plan.join_type, keys, probe, build)
         index = self._choices.index(plan.join_type, keys, probe, build, build_unique)
-        probe_ids, build_ids = self.facts.fields(probe), self.facts.fields(build)
+        probe_ids, build_ids = probe.field_facts, build.field_facts
         into_probe, others = split(requests, probe_ids)
         into_build, here = split(others, build_ids) if plan.join_type is JoinType.INNER else ((), others)
         needed = required | columns_of(here) | _columns(keys.residual)
@@ -392,7 +387,7 @@ class _Planner:
                 join_type,
                 keys,
                 packing,
-                self.facts.matches_at_most_once(build, keys.right, keys.null_equal),
+                build.matches_at_most_once(keys.right, keys.null_equal),
                 max(probed.estimated_rows, own.rows if own is not None else 0.0),
                 built.estimated_rows,
                 self.options.backend,
@@ -423,7 +418,7 @@ class _Planner:
         joined = physical.Join(
             _kept(known.values(), required | columns_of(here)),
             rows,
-            self.facts.max_rows(plan),
+            plan.max_rows,
             identifier,
             probed,
             built,
@@ -462,7 +457,7 @@ class _Planner:
             required,
             identifier,
             self._rows(plan, probe),
-            self.facts.max_rows(plan),
+            plan.max_rows,
             self._in_order,
         )
 

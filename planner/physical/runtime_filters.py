@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -27,12 +28,10 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.physical.join_keys import JoinKeys
 from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import PhysicalPlan, RuntimeFilter, TableScan
 from tqp.planner.physical.plan import Project as PhysicalProject
-from tqp.planner.rules.columns import output_ids
 from tqp.planner.rules.models.predictions import has_prediction
 
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
@@ -120,7 +119,7 @@ def filter_from_probe(
 def _may_raise(keys: Sequence[Expression], place: LogicalPlan, estimator: Estimator) -> bool:
     """Could a key fail on a row of `place` that never reaches the join?"""
     suspects = [key for key in keys if may_raise(key, {})]
-    return bool(suspects) and any(may_raise(key, estimator.facts.fields(place)) for key in suspects)
+    return bool(suspects) and any(may_raise(key, place.field_facts) for key in suspects)
 
 
 def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
@@ -157,9 +156,9 @@ def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
             case Aggregate() if columns <= bare_columns(plan.key_fields, plan.keys):
                 plan, has_passed = plan.input, True
             case Join() if plan.join_type is not JoinType.FULL:
-                if columns <= output_ids(plan.left):
+                if columns <= plan.left.output_ids:
                     plan = plan.left
-                elif plan.join_type is JoinType.INNER and columns <= output_ids(plan.right):
+                elif plan.join_type is JoinType.INNER and columns <= plan.right.output_ids:
                     plan = plan.right
                 else:
                     break

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from tqp.planner.algebra.expressions import ColumnRef
-from tqp.planner.physical.join_keys import JoinKeys
+from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.physical.join_planning import FreshIds
 from tqp.planner.physical.plan import Filter, PhysicalPlan, RuntimeFilter, Shared, TableScan
 from tqp.planner.physical.runtime_filters import inner_join_on
@@ -28,7 +28,7 @@ def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPl
     if not isinstance(left, ColumnRef) or not isinstance(right, ColumnRef) or not isinstance(scan, TableScan):
         return probed
     join = inner_join_on(built, right.id)
-    for node in _nodes(built, set()):
+    for node in walk_plan(built):
         if join is None or not _is_shareable(node) or node.join != join.identifier:
             continue
         if (
@@ -50,14 +50,14 @@ def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPl
 def share_filtered_scans(plan: PhysicalPlan, fresh: FreshIds) -> PhysicalPlan:
     """Equal runtime filters right above scans of one table become one, whose rows are stored for all who read them."""
     groups: dict[tuple[int, str | None, int], list[RuntimeFilter]] = {}
-    for node in _nodes(plan, set()):
+    for node in walk_plan(plan):
         if _is_shareable(node) and isinstance(node.input, TableScan):
             groups.setdefault((id(node.input.table), _column(node), node.join), []).append(node)
-    done: dict[int, PhysicalPlan] = {}
+    found: dict[int, PhysicalPlan] = {}
     for group in groups.values():
         if len(group) > 1:
-            done.update(_shared(group, fresh))
-    return _replaced(plan, done) if done else plan
+            found.update(_shared(group, fresh))
+    return transform_plan(plan, lambda node: found.get(id(node), node)) if found else plan
 
 
 def _shared(group: list[RuntimeFilter], fresh: FreshIds) -> dict[int, PhysicalPlan]:
@@ -81,25 +81,6 @@ def _shared(group: list[RuntimeFilter], fresh: FreshIds) -> dict[int, PhysicalPl
     return found
 
 
-def _replaced(plan: PhysicalPlan, done: dict[int, PhysicalPlan]) -> PhysicalPlan:
-    """The plan with the nodes in `done` replaced; a node that stands in several places stays one object."""
-    known = done.get(id(plan))
-    if known is None:
-        changes: dict[str, Any] = {
-            field.name: _changed(getattr(plan, field.name), done)
-            for field in dataclasses.fields(plan)
-            if field.name in ("input", "probe", "build", "branches")
-        }
-        known = done[id(plan)] = dataclasses.replace(plan, **changes)
-    return known
-
-
-def _changed(value: PhysicalPlan | tuple[PhysicalPlan, ...], done: dict[int, PhysicalPlan]) -> object:
-    if isinstance(value, tuple):
-        return tuple(_replaced(branch, done) for branch in value)
-    return _replaced(value, done)
-
-
 def _is_shareable(node: PhysicalPlan) -> TypeGuard[RuntimeFilter]:
     return (
         isinstance(node, RuntimeFilter)
@@ -120,12 +101,3 @@ def _column(node: RuntimeFilter) -> str | None:
 def _name(scan: TableScan, id: int) -> str | None:
     pairs = zip(scan.fields, scan.columns, strict=True)
     return next((name for field, name in pairs if field.id == id), None)
-
-
-def _nodes(plan: PhysicalPlan, seen: set[int]) -> Iterator[PhysicalPlan]:
-    if id(plan) in seen:
-        return
-    seen.add(id(plan))
-    yield plan
-    for below in plan.inputs:
-        yield from _nodes(below, seen)

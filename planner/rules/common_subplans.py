@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
-from tqp.planner.algebra.logical_plan import (
-    Aggregate,
-    Filter,
-    Join,
-    Limit,
-    LogicalPlan,
-    Project,
-    Scan,
-    Shared,
-    Sort,
-    UnionAll,
-    Values,
-)
-from tqp.planner.rules.columns import fresh_copy, with_mapped_inputs
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
+from tqp.planner.rules.columns import fresh_copy
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -45,7 +33,7 @@ def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
 
 
 def _repeated_scans(plan: LogicalPlan) -> dict[str, list[Scan]]:
-    """Scans by table, of the tables that are read more than once."""
+    """Scans by table, of the tables that are read more than once; a node counts in each place where it stands."""
     scans: dict[str, list[Scan]] = {}
     shared: set[int] = set()
     stack = [plan]
@@ -104,39 +92,14 @@ class _Shapes:
 
     def _describe(self, plan: LogicalPlan) -> Hashable:
         if isinstance(plan, Shared):
-            return "shared", plan.identifier, len(plan.fields)
+            return Shared, plan.identifier, len(plan.fields)
         below = tuple(self.of(child) for child in plan.inputs)
         positions = {
             field.id: (i, j) for i, child in enumerate(plan.inputs) for j, field in enumerate(child.schema)
         }
-        expressions = tuple(_described(expression, positions) for expression in plan.expressions)
-        match plan:
-            case Scan():
-                return "scan", id(plan.table), plan.columns
-            case Values():
-                return "values", plan.rows, tuple(field.data_type for field in plan.fields)
-            case Filter():
-                return "filter", below, expressions
-            case Project():
-                return "project", below, expressions
-            case Join():
-                nullable = plan.mark is not None and plan.mark.nullable
-                return "join", plan.join_type, nullable, below, expressions
-            case Aggregate():
-                return "aggregate", below, len(plan.keys), expressions
-            case Sort():
-                return (
-                    "sort",
-                    below,
-                    tuple((key.descending, key.nulls_first) for key in plan.keys),
-                    expressions,
-                )
-            case Limit():
-                return "limit", below, plan.limit, plan.offset
-            case UnionAll():
-                return "union", below
-            case _:
-                return id(plan)
+        facts = plan.field_facts
+        types = tuple((field.data_type, facts[field.id].nullable) for field in plan.created_fields)
+        return below, types, plan.shape(lambda expression: _described(expression, positions))
 
 
 def _described(expression: Expression, positions: dict[int, tuple[int, int]]) -> Expression | Hashable:
@@ -181,11 +144,11 @@ class _Sharing:
             return self.context.rewrite_inputs(plan, self.share)
         shape = self.shapes.of(plan)
         if shape not in self.repeated:
-            return with_mapped_inputs(plan, self.share)
+            return plan.map_inputs(self.share)
         fields = plan.schema
         if shape not in self.made:
             # The one that is computed gets ids of its own: those of the first place stay with that place.
-            copy, _ = fresh_copy(with_mapped_inputs(plan, self.share), self.context)
+            copy, _ = fresh_copy(plan.map_inputs(self.share), self.context)
             self.made[shape] = copy, self.context.new_shared()
         copy, identifier = self.made[shape]
         return Shared(copy, identifier, fields)

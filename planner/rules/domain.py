@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import UNKNOWN, Field, Schema
-from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction
+from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -28,15 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
 )
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import (
-    free_ids,
-    fresh_copy,
-    read_ids,
-    reference,
-    renumber,
-    restore_schema,
-    substitute,
-)
+from tqp.planner.rules.columns import fresh_copy, reference, renumber, restore_schema, substitute
 from tqp.planner.rules.nulls import conjoin, is_null
 from tqp.planner.rules.subqueries.first_row import first_row
 
@@ -48,14 +40,14 @@ Binding = Mapping[int, Field]
 
 
 def over_domain(
-    left: LogicalPlan, right: LogicalPlan, outer: set[int], context: OptimizerContext
+    left: LogicalPlan, right: LogicalPlan, outer: frozenset[int], context: OptimizerContext
 ) -> tuple[LogicalPlan, LogicalPlan, Expression]:
     """The left plan (now shared with the domain), the right plan for all outer values, and the condition that pairs them.
 
     Raises UnsupportedError where the right plan has a correlated LIMIT other than LIMIT 1.
     """
     schema = left.schema
-    used = free_ids(right) & outer
+    used = right.free_ids & outer
     columns = tuple(field for field in schema if field.id in used)
     copy, _ = fresh_copy(left, context)
     identifier = context.new_shared()
@@ -93,7 +85,7 @@ class Domain:
         return Shared(self.plan, self.identifier, fields), binding
 
     def depends(self, plan: LogicalPlan) -> bool:
-        return not free_ids(plan).isdisjoint(column.id for column in self.columns)
+        return not plan.free_ids.isdisjoint(column.id for column in self.columns)
 
     def apply(self, plan: LogicalPlan) -> tuple[LogicalPlan, Binding]:
         """For every row of the domain the rows of the plan, beside it."""

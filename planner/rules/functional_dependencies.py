@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, walk
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, read_ids, walk
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -18,8 +18,6 @@ from tqp.planner.algebra.logical_plan import (
     Scan,
     Sort,
 )
-from tqp.planner.algebra.properties import Facts
-from tqp.planner.rules.columns import output_ids, read_ids
 from tqp.planner.rules.joins.region import column_equality
 
 _LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
@@ -45,10 +43,10 @@ class Dependencies:
     rules: list[tuple[frozenset[int], frozenset[int]]] = field(default_factory=list)
 
     @staticmethod
-    def of(plan: LogicalPlan, facts: Facts) -> Dependencies:
+    def of(plan: LogicalPlan) -> Dependencies:
         """The dependencies that keys, join equalities and computed columns give rise to."""
         found = Dependencies()
-        found._collect(plan, facts)
+        found._collect(plan)
         return found
 
     def closure(self, ids: Collection[int]) -> set[int]:
@@ -69,16 +67,16 @@ class Dependencies:
     def _add(self, determinant: Collection[int], determined: Collection[int]) -> None:
         self.rules.append((frozenset(determinant), frozenset(determined)))
 
-    def _collect(self, plan: LogicalPlan, facts: Facts) -> None:
+    def _collect(self, plan: LogicalPlan) -> None:
         match plan:
             case Scan():
-                ids = output_ids(plan)
+                ids = plan.output_ids
                 for column in plan.fields:
                     if column.statistics.is_unique and not column.nullable:
                         self._add((column.id,), ids)
             case Filter():
                 self._conditions(plan.condition)
-                self._collect(plan.input, facts)
+                self._collect(plan.input)
             case Project():
                 for output_field, output in zip(plan.fields, plan.outputs, strict=True):
                     if isinstance(output, ColumnRef):
@@ -86,34 +84,34 @@ class Dependencies:
                             self._equate(output.id, output_field.id)
                     elif same_for_equal_inputs(output):
                         self._add(read_ids(output), (output_field.id,))
-                self._collect(plan.input, facts)
+                self._collect(plan.input)
             case Aggregate():
                 for key_field, key in zip(plan.key_fields, plan.keys, strict=True):
                     if isinstance(key, ColumnRef) and key.id != key_field.id:
                         self._equate(key.id, key_field.id)
                 self._add([f.id for f in plan.key_fields], [f.id for f in plan.schema])
-                self._collect(plan.input, facts)
+                self._collect(plan.input)
             case Join():
-                self._join(plan, facts)
+                self._join(plan)
             case Sort() | Limit():
-                self._collect(plan.input, facts)
+                self._collect(plan.input)
             case _:
-                for unique in facts.unique(plan):
-                    self._add(unique, output_ids(plan))
+                for unique in plan.unique_sets:
+                    self._add(unique, plan.output_ids)
 
-    def _join(self, plan: Join, facts: Facts) -> None:
+    def _join(self, plan: Join) -> None:
         if plan.join_type is JoinType.FULL:
-            for unique in facts.unique(plan):
-                self._add(unique, output_ids(plan))
+            for unique in plan.unique_sets:
+                self._add(unique, plan.output_ids)
             return
-        self._collect(plan.left, facts)
+        self._collect(plan.left)
         if plan.join_type is JoinType.INNER:
             self._conditions(plan.condition)
-            self._collect(plan.right, facts)
+            self._collect(plan.right)
         elif plan.join_type not in _LEFT_ONLY:
             # Padding makes a row of NULLs: that breaks a dependency only on columns that were NULL in other rows.
-            right = Dependencies.of(plan.right, facts)
-            fields = facts.fields(plan.right)
+            right = Dependencies.of(plan.right)
+            fields = plan.right.field_facts
             never_null = {identifier for identifier, known in fields.items() if not known.nullable}
             for determinant, determined in right.rules:
                 if determinant & never_null:

@@ -26,7 +26,7 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     def rewrite(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, rewrite)
         if isinstance(node, Aggregate) and any(map(_truncates, node.keys)):
-            fields = context.facts.fields(node.input)
+            fields = node.input.field_facts
             if any(_begins_a_day(key, fields) for key in node.keys):
                 return _by_days(node, fields, context)
         return node

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import Expression, transform
+from tqp.planner.algebra.expressions import Expression, Subquery, has_subquery, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
-from tqp.planner.rules.columns import (
-    Subquery,
-    fresh_copy,
-    has_subquery,
-    map_expressions,
-    renumber,
-    subquery_plans,
-    with_plan,
-)
+from tqp.planner.algebra.node import subquery_plans
+from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -67,7 +60,7 @@ class _Inlining:
             else:
                 size += 1
                 left.extend(below(node))
-        inlined = count == 1 or count * size <= _MOST_NODES or bool(self.context.free_columns.of(plan))
+        inlined = count == 1 or count * size <= _MOST_NODES or bool(plan.free_ids)
         self.sizes[identifier] = size if inlined else 1
         if inlined:
             self.inlined.add(identifier)
@@ -78,7 +71,7 @@ class _Inlining:
             return self._copy(plan)
         plan = self.context.rewrite_inputs(plan, self.expanded)
         if any(map(has_subquery, plan.expressions)):
-            plan = map_expressions(plan, lambda whole: transform(whole, self._in_subquery))
+            plan = plan.map_expressions(lambda whole: transform(whole, self._in_subquery))
         return plan
 
     def _in_subquery(self, expression: Expression) -> Expression:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction, conjuncts
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    conjunction,
+    conjuncts,
+    read_ids,
+)
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -21,7 +29,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import free_ids, output_ids, read_ids, reference, substitute
+from tqp.planner.rules.columns import reference, substitute
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -47,7 +55,7 @@ def pull_up(plan: LogicalPlan, outer: Collection[int], context: OptimizerContext
     The plan's output keeps its columns and gains those that the predicates read.
     """
     outer_ids = set(outer)
-    if not free_ids(plan) & outer_ids:
+    if not plan.free_ids & outer_ids:
         return PulledUp(plan, ())
     match plan:
         case Filter():
@@ -110,7 +118,7 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
 def _any_may_raise(outputs: Iterable[Expression], plan: LogicalPlan, context: OptimizerContext) -> bool:
     """Could one of the outputs fail on a row that no outer row asks for?"""
     suspects = [output for output in outputs if may_raise(output, {})]
-    return bool(suspects) and any(may_raise(output, context.facts.fields(plan)) for output in suspects)
+    return bool(suspects) and any(may_raise(output, plan.field_facts) for output in suspects)
 
 
 def _default(output: Expression, empty_row: dict[int, Expression]) -> Expression:
@@ -130,7 +138,7 @@ def _through_join(plan: Join, outer: set[int], context: OptimizerContext) -> Pul
         local, correlated = _split(conjuncts(plan.condition), outer)
         joined = Join(left.plan, right.plan, JoinType.INNER, conjunction(local))
         return PulledUp(joined, left.predicates + right.predicates + correlated)
-    if plan.join_type is JoinType.FULL or free_ids(plan.right) & outer or read_ids(plan.condition) & outer:
+    if plan.join_type is JoinType.FULL or plan.right.free_ids & outer or read_ids(plan.condition) & outer:
         return None
     return PulledUp(replace(plan, left=left.plan), left.predicates)
 
@@ -142,8 +150,8 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
     below = pull_up(plan.input, outer, context)
     if below is None or below.empty_row is not None:
         return None
-    rows = context.facts.max_rows(below.plan)
-    if any(aggregate_may_raise(call, context.facts.fields(below.plan), rows) for call in plan.aggregates):
+    rows = below.plan.max_rows
+    if any(aggregate_may_raise(call, below.plan.field_facts, rows) for call in plan.aggregates):
         return None
     key_fields, keys = list(plan.key_fields), list(plan.keys)
     predicates = []
@@ -152,7 +160,7 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
         if sides is None or not isinstance(predicate, Call):
             return None
         outer_side, inner_side = sides
-        if not read_ids(inner_side) <= output_ids(below.plan):
+        if not read_ids(inner_side) <= below.plan.output_ids:
             return None  # it reads a query further out
         field = next((f for f, key in zip(key_fields, keys, strict=True) if _is_same(key, inner_side)), None)
         if field is None:

@@ -23,6 +23,7 @@ from tqp.planner.algebra.expressions import (
     column_ids,
     conjunction,
     conjuncts,
+    read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -38,7 +39,7 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.outcomes import rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
-from tqp.planner.rules.columns import output_ids, read_ids, reference, restore_schema, substitute
+from tqp.planner.rules.columns import reference, restore_schema, substitute
 from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
@@ -96,12 +97,12 @@ class _PushDown:
         """The parts that raise for no row of `plan`."""
         if not any(may_raise(part, {}) for part in parts):
             return parts
-        fields = self.context.facts.fields(plan)
+        fields = plan.field_facts
         return tuple(part for part in parts if not may_raise(part, fields))
 
     def implied(self, parts: Iterable[Expression], plan: LogicalPlan) -> Parts:
         """What the ORs among the parts imply about the columns of `plan` alone, without what may raise."""
-        ids = output_ids(plan)
+        ids = plan.output_ids
         return self.harmless(tuple(new for part in parts for new in implied_by_branches(part, ids)), plan)
 
     def aggregate(self, plan: Aggregate, parts: Parts) -> LogicalPlan:
@@ -144,10 +145,10 @@ class _PushDown:
         unpadded = tuple(_without_padding(relation, region.parts) for relation in region.relations)
         if any(new is not old for new, old in zip(unpadded, region.relations, strict=True)):
             return self.push(connected_order(unpadded, region.parts), ())
-        held = held_back(region, self.context.facts)
+        held = held_back(region)
         free = _without(region.parts, held)
         all_parts = _merge(free, _transitive(free))
-        ids = [output_ids(relation) for relation in region.relations]
+        ids = [relation.output_ids for relation in region.relations]
         own: list[list[Expression]] = [[] for _ in ids]
         shared: list[Expression] = []
         for part in all_parts:
@@ -177,13 +178,13 @@ class _PushDown:
         predictions = predictions_in(own)
         if not predictions:
             return own
-        fields = self.context.facts.fields(relation)
+        fields = relation.field_facts
         known = null_rejected_columns(conjunction(parts)) - null_rejected_columns(conjunction(tuple(own)))
         read = known & set[int]().union(*map(read_ids, predictions))
         return [*own, *(negate(is_null(reference(fields[id]))) for id in sorted(read) if fields[id].nullable)]
 
     def left(self, plan: Join, parts: Parts) -> LogicalPlan:
-        left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
+        left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
         if plan.join_type is JoinType.LEFT and any(rejects_null(part, right_ids) for part in parts):
             return self.inner(replace(plan, join_type=JoinType.INNER), parts)
         down = self.sinking(parts, lambda part: read_ids(part) <= left_ids, plan.left)
@@ -199,13 +200,13 @@ class _PushDown:
         )
         if joined.join_type is JoinType.SINGLE:
             checked = replace(joined, join_type=JoinType.LEFT)
-            if self.context.facts.left_at_most_once(checked):
+            if checked.left_at_most_once:
                 joined = checked
         return _filtered(joined, above)
 
     def semi(self, plan: Join, parts: Parts) -> LogicalPlan:
         """SEMI and the ANTIs: all predicates above read the left side."""
-        left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
+        left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
         condition = conjuncts(plan.condition)
         down = self.harmless(parts, plan.left)
         above = _without(parts, down)
@@ -227,7 +228,7 @@ class _PushDown:
 
     def _known(self, condition: Parts, plan: Join) -> Parts:
         """Conjuncts on the right side alone that are never NULL: rows where they are false cannot match or be unknown."""
-        right_ids, fields = output_ids(plan.right), self.context.facts.fields(plan.right)
+        right_ids, fields = plan.right.output_ids, plan.right.field_facts
         own = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
         return tuple(part for part in own if not nullable(part, fields))
 
@@ -256,8 +257,8 @@ class _PushDown:
         return Project(pushed, (*fields, replace(mark, nullable=False)), (*map(reference, fields), known))
 
     def full(self, plan: Join, parts: Parts) -> LogicalPlan:
-        keeps_left = not any(rejects_null(part, output_ids(plan.right)) for part in parts)
-        keeps_right = not any(rejects_null(part, output_ids(plan.left)) for part in parts)
+        keeps_left = not any(rejects_null(part, plan.right.output_ids) for part in parts)
+        keeps_right = not any(rejects_null(part, plan.left.output_ids) for part in parts)
         if keeps_left and keeps_right:
             return _filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
         if keeps_left:
@@ -281,7 +282,7 @@ def _reads_only(part: Expression, ids: Container[int]) -> bool:
 def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:
     """A left join as an inner one, if the region around it drops the padded rows."""
     if isinstance(relation, Join) and relation.join_type is JoinType.LEFT:
-        padded = output_ids(relation.right)
+        padded = relation.right.output_ids
         if any(rejects_null(part, padded) for part in parts):
             return replace(relation, join_type=JoinType.INNER)
     return relation

@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, read_ids
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
-from tqp.planner.rules.columns import read_ids
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 
 def _reduced(plan: Aggregate, context: OptimizerContext) -> Aggregate:
-    dependencies = Dependencies.of(plan.input, context.facts)
+    dependencies = Dependencies.of(plan.input)
     left_out: set[int] = set()
     columns = Counter(key.id for key in plan.keys if isinstance(key, ColumnRef))  # of the keys that are kept
     # Strings and expressions go first: the cheapest key to group by is an integer column.

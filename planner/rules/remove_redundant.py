@@ -14,7 +14,6 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Sort,
-    UnionAll,
     Values,
 )
 from tqp.planner.rules.columns import substitute
@@ -28,8 +27,8 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
 
     def remove(node: LogicalPlan, ordered: bool) -> LogicalPlan:
         """`ordered`: the order of the node's rows shows in the result."""
-        below = isinstance(node, Limit) or (ordered and isinstance(node, Project | Filter | UnionAll))
-        node = context.rewrite_inputs(node, lambda child: remove(child, below))
+        minds = node.minds_order(ordered)
+        node = context.rewrite_inputs(node, lambda child: remove(child, minds))
         match node:
             case Sort():
                 return node if ordered and node.keys else node.input
@@ -95,6 +94,6 @@ def _distinct(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     if plan.aggregates or not plan.keys:
         return plan
     columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
-    if any(unique <= columns for unique in context.facts.unique(plan.input)):
+    if any(unique <= columns for unique in plan.input.unique_sets):
         return Project(plan.input, plan.key_fields, plan.keys)
     return plan

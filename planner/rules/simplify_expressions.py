@@ -29,7 +29,6 @@ from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.cast_comparisons import without_cast
-from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -49,12 +48,12 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
             return node
 
         def fields() -> FieldsById:
-            return {key: value for child in node.inputs for key, value in context.facts.fields(child).items()}
+            return {key: value for child in node.inputs for key, value in child.field_facts.items()}
 
         simplifier = Simplifier(fields)
         if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
-            return map_expressions(node, simplifier.condition)
-        return map_expressions(node, simplifier.value)
+            return node.map_expressions(simplifier.condition)
+        return node.map_expressions(simplifier.value)
 
     return simplify(plan)
 
@@ -173,32 +172,9 @@ class Simplifier:
 
     def _verdict(self, call: Call) -> bool | None:
         """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
-        verdict = self._by_ranges(call)
-        return None if verdict is None or may_raise(call, self.fields) else verdict
-
-    def _by_ranges(self, call: Call) -> bool | None:
-        left, right = call.arguments
-        if not left.data_type.is_integer_like:
+        if not call.arguments[0].data_type.is_integer_like:
             return None
-        low = value_range(left, self.fields)
-        high = value_range(right, self.fields) if low is not None else None
-        if low is None or high is None:
-            return None
-        disjoint = low[1] < high[0] or high[1] < low[0]
-        match call.function:
-            case "equal":
-                return False if disjoint else None
-            case "not_equal":
-                return True if disjoint else None
-            case "less":
-                return _decided(low[1] < high[0], low[0] >= high[1])
-            case "less_equal":
-                return _decided(low[1] <= high[0], low[0] > high[1])
-            case "greater":
-                return _decided(low[0] > high[1], low[1] <= high[0])
-            case "greater_equal":
-                return _decided(low[0] >= high[1], low[1] < high[0])
-        return None
+        return self.fields.derived(_verdict, call)
 
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
@@ -229,6 +205,34 @@ class Simplifier:
         if len(branches) == len(case.branches) and default is case.default:
             return case
         return replace(case, branches=tuple(branches), default=default)
+
+
+def _verdict(call: Call, fields: FieldsById) -> bool | None:
+    verdict = _by_ranges(call, fields)
+    return None if verdict is None or may_raise(call, fields) else verdict
+
+
+def _by_ranges(call: Call, fields: FieldsById) -> bool | None:
+    left, right = call.arguments
+    low = value_range(left, fields)
+    high = value_range(right, fields) if low is not None else None
+    if low is None or high is None:
+        return None
+    disjoint = low[1] < high[0] or high[1] < low[0]
+    match call.function:
+        case "equal":
+            return False if disjoint else None
+        case "not_equal":
+            return True if disjoint else None
+        case "less":
+            return _decided(low[1] < high[0], low[0] >= high[1])
+        case "less_equal":
+            return _decided(low[1] <= high[0], low[0] > high[1])
+        case "greater":
+            return _decided(low[0] > high[1], low[1] <= high[0])
+        case "greater_equal":
+            return _decided(low[0] >= high[1], low[1] < high[0])
+    return None
 
 
 def _is_null_literal(expression: Expression) -> bool:

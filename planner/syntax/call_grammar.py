@@ -23,6 +23,10 @@ class CallGrammar(TypeGrammar):
         """What stands behind ORDER BY."""
 
     @abstractmethod
+    def expressions(self) -> int:
+        """Several with commas between, and how many."""
+
+    @abstractmethod
     def starts_expression(self) -> bool:
         """Whether the token at hand can begin an expression."""
 

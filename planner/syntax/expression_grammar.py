@@ -43,9 +43,9 @@ class ExpressionGrammar(OperandGrammar):
         kind = self.kind
         return kind in _EXPRESSION_STARTS or kind in FUNCTION_WORDS and self.next_kind() in _BEHIND_FUNCTIONS
 
-    def expressions(self) -> None:
-        """a, b, c"""
-        self.items(self.expression, self.starts_expression)
+    def expressions(self) -> int:
+        """a, b, c, and how many"""
+        return self.items(self.expression, self.starts_expression)
 
     def expression(self, operand_read: bool = False) -> None:
         """Any expression; with `operand_read`, what follows its first operand in parentheses."""

@@ -318,12 +318,18 @@ class QueryGrammar(TableGrammar):
     def values(self) -> None:
         """VALUES (a, b), (c, d)"""
         self.expect("VALUES")
-        self.items(self._row, lambda: self.kind == "(")
+        width = 0
 
-    def _row(self) -> None:
-        self.expect("(")
-        self.expressions()
-        self.close()
+        def row() -> None:
+            nonlocal width
+            self.expect("(")
+            count = self.expressions()
+            if width and count != width:
+                self.complain(f"this row of VALUES has {count} values, the first has {width}")
+            width = count
+            self.close()
+
+        self.items(row, lambda: self.kind == "(")
 
     def _description(self) -> None:
         """DESCRIBE, SHOW, SUMMARIZE: of a query, a table, or nothing."""

@@ -67,14 +67,14 @@ class Reader:
         """Whether the token at hand is this word, which is none of the keywords."""
         return self.tokens.source(self.index).upper() == word
 
-    def items(self, item: Callable[[], None], starts: Callable[[], bool]) -> None:
-        """item, item, item; a comma behind the last is allowed, as DuckDB allows it."""
+    def items(self, item: Callable[[], None], starts: Callable[[], bool]) -> int:
+        """item, item, item, and how many; a comma behind the last is allowed, as DuckDB allows it."""
         item()
-        while self.kind == ",":
-            self.advance()
-            if not starts():
-                return
+        count = 1
+        while self.skip(",") and starts():
             item()
+            count += 1
+        return count
 
     def refuse(self, expected: str) -> NoReturn:
         """Raise ParseError at the token at hand."""

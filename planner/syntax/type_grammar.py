@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from tqp.planner.syntax.reader import Reader
-from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, NUMBER, TYPE_NAMES
+from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, NUMBER, TEXT, TYPE_NAMES
 
 _UNITS = (
     "YEAR",
@@ -38,6 +38,7 @@ _UNIT_RANGES = {
 #: Names of types that take nothing in parentheses.
 _PLAIN = frozenset("INT INTEGER SMALLINT BIGINT REAL BOOLEAN".split())
 _WITH_MODIFIERS = frozenset("DECIMAL DEC NUMERIC VARCHAR".split())
+_CONSTANTS = frozenset((NUMBER, TEXT, "NULL", "TRUE", "FALSE"))
 _CHARACTERS = frozenset("CHARACTER CHAR NCHAR".split())
 
 
@@ -46,11 +47,11 @@ class TypeGrammar(Reader):
 
     @abstractmethod
     def expression(self) -> None:
-        """One expression: type modifiers are expressions."""
+        """One expression: the size of an array may be any."""
 
     @abstractmethod
-    def expressions(self) -> None:
-        """Expressions with commas between."""
+    def expressions(self) -> int:
+        """Expressions with commas between, and how many."""
 
     def type(self) -> None:
         """A type with its array bounds."""
@@ -117,8 +118,12 @@ class TypeGrammar(Reader):
         """`(9, 2)`, if it is there."""
         if self.skip("("):
             if self.kind != ")":
-                self.expressions()
+                self.items(self._modifier, lambda: self.kind != ")")
             self.expect(")")
+
+    def _modifier(self) -> None:
+        self.skip("-")
+        self.expect_any(_CONSTANTS, "a constant")
 
     def unit(self) -> bool:
         """DAY, HOURS, DAY TO SECOND; False, and nothing read, where there is none."""

@@ -17,8 +17,9 @@ import tqp
 from tqp.core import datatypes as t
 from tqp.data.strings import Strings
 from tqp.operators.strings import build as string_build
+from tqp.operators.strings.graphemes import graphemes
 from tqp.operators.strings.layout import from_list, take, to_list
-from tqp.operators.strings.transform import graphemes, reverse, translate
+from tqp.operators.strings.transform import reverse, translate
 from tqp.operators.strings.words import leading_words
 from tqp.operators.text import number_format, time_format
 from tqp.operators.text import runs as text_runs
@@ -330,3 +331,65 @@ def test_bad_text_among_good_is_named() -> None:
             "SELECT count(TRY_CAST(s AS INTEGER)), count(TRY_CAST(d AS DATE)) FROM t"
         ).fetchall()
     assert found == [(1000, 1000)]
+
+
+def test_intervals_of_days_and_clocks_in_both_forms() -> None:
+    chance = random.Random(4)
+    day = 86_400_000_000
+    clocks = [0, 1, -1, day - 1, 1 - day, 3_600_000_000, -5_000_000, 1_500_000]
+    for span, rows in ((1, 1), (2, 40), (700, 2000), (10**7, 60)):
+        values = [
+            [
+                0,
+                chance.choice([0, 1, -1, chance.randint(-span, span)]),
+                chance.choice([*clocks, chance.randint(-day + 1, day - 1)]),
+            ]
+            for _ in range(rows)
+        ]
+        intervals = torch.tensor(values)
+        words = duckdb.execute(
+            "SELECT (to_days(v[2]::INTEGER) + to_microseconds(v[3]))::VARCHAR FROM (SELECT unnest(?) AS v)",
+            [values],
+        ).fetchall()
+        expected = [word for (word,) in words]
+        assert texts_of(time_format.format_intervals(intervals)) == expected
+        assert texts_of(time_format.format_intervals(elsewhere(intervals))) == expected
+
+
+def test_read_intervals() -> None:
+    chance = random.Random(5)
+    units = "year yrs mon day days hours minute sec milliseconds us microseconds century decades quarter weeks d".split()
+    texts = [
+        "1 day\0",
+        "12345678 days",
+        "1 day 2",
+        "day",
+        "1  day",
+        "-1 dayz",
+        "1 day 1:2:3",
+        "3 days ago",
+        *["1 s " * 20],
+    ]
+    for _ in range(300):
+        numbers = [
+            f"{chance.choice(['', '-', '+'])}{chance.randrange(10 ** chance.randint(1, 7))} {chance.choice(units)}"
+            for _ in range(chance.randint(0, 3))
+        ]
+        clock = [
+            f"{chance.choice(['', '-'])}{chance.randrange(99):02}:{chance.randrange(60):02}:{chance.randrange(60):02}{chance.choice(['', '.5', '.123456'])}"
+        ]
+        texts.append(" ".join(numbers + clock * chance.randint(0, 1)) or "0 days")
+    for size in (1, 9, len(texts)):
+        _agree("SELECT TRY_CAST(s AS INTERVAL)::VARCHAR FROM t", pa.table({"s": texts[:size]}))
+
+
+def test_floats_that_lie_between_short_numbers() -> None:
+    chance = random.Random(6)
+    values = [
+        chance.randrange(10**digits) / 10**places
+        for digits in (3, 5, 7, 8)
+        for places in range(1, 5)
+        for _ in range(400)
+    ]
+    values += [chance.randrange(2**24) / 2.0**bits for bits in range(14) for _ in range(300)]
+    _agree("SELECT x::VARCHAR FROM t", pa.table({"x": pa.array(values, pa.float32())}))

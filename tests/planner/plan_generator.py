@@ -40,7 +40,8 @@ from tqp.planner.algebra.logical_plan import (
     SortKey,
     UnionAll,
 )
-from tqp.planner.rules.columns import reference, subquery_plans
+from tqp.planner.algebra.node import subquery_plans
+from tqp.planner.rules.columns import reference
 
 COMPARISONS = ("equal", "equal", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tests.reference_plan import MemoryTable
-from tqp.planner.algebra.logical_plan import LogicalPlan, walk_plan
+from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.bind import bind
 from tqp.planner.optimizer import OptimizerContext, optimize
 

@@ -42,8 +42,8 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
-    walk_plan,
 )
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 
 EXPRESSIONS = (Path(__file__).parent / "typed_expressions.txt").read_text(encoding="utf-8").splitlines()

@@ -26,8 +26,8 @@ from tqp.planner.algebra.logical_plan import (
     Scan,
     Sort,
     SortKey,
-    walk_plan,
 )
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.optimizer import optimize
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical import runtime_filters

@@ -1,12 +1,12 @@
 """Planning is linear: a query of twice the length takes about twice the work, counted in calls of functions."""
 
 import sys
-import threading
 from collections.abc import Callable
 
 import pytest
 
 import tqp
+from tqp.core.deep_recursion import call_deep
 
 
 def chain(operator: str, part: str, condition: str = "") -> Callable[[int], str]:
@@ -55,20 +55,25 @@ def connect() -> tqp.Connection:
 
 
 def work(con: tqp.Connection, query: str) -> int:
-    """How many functions are called, in Python or C, to compile a query."""
-    calls = 0
+    """How many functions are called, in Python or C, to compile a query in one attempt, on a large stack."""
+    calls = attempts = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    threading.setprofile(count)  # deep queries are planned on a thread of their own
-    sys.setprofile(count)
-    try:
-        con.compile(query)
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+    def compiled() -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise RecursionError
+        sys.setprofile(count)
+        try:
+            con.compile(query)
+        finally:
+            sys.setprofile(None)
+
+    call_deep(compiled)
     return calls
 
 
@@ -78,3 +83,25 @@ def test_twice_the_length_takes_twice_the_work(name: str) -> None:
     work(con, query(2))
     once, twice = work(con, query(300)), work(con, query(600))
     assert twice < 2.3 * once
+
+
+def ctes(count: int, step: str) -> str:
+    """A chain of CTEs that each read the one before twice."""
+    parts = ["c0 AS (SELECT a, a + 1 AS e FROM t)"]
+    parts += [f"c{i} AS ({step.format(f'c{i - 1}')})" for i in range(1, count)]
+    return f"WITH {', '.join(parts)} SELECT * FROM c{count - 1}"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "SELECT x.a, x.e + y.e AS e FROM {0} x JOIN {0} y ON x.a = y.a",
+        "SELECT a, e FROM {0} UNION ALL SELECT a, e + 1 FROM {0}",
+        "SELECT a, e FROM {0} WHERE e > (SELECT avg(e) FROM {0})",
+    ],
+)
+def test_twice_the_ctes_take_twice_the_work(step: str) -> None:
+    con = connect()
+    work(con, ctes(2, step))
+    once, twice = work(con, ctes(16, step)), work(con, ctes(32, step))
+    assert twice < 2.4 * once

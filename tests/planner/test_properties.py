@@ -23,16 +23,9 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     UnionAll,
     Values,
-    walk_plan,
 )
-from tqp.planner.algebra.properties import (
-    Facts,
-    max_rows,
-    null_rejected_columns,
-    nullable,
-    refine,
-    unique_columns,
-)
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.optimizer import optimize
 
 KEYS = MemoryTable("keys", {"k": [1, 2, 3, 4], "v": [7, 7, None, 9]})
@@ -61,13 +54,14 @@ def number(value: int) -> Literal:
 
 
 def check_facts(plan: LogicalPlan) -> None:
-    facts = Facts()
     for node in walk_plan(plan):
         rows = run(node, {})
-        assert len(rows) <= facts.max_rows(node)
-        for identifier, field in facts.fields(node).items():
+        fewest, most = node.row_bounds
+        assert fewest <= len(rows) <= most
+        assert node.output_ids == {field.id for field in node.schema} == node.field_facts.keys()
+        for identifier, field in node.field_facts.items():
             check_field(field, [row[identifier] for row in rows])
-        for unique in facts.unique(node):
+        for unique in node.unique_sets:
             assert len({tuple(row[i] for i in sorted(unique)) for row in rows}) == len(rows), (node, unique)
 
 
@@ -78,14 +72,10 @@ def test_facts_hold_on_random_plans(block: int) -> None:
             plan = optimize(PlanGenerator(seed).top(depth=1))
             if sum(1 for _ in walk_plan(plan)) > 20:
                 continue
-            expected = sorted_rows(plan)
+            sorted_rows(plan)
         except (ExecutionError, UnsupportedError):
             continue
         check_facts(plan)
-        refined = refine(plan)
-        assert [field.id for field in refined.schema] == [field.id for field in plan.schema]
-        assert sorted_rows(refined) == expected
-        check_facts(refined)
 
 
 @pytest.mark.parametrize("join_type", [t for t in JoinType if t is not JoinType.MARK])
@@ -103,12 +93,10 @@ def test_facts_of_joins(join_type: JoinType) -> None:
 def test_a_unique_key_bounds_the_join() -> None:
     many, keys = scan(MANY, 10), scan(KEYS, 0)
     join = Join(many, keys, JoinType.INNER, call("equal", column(many, 0), column(keys, 0)))
-    assert max_rows(join) == 5
-    assert max_rows(Join(many, keys, JoinType.INNER)) == 20
-    assert unique_columns(join) == {
-        frozenset((11,))
-    }  # w is unique in `many`, and each of its rows matches once
-    fields = Facts().fields(join)
+    assert join.max_rows == 5
+    assert Join(many, keys, JoinType.INNER).max_rows == 20
+    assert join.unique_sets == {frozenset((11,))}  # w is unique in `many`, and each of its rows matches once
+    fields = join.field_facts
     assert not fields[10].nullable
     assert (fields[10].statistics.minimum, fields[10].statistics.maximum) == (1, 4)
 
@@ -121,12 +109,12 @@ def test_filters_tighten() -> None:
             "and", call("greater_equal", column(many, 1), number(2)), call("less", column(many, 0), number(4))
         ),
     )
-    fields = Facts().fields(filtered)
+    fields = filtered.field_facts
     assert (fields[11].statistics.minimum, fields[11].statistics.maximum) == (2, 4)
     assert (fields[10].statistics.maximum, fields[10].nullable) == (3, False)
     listed = Filter(many, InList(column(many, 1), (number(1), number(3))))
-    assert Facts().fields(listed)[11].statistics.minimum == 1
-    assert not Facts().fields(listed)[11].nullable
+    assert listed.field_facts[11].statistics.minimum == 1
+    assert not listed.field_facts[11].nullable
     impossible = Filter(many, call("greater", column(many, 1), number(100)))
     check_facts(impossible)
 
@@ -137,38 +125,35 @@ def test_aggregates() -> None:
     count = Field(21, "count", BIGINT)
     calls = (AggregateCall("sum", (column(many, 1),), HUGEINT), AggregateCall("count_star", (), BIGINT))
     grouped = Aggregate(many, (many.fields[0],), (column(many, 0),), (total, count), calls)
-    refined = refine(grouped)
-    assert isinstance(refined, Aggregate)
-    total, count = refined.aggregate_fields
+    total, count = grouped.field_facts[20], grouped.field_facts[21]
     assert (total.statistics.minimum, total.statistics.maximum, total.nullable) == (0, 20, False)
     assert (count.statistics.minimum, count.statistics.maximum, count.nullable) == (1, 5, False)
-    assert unique_columns(grouped) == {frozenset((10,))}
+    assert grouped.unique_sets == {frozenset((10,))}
     single = Aggregate(many, (), (), (total,), calls[:1])
-    assert max_rows(single) == 1
-    assert unique_columns(single) == {frozenset()}
-    check_facts(refined)
-    assert Facts().fields(single)[20].nullable
+    assert single.max_rows == 1
+    assert single.unique_sets == {frozenset()}
+    check_facts(grouped)
+    assert single.field_facts[20].nullable
 
 
 def test_small_nodes() -> None:
     many = scan(MANY, 10)
-    assert max_rows(Limit(many, 3, 4)) == 1
-    assert unique_columns(Limit(many, 1)) == {frozenset()}
-    assert max_rows(UnionAll((many, many), (Field(30, "a", BIGINT), Field(31, "b", BIGINT)))) == 10
+    assert Limit(many, 3, 4).max_rows == 1
+    assert Limit(many, 1).unique_sets == {frozenset()}
+    assert UnionAll((many, many), (Field(30, "a", BIGINT), Field(31, "b", BIGINT))).max_rows == 10
     shared = Shared(many, 0, (Field(40, "f", BIGINT), Field(41, "w", BIGINT)))
-    assert unique_columns(shared) == {frozenset((41,))}
+    assert shared.unique_sets == {frozenset((41,))}
     values = Values(((number(1),), (Literal(None, BIGINT),)), (Field(50, "v", BIGINT),))
     check_facts(values)
-    refined = refine(values)
-    assert refined.schema[0].statistics.maximum == 1
-    assert refined.schema[0].nullable
+    assert values.field_facts[50].statistics.maximum == 1
+    assert values.field_facts[50].nullable
 
 
 def test_renaming_projections_keep_uniqueness() -> None:
     many = scan(MANY, 10)
     project = Project(many, (Field(60, "renamed", BIGINT),), (column(many, 1),))
-    assert unique_columns(project) == {frozenset((60,))}
-    assert Facts().fields(project)[60].statistics.is_unique
+    assert project.unique_sets == {frozenset((60,))}
+    assert project.field_facts[60].statistics.is_unique
 
 
 def test_nullable() -> None:

@@ -22,8 +22,8 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     Values,
-    walk_plan,
 )
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.optimizer import REQUIRED, RULES, OptimizerContext, optimize
 

@@ -11,7 +11,8 @@ import pytest
 from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
 from tests.reference_plan import MemoryTable, sorted_rows
 from tqp.core.errors import UnsupportedError
-from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, Shared, walk_plan
+from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, Shared
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.optimizer import optimize
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")

@@ -29,7 +29,13 @@ import tqp
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
 from tests.random.tokens import order_of, shape_of, tokens_of
-from tests.random.variants import with_swapped_operands, without_materialized
+from tests.random.variants import (
+    with_inlined_ctes,
+    with_late_conditions,
+    with_null_cases,
+    with_shields,
+    with_swapped_operands,
+)
 from tests.settings import switchable_rules
 
 DIFFERENCES = ("wrong", "crash", "raised", "accepted", "unnoticed", "slow")
@@ -165,6 +171,8 @@ class Engines:
         if isinstance(expected, Exception):
             return self._judge_accepted(sql, parameters, expected)
         problem = _difference(sql, expected, actual, is_mutated)
+        if problem and problem[0] == "values" and _is_rounded_median(sql, actual, expected):
+            return "intended", "", ""
         if problem and problem[0] == "values" and _rounds_null(sql, actual):
             return "DuckDB's own fault", "", ""
         return ("wrong", *problem) if problem else ("equal", "", "")
@@ -190,9 +198,13 @@ class Engines:
         # A row that fails may be one that tqp drops before it computes. Where neither engine optimizes, both compute all.
         if isinstance(self._in_duckdb(sql, parameters, optimize=False), Rows):
             return "fails in one", "", ""
-        plain = without_materialized(sql)
-        if plain != sql and isinstance(self._in_duckdb(plain, parameters), Rows):
+        if isinstance(self._in_duckdb(with_inlined_ctes(sql), parameters), Rows):
             return "fails in one", "", ""  # what nobody reads is not computed
+        if any(
+            isinstance(self._in_duckdb(each, parameters, optimize=False), Rows)
+            for each in {with_shields(sql), with_late_conditions(sql), with_null_cases(sql)} - {sql}
+        ):
+            return "intended", "", ""  # an earlier condition, a join or a NULL has decided
         if not self._depends_on_rows(sql, parameters):
             return "fails in one", "", ""  # DuckDB computes constants that nobody reads
         if self._without_rules is None:
@@ -208,7 +220,8 @@ class Engines:
         """Whether DuckDB raises, too, where the operands of an operator change places."""
         if not isinstance(error, tqp.ExecutionError):
             return False
-        answers = (self._in_duckdb(each, parameters) for each in with_swapped_operands(sql))
+        variants = with_swapped_operands(sql)
+        answers = (self._in_duckdb(each, parameters, optimize=False) for each in variants)
         return any(isinstance(answer, _FAILURES) for answer in answers)
 
     def _over_empty_tables(self) -> Engines:
@@ -344,6 +357,27 @@ def _equal(left: Any, right: Any, sql_type: str, tolerance: float = 1e-9) -> boo
             left, right, rel_tol=1e-5 if sql_type.startswith("FLOAT") else tolerance, abs_tol=1e-9
         )
     return bool(left == right)
+
+
+def _is_rounded_median(sql: str, actual: Rows, expected: Rows) -> bool:
+    """Whether medians of instants differ by what a DOUBLE drops, through which DuckDB takes them."""
+    if "median" not in {token.lower() for token in tokens_of(sql)}:
+        return False
+    types = tuple("DOUBLE" if each.startswith("TIMESTAMP") else each for each in expected.types)
+
+    def rounded(answer: Rows) -> Rows:
+        rows = [
+            tuple(
+                float(value)
+                if is_instant == "DOUBLE" and isinstance(value, int) and abs(value) > 2**53
+                else value
+                for value, is_instant in zip(row, types, strict=True)
+            )
+            for row in answer.rows
+        ]
+        return Rows(answer.names, types, rows)
+
+    return _missing(rounded(actual), rounded(expected), 2**-50) is None
 
 
 def _rounds_null(sql: str, answer: Rows) -> bool:

@@ -93,7 +93,7 @@ class DataType:
     @property
     def is_integer_like(self) -> bool:
         """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps."""
-        return self.is_integer or self.is_decimal or self.is_temporal
+        return self.kind in _INTEGER_LIKE
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -124,6 +124,9 @@ TICKS_PER_SECOND: dict[TypeKind, int] = {
     TypeKind.TIMESTAMP_NS: 10**9,
     TypeKind.TIMESTAMP_TZ: 10**6,
 }
+_INTEGER_LIKE = frozenset(
+    (*_INTEGER_BOUNDS, *TICKS_PER_SECOND, TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME)
+)
 
 #: The widest DECIMAL.
 MAX_DECIMAL_PRECISION = 38

@@ -23,8 +23,8 @@ _SPECIAL_FLOAT = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 #: A power of ten beyond this moves every digit of a 128-bit number out of it, or the number out of range.
 _FAR = 10_000
 
-_TRUE = frozenset({"true", "t", "yes", "y", "1"})
-_FALSE = frozenset({"false", "f", "no", "n", "0"})
+TRUE_TEXTS = frozenset({"true", "t", "yes", "y", "1"})
+FALSE_TEXTS = frozenset({"false", "f", "no", "n", "0"})
 
 _UNPRINTABLE = re.compile(rb"[^ -~]|[\\\"']")
 _ESCAPE = re.compile(rb"\\x([0-9a-fA-F]{2})|(\\)|([\x80-\xff])")
@@ -85,9 +85,9 @@ def parse_float(text: str, target: DataType) -> float:
 def parse_boolean(text: str, target: DataType) -> bool:
     """Raises ParseFailure."""
     word = text.lower()
-    if word in _TRUE:
+    if word in TRUE_TEXTS:
         return True
-    if word in _FALSE:
+    if word in FALSE_TEXTS:
         return False
     raise ParseFailure(not_convertible(text, target))
 

@@ -10,18 +10,20 @@ from torch import Tensor
 from tqp.core.errors import BindError
 from tqp.data.column import Column
 
+#: Devices of torch on which no query can run as it should.
+_LACKING = {"mps": "Metal has no 64-bit floats, and a DOUBLE is one; use the CPU of the same computer"}
+
 
 def parse_device(device: str | torch.device | None) -> torch.device:
     """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable."""
     try:
         parsed = torch.device("cpu" if device is None else device)
-        torch.empty(0, device=parsed)
+        if parsed.type in _LACKING:
+            raise BindError(f"device {device!r} cannot be used: {_LACKING[parsed.type]}")
+        return torch.empty(0, device=parsed).device  # with the number of the one that is meant
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise BindError(f"device {device!r} cannot be used: {reason}") from error
-    if parsed.type == "cuda" and parsed.index is None:
-        parsed = torch.device("cuda", torch.cuda.current_device())
-    return parsed
 
 
 def column_to(column: Column, device: torch.device) -> Column:

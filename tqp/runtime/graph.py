@@ -50,8 +50,9 @@ class Node:
     """
 
     __slots__ = (
+        "_fragment",
+        "_uses",
         "arguments",
-        "fragment",
         "keywords",
         "makes_text",
         "name",
@@ -67,11 +68,12 @@ class Node:
         arguments: tuple[Any, ...],
         keywords: dict[str, Any],
         name: str,
-        fragment: str | None = None,
+        fragment: object = None,
         operator: int | None = None,
     ) -> None:
         self.target, self.arguments, self.keywords, self.name = target, arguments, keywords, name
-        self.fragment, self.operator = fragment, operator
+        self._fragment, self.operator = fragment, operator
+        self._uses: list[Node] | None = None  # found when somebody asks
         self.row_bytes = 0
         self.scans = False
         self.makes_text = False
@@ -79,11 +81,18 @@ class Node:
     def __repr__(self) -> str:
         return self.name
 
-    def uses(self) -> Iterator[Node]:
+    @property
+    def fragment(self) -> str | None:
+        """The SQL it comes from."""
+        return None if self._fragment is None else str(self._fragment)
+
+    def uses(self) -> list[Node]:
         """The nodes among the arguments, as often as they occur."""
-        yield from nodes_in(self.arguments)
-        if self.keywords:
-            yield from nodes_in(self.keywords.values())
+        if self._uses is None:
+            self._uses = nodes_in(self.arguments)
+            if self.keywords:
+                self._uses += nodes_in(self.keywords.values())
+        return self._uses
 
 
 class Graph:
@@ -96,7 +105,7 @@ class Graph:
     def __init__(self, inputs: Sequence[Node], outputs: tuple[Any, ...]) -> None:
         called = set(inputs)
         order: list[Node] = []
-        waiting = [(node, False) for node in reversed(list(nodes_in(outputs)))]
+        waiting = [(node, False) for node in reversed(nodes_in(outputs))]
         needed = {node for node, _ in waiting}
         while waiting:
             node, has_arguments = waiting.pop()
@@ -107,7 +116,7 @@ class Graph:
                 order.append(node)
                 continue
             waiting.append((node, True))
-            waiting.extend((used, False) for used in reversed(list(node.uses())))
+            waiting += [(used, False) for used in reversed(node.uses())]
         for node in order:
             needed.update(node.uses())
         self.inputs = [node for node in inputs if node in needed]
@@ -169,13 +178,15 @@ class Graph:
         return fx.GraphModule(torch.nn.Module(), graph)
 
 
-def nodes_in(items: Any) -> Iterator[Node]:
+def nodes_in(items: Any) -> list[Node]:
     """The nodes in nested tuples and lists."""
+    found: list[Node] = []
     for item in items:
         if isinstance(item, Node):
-            yield item
+            found.append(item)
         elif isinstance(item, (tuple, list)):
-            yield from nodes_in(item)
+            found += nodes_in(item)
+    return found
 
 
 def identifier(text: str) -> str:

@@ -11,12 +11,11 @@ from itertools import pairwise
 from math import inf, prod
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.planner.algebra.expressions import Call, Expression, conjunction
+from tqp.planner.algebra.expressions import Call, Expression, conjunction, read_ids
+from tqp.planner.algebra.join_keys import is_two_sided
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.index_joins import IndexedTable, indexed_table
-from tqp.planner.physical.join_keys import is_two_sided
-from tqp.planner.rules.columns import output_ids, read_ids
 from tqp.planner.rules.joins.region import column_equality, equivalence_classes
 
 
@@ -55,9 +54,9 @@ class JoinGraph:
     ) -> None:
         self.relations = list(relations)
         self.rows = [max(1.0, estimator.rows(relation)) for relation in relations]
-        self._fields = {k: v for relation in relations for k, v in estimator.facts.fields(relation).items()}
+        self._fields = {k: v for relation in relations for k, v in relation.field_facts.items()}
         self._home = {
-            identifier: i for i, relation in enumerate(relations) for identifier in output_ids(relation)
+            identifier: i for i, relation in enumerate(relations) for identifier in relation.output_ids
         }
         self._estimator = estimator
         self._equalities = self._classes(parts)
@@ -83,7 +82,7 @@ class JoinGraph:
         for mask in dict.fromkeys(mask for mask, _, _ in self._rest if mask.bit_count() == 2):
             first, second = mask.bit_length() - 1, (mask & -mask).bit_length() - 1
             parts = [part for of, part, _ in self._rest if of == mask]
-            sides = (self._estimator.facts.fields(self.relations[side]) for side in (first, second))
+            sides = (self.relations[side].field_facts for side in (first, second))
             if not is_two_sided(parts, *sides) or mask & self._reachable(first) == mask:
                 continue
             self.neighbours[first] |= 1 << second

@@ -11,7 +11,6 @@ from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expr
 from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import aggregate_may_raise
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import output_ids
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -37,18 +36,20 @@ def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
 
 def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:
-    keys = context.facts.join_keys(join)
-    if join.join_type is not JoinType.LEFT or not keys.left or keys.residual or any(keys.null_equal):
+    if join.join_type is not JoinType.LEFT:
         return plan
-    left_ids, right_ids = output_ids(join.left), output_ids(join.right)
+    keys = join.keys
+    if not keys.left or keys.residual or any(keys.null_equal):
+        return plan
+    left_ids, right_ids = join.left.output_ids, join.right.output_ids
     group_ids = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.id in left_ids}
     if len(group_ids) < len(plan.keys):
         return plan
-    if not any(unique <= group_ids for unique in context.facts.unique(join.left)):
+    if not any(unique <= group_ids for unique in join.left.unique_sets):
         return plan
     if context.estimator.rows(join) < _LEAST_SHARE * context.estimator.rows(join.right):
         return plan
-    right_fields, right_rows = context.facts.fields(join.right), context.facts.max_rows(join.right)
+    right_fields, right_rows = join.right.field_facts, join.right.max_rows
     fields: list[Field] = []
     calls: list[AggregateCall] = []
     outputs: list[Expression] = list(plan.keys)

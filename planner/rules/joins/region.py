@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.properties import Facts
-from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids
+from tqp.planner.rules.columns import is_pass_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
     return JoinRegion(tuple(relations), tuple(unique))
 
 
-def held_back(region: JoinRegion, facts: Facts) -> tuple[Expression, ...]:
+def held_back(region: JoinRegion) -> tuple[Expression, ...]:
     """The parts that wait until all relations are joined: they may raise for a row that another part, or a join, drops.
 
     Equalities of two relations do not wait: they are what makes a join of a cross product.
@@ -50,8 +49,8 @@ def held_back(region: JoinRegion, facts: Facts) -> tuple[Expression, ...]:
     suspects = tuple(part for part in region.parts if may_raise(part, {}))
     if not suspects or len(region.relations) < 2:
         return ()
-    fields = {id: field for relation in region.relations for id, field in facts.fields(relation).items()}
-    ids = [output_ids(relation) for relation in region.relations]
+    fields = {id: field for relation in region.relations for id, field in relation.field_facts.items()}
+    ids = [relation.output_ids for relation in region.relations]
 
     def joins(part: Expression) -> bool:
         reads = [read_ids(side) for side in part.inputs]
@@ -103,7 +102,7 @@ def connected_order(relations: Sequence[LogicalPlan], parts: Sequence[Expression
 
     Every part stands at the lowest join that has its columns.
     """
-    ids = [output_ids(relation) for relation in relations]
+    ids = [relation.output_ids for relation in relations]
     reads = [(part, read_ids(part)) for part in parts]
     waiting = list(range(1, len(relations)))
     plan, available = relations[0], set(ids[0])
@@ -118,7 +117,9 @@ def connected_order(relations: Sequence[LogicalPlan], parts: Sequence[Expression
     return Filter(plan, conjunction(rest)) if rest else plan
 
 
-def _connects(reads: list[tuple[Expression, set[int]]], available: set[int], ids: set[int]) -> bool:
+def _connects(
+    reads: list[tuple[Expression, frozenset[int]]], available: set[int], ids: frozenset[int]
+) -> bool:
     return any(
         isinstance(part, Call)
         and part.function == "equal"
@@ -135,8 +136,8 @@ def with_condition(join: Join, parts: Iterable[Expression]) -> Join:
     return join if condition == join.condition else replace(join, condition=condition)
 
 
-def condition_may_raise(join: Join, facts: Facts) -> bool:
+def condition_may_raise(join: Join) -> bool:
     """Can the condition of the join fail for a pair of rows?"""
     if not may_raise(join.condition, {}):
         return False
-    return may_raise(join.condition, {**facts.fields(join.left), **facts.fields(join.right)})
+    return may_raise(join.condition, {**join.left.field_facts, **join.right.field_facts})

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import Expression, conjunction
+from tqp.planner.algebra.expressions import Expression, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.rules.columns import is_pass_through, output_ids, read_ids, substitute
+from tqp.planner.rules.columns import is_pass_through, substitute
 from tqp.planner.rules.joins.graph import JoinGraph
 from tqp.planner.rules.joins.region import condition_may_raise, equivalence_classes, flatten, held_back
 from tqp.planner.rules.joins.search import best_tree
@@ -63,7 +63,7 @@ def _reorder_region(
 ) -> LogicalPlan:
     region = flatten(plan)
     relations = [reorder(relation) for relation in region.relations]
-    above_all = held_back(region, context.facts)
+    above_all = held_back(region)
     above_all += tuple(part for part in region.parts if not read_ids(part) and part not in above_all)
     parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts
     graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
@@ -71,7 +71,7 @@ def _reorder_region(
     above: list[Join] = []
     for join in reversed(reducing):  # innermost first
         # the condition might fail on a row that another join drops
-        placed = None if condition_may_raise(join, context.facts) else _pushed(join, relations, parts)
+        placed = None if condition_may_raise(join) else _pushed(join, relations, parts)
         if placed is not None:
             index, below = placed
             changed = [*relations[:index], below, *relations[index + 1 :]]
@@ -91,12 +91,12 @@ def _pushed(
     join: Join, relations: list[LogicalPlan], parts: tuple[Expression, ...]
 ) -> tuple[int, LogicalPlan] | None:
     """The join on one relation instead of on all: on the one whose columns (or equal ones) its condition reads."""
-    right_ids = output_ids(join.right)
+    right_ids = join.right.output_ids
     reads = read_ids(join.condition) - right_ids
     candidates: list[tuple[int, LogicalPlan]] = []
     classes = equivalence_classes(parts)
     for index, relation in enumerate(relations):
-        available = output_ids(relation)
+        available = relation.output_ids
         mapping: dict[int, Expression] = {}
         for identifier in reads - available:
             equal = next(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
 from tqp.planner.functions.conditions import MIRRORED
-from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.models.predictions import has_prediction, plain
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def compare_scores(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 
     def compare(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, compare)
-        return map_expressions(node, lambda expression: _compared(expression, computed))
+        return node.map_expressions(lambda expression: _compared(expression, computed))
 
     return compare(plan)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, conjunction, conjuncts
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -16,10 +16,10 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Sort,
-    walk_plan,
 )
 from tqp.planner.algebra.may_raise import scoring_may_raise
-from tqp.planner.rules.columns import read_ids, reference
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.models.predictions import (
     Scoring,
     has_prediction,
@@ -128,7 +128,7 @@ class _Once:
         parts = conjuncts(plan.condition)
         for side, is_kept in ((plan.left, keeps_left), (plan.right, keeps_right)):
             below, found = self.visit(side, (wanted if is_kept else {}) | own)
-            fields = self.context.facts.fields(below)
+            fields = below.field_facts
             for made in self._shared(parts, wanted, below, _repeated(parts)) if is_kept else ():
                 calls = [call for call in _of(made, (*own, *wanted)) if call not in found]
                 if not calls or scoring_may_raise(*made, fields):  # in rows that find no match
@@ -182,7 +182,7 @@ class _Once:
         """What the expressions over `below` score that others score too, and that may be scored for all rows."""
         for_all, for_some = scored(expressions)
         others = {scoring(call) for call in wanted}.union(repeated, for_all & for_some)
-        fields = self.context.facts.fields(below)
+        fields = below.field_facts
         own = dict.fromkeys(scoring(call) for call in predictions_in(expressions))
         return [
             made

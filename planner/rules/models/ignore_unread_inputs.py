@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import DOUBLE
 from tqp.planner.algebra.expressions import Expression, Literal, Predict, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan
-from tqp.planner.rules.columns import map_expressions
 from tqp.planner.rules.models.predictions import has_prediction
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def ignore_unread_inputs(plan: LogicalPlan, context: OptimizerContext) -> Logica
 
     def ignore(node: LogicalPlan) -> LogicalPlan:
         node = context.rewrite_inputs(node, ignore)
-        return map_expressions(node, _ignored)
+        return node.map_expressions(_ignored)
 
     return ignore(plan)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.expressions import ColumnRef, Expression, read_ids
 from tqp.planner.algebra.logical_plan import Limit, LogicalPlan, Project, Sort
-from tqp.planner.rules.columns import read_ids, reference, substitute
+from tqp.planner.rules.columns import reference, substitute
 from tqp.planner.rules.models.predictions import has_prediction
 
 if TYPE_CHECKING:

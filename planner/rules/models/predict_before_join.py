@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import conjunction, conjuncts
+from tqp.planner.algebra.expressions import conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Project, Sort
 from tqp.planner.algebra.may_raise import scoring_may_raise
 from tqp.planner.physical.runtime_filters import bare_columns
-from tqp.planner.rules.columns import output_ids, read_ids, reference
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.models.predictions import (
     Scoring,
     has_prediction,
@@ -44,13 +44,13 @@ def _placed(node: LogicalPlan, made: Scoring, ids: set[int], context: OptimizerC
     """The node, its calls of one scoring made below in columns, if that is cheaper."""
     rows = context.estimator.rows
     for position, below in enumerate(node.inputs):
-        if not ids <= output_ids(below):
+        if not ids <= below.output_ids:
             continue
         here = _compared(node, context) if isinstance(node, Join) else rows(below)
         place = _best_place(below, ids, context)
         if place is node.inputs[0] and not isinstance(node, Join):
             return node
-        if scoring_may_raise(*made, context.facts.fields(place)):  # in rows that find no match
+        if scoring_may_raise(*made, place.field_facts):  # in rows that find no match
             return node
         if (here - rows(place)) * made[0].cost <= _CARRY * here:
             return node
@@ -75,9 +75,9 @@ def _best_place(plan: LogicalPlan, ids: set[int], context: OptimizerContext) -> 
     while True:
         match node:
             case Join():
-                if ids <= output_ids(node.left) and node.join_type is not JoinType.FULL:
+                if ids <= node.left.output_ids and node.join_type is not JoinType.FULL:
                     node = node.left
-                elif ids <= output_ids(node.right) and node.join_type is JoinType.INNER:
+                elif ids <= node.right.output_ids and node.join_type is JoinType.INNER:
                     node = node.right
                 else:
                     return best

@@ -19,7 +19,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.rules.columns import map_expressions, reference, substitute
+from tqp.planner.rules.columns import reference, substitute
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -30,7 +30,13 @@ Scoring = tuple[ModelSignature, tuple[Expression, ...]]
 
 def has_prediction(expression: Expression) -> bool:
     """Does a model's call stand in the expression?"""
-    return any(isinstance(node, Predict) for node in walk(expression))
+    left = [expression]
+    while left:
+        node = left.pop()
+        if isinstance(node, Predict):
+            return True
+        left.extend(node.inputs)
+    return False
 
 
 def predictions_in(expressions: Iterable[Expression]) -> list[Predict]:
@@ -73,7 +79,7 @@ def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -
 
 def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:
     """The node with calls in its expressions replaced by the columns that hold their values."""
-    return map_expressions(plan, lambda expression: with_columns(expression, columns))
+    return plan.map_expressions(lambda expression: with_columns(expression, columns))
 
 
 def predicted(

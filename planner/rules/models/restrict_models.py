@@ -23,7 +23,6 @@ from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, Logi
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
-from tqp.planner.rules.columns import map_expressions, output_ids
 from tqp.planner.rules.models.ignore_unread_inputs import without_unread
 from tqp.planner.rules.models.predictions import Scoring, has_prediction, plain, predictions_in, scoring
 
@@ -71,7 +70,7 @@ class _Restriction:
         bounds, words = _known(sources)
         fields: Fields = {}
         for source in sources:
-            fields.update(self.context.facts.fields(source))
+            fields.update(source.field_facts)
         rows = max((self.context.estimator.rows(below) for below in plan.inputs), default=1.0)
         for made in {scoring(call) for call in calls}:
             here = tuple(_range_of(argument, fields, bounds, words) for argument in made[1])
@@ -81,7 +80,7 @@ class _Restriction:
 
     def rewrite(self, plan: LogicalPlan) -> LogicalPlan:
         plan = self.context.rewrite_inputs(plan, self.rewrite)
-        return map_expressions(plan, self.restricted)
+        return plan.map_expressions(self.restricted)
 
     def restricted(self, expression: Expression) -> Expression:
         if not has_prediction(expression):
@@ -148,7 +147,7 @@ def _known(plans: Iterable[LogicalPlan]) -> tuple[Bounds, Words]:
                 below = ({}, {}) if plan.join_type is JoinType.FULL else _known(sides)
             case _:
                 continue
-        ids = output_ids(plan)
+        ids = plan.output_ids
         bounds |= {id: each for id, each in below[0].items() if id in ids}
         words |= {id: each for id, each in below[1].items() if id in ids}
     return bounds, words

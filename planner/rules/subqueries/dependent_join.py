@@ -21,19 +21,14 @@ from tqp.planner.algebra.expressions import (
     conjuncts,
 )
 from tqp.planner.algebra.logical_plan import (
-    Aggregate,
     Filter,
     Join,
     JoinType,
-    Limit,
     LogicalPlan,
     Project,
-    Shared,
-    Sort,
-    Values,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import output_ids, read_ids, reference, renumber
+from tqp.planner.rules.columns import reference, renumber
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
@@ -57,8 +52,8 @@ def join_dependent(
 
     The output has at least the columns of that join, in any order. Raises UnsupportedError for a correlated LIMIT of more than one row.
     """
-    outer = output_ids(left)
-    if not context.free_columns.of(right) & outer:
+    outer = left.output_ids
+    if not right.free_ids & outer:
         return _independent(left, right, join_type, condition, mark)
     pulled = pull_up(right, outer, context)
     if pulled is not None:
@@ -66,9 +61,9 @@ def join_dependent(
             return _joined(left, pulled, join_type, condition, mark, context)
         if join_type is not JoinType.LEFT or condition == TRUE:
             return _on_single_row(_with_single_row(left, pulled, context), join_type, condition, mark)
-    if exactly_one_row(right) and join_type in (JoinType.SINGLE, JoinType.LEFT) and condition == TRUE:
+    if right.row_bounds == (1, 1) and join_type in (JoinType.SINGLE, JoinType.LEFT) and condition == TRUE:
         join_type = JoinType.INNER
-    elif join_type is JoinType.SINGLE and at_most_one_row(right):
+    elif join_type is JoinType.SINGLE and right.max_rows <= 1:
         join_type = JoinType.LEFT
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
@@ -78,9 +73,9 @@ def _independent(
     left: LogicalPlan, right: LogicalPlan, join_type: JoinType, condition: Expression, mark: Field | None
 ) -> LogicalPlan:
     if join_type is JoinType.SINGLE:
-        if condition == TRUE and exactly_one_row(right):
+        if condition == TRUE and right.row_bounds == (1, 1):
             join_type = JoinType.INNER
-        elif at_most_one_row(right):
+        elif right.max_rows <= 1:
             join_type = JoinType.LEFT
     return Join(left, right, join_type, condition, mark)
 
@@ -100,8 +95,8 @@ def _joined(
         join_type = JoinType.LEFT
     if join_type in _THREE_VALUED:
         # A row on which a predicate is NULL is no row of the subquery: it must not make the result unknown.
-        fields = {**context.facts.fields(left), **context.facts.fields(right)}
-        outer, known = output_ids(left), []
+        fields = {**left.field_facts, **right.field_facts}
+        outer, known = left.output_ids, []
         for predicate in predicates:
             sides = is_equality_with(predicate, outer)
             if not nullable(predicate, fields):
@@ -169,45 +164,3 @@ def _on_single_row(
             return Project(plan, (*fields, mark), (*map(reference, fields), condition))
         case _:
             return plan
-
-
-def exactly_one_row(plan: LogicalPlan) -> bool:
-    """True only if the plan yields one row, whatever its outer columns are."""
-    match plan:
-        case Aggregate():
-            return not plan.keys
-        case Values():
-            return len(plan.rows) == 1
-        case Project() | Sort() | Shared():
-            return exactly_one_row(plan.inputs[0])
-        case Limit():
-            return plan.offset == 0 and plan.limit != 0 and exactly_one_row(plan.input)
-        case Join(join_type=JoinType.INNER):
-            return plan.condition == TRUE and exactly_one_row(plan.left) and exactly_one_row(plan.right)
-        case Join(join_type=JoinType.LEFT | JoinType.SINGLE):
-            return exactly_one_row(plan.left) and at_most_one_row(plan.right)
-        case Join(join_type=JoinType.MARK):
-            return exactly_one_row(plan.left)
-        case _:
-            return False
-
-
-def at_most_one_row(plan: LogicalPlan) -> bool:
-    """True only if the plan yields no row or one, whatever its outer columns are."""
-    match plan:
-        case Aggregate():
-            return not plan.keys or all(not read_ids(key) for key in plan.keys) or at_most_one_row(plan.input)
-        case Values():
-            return len(plan.rows) <= 1
-        case Limit():
-            return (plan.limit is not None and plan.limit <= 1) or at_most_one_row(plan.input)
-        case Filter() | Project() | Sort() | Shared():
-            return at_most_one_row(plan.inputs[0])
-        case Join(join_type=JoinType.INNER | JoinType.LEFT):
-            return at_most_one_row(plan.left) and at_most_one_row(plan.right)
-        case Join(join_type=JoinType.FULL):
-            return False
-        case Join():
-            return at_most_one_row(plan.left)
-        case _:
-            return False

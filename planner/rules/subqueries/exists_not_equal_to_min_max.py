@@ -13,9 +13,10 @@ from tqp.planner.algebra.expressions import (
     Expression,
     conjunction,
     conjuncts,
+    read_ids,
 )
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, JoinType, LogicalPlan
-from tqp.planner.rules.columns import output_ids, read_ids, reference
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.joins.region import column_equality
 from tqp.planner.rules.nulls import negate
 
@@ -40,7 +41,7 @@ def exists_not_equal_to_min_max(plan: LogicalPlan, context: OptimizerContext) ->
 
 
 def _rewritten(plan: Join, context: OptimizerContext) -> LogicalPlan:
-    left_ids, right_ids = output_ids(plan.left), output_ids(plan.right)
+    left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
     keys: dict[int, ColumnRef] = {}
     equalities: list[Expression] = []
     differing: list[tuple[Expression, ColumnRef]] = []
@@ -77,7 +78,7 @@ def _rewritten(plan: Join, context: OptimizerContext) -> LogicalPlan:
 
 
 def _differing(
-    part: Expression, left_ids: set[int], right_ids: set[int]
+    part: Expression, left_ids: frozenset[int], right_ids: frozenset[int]
 ) -> tuple[Expression, ColumnRef] | None:
     """(x, value) of `x <> value`, x of the left side and value an integer-like column of the right."""
     if not (isinstance(part, Call) and part.function == "not_equal"):

@@ -16,7 +16,7 @@ from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import free_ids, output_ids, reference
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.pull_up import pull_up
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 
@@ -56,12 +56,12 @@ def compare_with_extremes(
     calls = [(name, AggregateCall(name, (reference(column),), column.data_type)) for name in extremes]
     if not where_true:
         calls.append(("rows", AggregateCall("count_star", (), BIGINT)))
-        if nullable(reference(column), context.facts.fields(subquery)):
+        if nullable(reference(column), subquery.field_facts):
             calls.append(("values", AggregateCall("count", (reference(column),), BIGINT)))
     fields = {name: _field(name, call.data_type, context) for name, call in calls}
     grouped = Aggregate(subquery, (), (), tuple(fields.values()), tuple(call for _, call in calls))
-    outer = output_ids(plan)
-    if free_ids(grouped) & outer and pull_up(grouped, outer, context) is None:
+    outer = plan.output_ids
+    if grouped.free_ids & outer and pull_up(grouped, outer, context) is None:
         return None
     joined = join_dependent(plan, grouped, JoinType.SINGLE, _TRUE, None, context)
     tests = tuple(Call(comparison, (operand, reference(fields[name])), BOOLEAN) for name in extremes)

@@ -26,6 +26,8 @@ from tqp.planner.algebra.expressions import (
     ScalarSubquery,
     conjunction,
     conjuncts,
+    has_subquery,
+    read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
     Filter,
@@ -37,21 +39,12 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
-    walk_plan,
 )
 from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
-from tqp.planner.rules.columns import (
-    created_fields,
-    fresh_copy,
-    has_subquery,
-    map_expressions,
-    output_ids,
-    read_ids,
-    reference,
-    restore_schema,
-)
+from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
 from tqp.planner.rules.nulls import negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
@@ -75,7 +68,7 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
         node = context.rewrite_inputs(node, unnest)
         if any(has_subquery(expression) for expression in node.expressions):
             node = _Unnesting(context, unnest, joined).node(node)
-        elif isinstance(node, Join) and _is_dependent(node, context):
+        elif isinstance(node, Join) and node.is_dependent:
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
         return node
 
@@ -116,7 +109,7 @@ class _Unnesting:
             below, expression = self.extract(below, expression)
             return expression
 
-        changed = map_expressions(plan, on_expression)
+        changed = plan.map_expressions(on_expression)
         return changed.with_inputs((below,))
 
     def filter(self, plan: LogicalPlan, parts: tuple[Expression, ...]) -> LogicalPlan:
@@ -127,7 +120,7 @@ class _Unnesting:
         parts = tuple(piece for part in parts for piece in conjuncts(_push_not(part)))
         plain = tuple(part for part in parts if not has_subquery(part))
         if len(plain) < len(parts) and any(may_raise(part, {}) for part in plain):
-            fields = self.context.facts.fields(plan)
+            fields = plan.field_facts
             plain = tuple(part for part in plain if not may_raise(part, fields))
         if plain:
             plan = Filter(plan, conjunction(plain))
@@ -159,7 +152,7 @@ class _Unnesting:
         condition = _pairwise(subquery.comparison, operands, inner)
         join_type = JoinType.SEMI
         if negated:
-            fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
+            fields = {**plan.field_facts, **inner.field_facts}
             join_type = JoinType.NULL_AWARE_ANTI if nullable(condition, fields) else JoinType.ANTI
         return join_dependent(plan, inner, join_type, condition, None, self.context)
 
@@ -189,7 +182,7 @@ class _Unnesting:
 
     def once(self, plan: LogicalPlan) -> LogicalPlan:
         """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
-        fields = (field for node in walk_plan(plan) for field in created_fields(node))
+        fields = (field for node in walk_plan(plan) for field in node.created_fields)
         first = next(fields, None)
         if first is not None and first.id in self.joined:
             plan, _ = fresh_copy(plan, self.context)
@@ -205,7 +198,7 @@ class _Unnesting:
         match expression:
             case ScalarSubquery():
                 field = expression.plan.schema[0]
-                if field.id in output_ids(plan):  # computed already: BETWEEN has its operand twice
+                if field.id in plan.output_ids:  # computed already: BETWEEN has its operand twice
                     return plan, reference(field)
                 inner = self.unnest(self.once(expression.plan))
                 plan = join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context)
@@ -221,7 +214,7 @@ class _Unnesting:
                 if compared is not None:
                     return compared
                 condition = _pairwise(expression.comparison, operands, inner)
-                fields = {**self.context.facts.fields(plan), **self.context.facts.fields(inner)}
+                fields = {**plan.field_facts, **inner.field_facts}
                 mark = self.context.new_field("matches", BOOLEAN, nullable(condition, fields))
                 plan = join_dependent(plan, inner, JoinType.MARK, condition, mark, self.context)
                 return plan, reference(mark)
@@ -265,9 +258,9 @@ class _Unnesting:
             return left, right, expression
         if isinstance(expression, ScalarSubquery | Exists | QuantifiedComparison):
             reads = read_ids(expression)
-            if not reads & output_ids(left):
+            if not reads & left.output_ids:
                 right, expression = self.extract(right, expression)
-            elif not reads & output_ids(right):
+            elif not reads & right.output_ids:
                 left, expression = self.extract(left, expression)
             else:
                 raise UnsupportedError(
@@ -280,12 +273,6 @@ class _Unnesting:
             left, right, child = self.extract_sided(left, right, child)
             inputs.append(child)
         return left, right, expression.with_inputs(tuple(inputs))
-
-
-def _is_dependent(plan: Join, context: OptimizerContext) -> bool:
-    """Does the right side read columns of the left?"""
-    free = context.free_columns.of(plan.right)
-    return bool(free) and not free.isdisjoint(output_ids(plan.left))
 
 
 def _pairwise(comparison: str, operands: list[Expression], inner: LogicalPlan) -> Expression:

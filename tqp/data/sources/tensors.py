@@ -16,6 +16,7 @@ from tqp.core.errors import BindError
 from tqp.data.arrow_types import data_type_of
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
+from tqp.data.encoding.device_columns import LEFT_TO_THE_HOST, encode_on_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.libraries import is_from
 from tqp.data.sources.numpy_arrays import arrow_of_numpy, arrow_of_vectors, unchanging
@@ -98,7 +99,7 @@ class TensorSource(Source):
         if isinstance(values, Tensor):
             if values.ndim == 2:
                 return datatypes.array(values.shape[1])
-            values = _arrow_of(values[:0], self.column_names[position])
+            values = _arrow_of(torch.empty(0, dtype=values.dtype), self.column_names[position])
         return data_type_of(values.type, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
@@ -106,8 +107,10 @@ class TensorSource(Source):
         if not isinstance(values, Tensor):
             return encode_column(self.column_names[position], values, self.device)
         if values.ndim == 2:
-            matrix = values.detach().to(device=self.device, dtype=torch.float32).contiguous()
-            return Column(datatypes.array(matrix.shape[1]), len(matrix), matrix)
+            return encode_on_device(values.to(self.device), self._type_at(position))
+        is_there = values.device == self.device and values.device.type != "cpu"
+        if is_there and values.dtype not in LEFT_TO_THE_HOST:
+            return encode_on_device(values, self._type_at(position))
         return encode_column(
             self.column_names[position], _arrow_of(values, self._where(position)), self.device
         )

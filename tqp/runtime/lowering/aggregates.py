@@ -25,7 +25,7 @@ from tqp.runtime.breakers.reductions import OF_ALL_ROWS, PACKED, Reduction
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
 from tqp.runtime.lowering.conditions import choices
 from tqp.runtime.lowering.expressions import ExpressionLowering
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.keys import lower_values, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
@@ -63,7 +63,7 @@ class _AggregateLowering:
 
     def lower(self) -> Stream:
         node, program, stream = self.node, self.plan.program, self.lowering.stream
-        with stream.builder.fragment("GROUP BY " + ", ".join(format_expression(key) for key in node.keys)):
+        with stream.builder.fragment("GROUP BY ", *listed(node.keys, ", ")):
             keys = lower_values(self.lowering, node.keys)
             packing = node.packing if self._packs(keys) else None
             factors = None if packing is None or program.carries_gradients else node.factors
@@ -77,7 +77,7 @@ class _AggregateLowering:
         pending = []
         sums = (None,) * len(node.aggregates) if factors is None else factors.sums
         for call, factored in zip(node.aggregates, sums, strict=True):
-            with stream.builder.fragment(format_expression(call)):
+            with stream.builder.fragment(call):
                 pending.append(self.calls.lower(call, factored))
         reductions = self.calls.reductions
         slot = program.slot("groups")
@@ -322,7 +322,7 @@ class _AggregateLowering:
                 layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
                 kind = self.calls.reductions[index].kind
                 nodes.append(stream.source_values(kind, StoredColumn(layout, slot, num_keys + index)))
-            with build.fragment(f"{format_expression(call)} AS {field.name}"):
+            with build.fragment(call, f" AS {field.name}"):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
         if homes:
             stream.link(Link(group_space, None), *homes.values())

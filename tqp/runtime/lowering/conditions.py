@@ -1,7 +1,7 @@
 """Lowering of what decides between values: AND, OR, CASE and COALESCE, and what guards an expression against raising.
 
-Every part is computed for every row. Where a part may raise, a guard says which rows ask for it: those for which
-nothing earlier has decided.
+Every part is computed for every row, but for text that has to be made: that is made for the rows which ask for it.
+Where a part may raise, a guard says which these are: those for which nothing earlier has decided.
 """
 
 from __future__ import annotations
@@ -49,6 +49,19 @@ def _combined(
     if len(masks) > 2:
         return build.call(many, list(masks), name="mask")
     return masks[0] if len(masks) == 1 else build.call(two, *masks, name="mask")
+
+
+def lower_conjunction(lowering: ExpressionLowering, call: Call) -> Node:
+    """A bool tensor that is True where all arguments of AND are true: one that is NULL decides as one that is false does."""
+    build = lowering.stream.builder
+    outer = lowering.guard
+    masks: list[Node] = []
+    for argument in call.arguments:
+        if masks:
+            lowering.guard = _undecided(lowering, outer, tuple(masks), None, True)
+        masks.append(lowering.condition(argument))
+        lowering.guard = outer
+    return all_of(build, masks)
 
 
 def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:

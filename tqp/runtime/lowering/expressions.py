@@ -20,7 +20,17 @@ from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Predict,
+    column_ids,
+)
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.registry import SCALARS
@@ -28,7 +38,13 @@ from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
 from tqp.runtime.lowering.compare import COMPARISONS, lower_comparison, lower_distinct_from
-from tqp.runtime.lowering.conditions import Guard, lower_case, lower_coalesce, lower_connective
+from tqp.runtime.lowering.conditions import (
+    Guard,
+    lower_case,
+    lower_coalesce,
+    lower_conjunction,
+    lower_connective,
+)
 from tqp.runtime.lowering.domain import Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
@@ -71,6 +87,10 @@ class ExpressionLowering(Answers):
             return lower_over_domain(self, expression, domain)
         return self.lower_over_rows(expression)
 
+    def _is_over_rows(self, expression: Expression) -> bool:
+        """Is the expression computed row by row, and not once for each value of a column?"""
+        return lower_code_ranges(self, expression) is None and domain_of(self, expression) is None
+
     def lower_over_rows(self, expression: Expression) -> Value:
         """The expression computed row by row, even if its column has a small domain."""
         match expression:
@@ -97,6 +117,8 @@ class ExpressionLowering(Answers):
 
     def condition(self, expression: Expression) -> Node:
         """A bool tensor that is True where the expression is true: neither false nor NULL."""
+        if isinstance(expression, Call) and expression.function == "and" and self._is_over_rows(expression):
+            return lower_conjunction(self, expression)
         value = self.lower(expression)
         if value.validity is None:
             return self.tensor(value)
@@ -232,7 +254,7 @@ class ExpressionLowering(Answers):
             return lower_similarity(self, call)
         if function == "concat_operator":
             call = replace(call, arguments=tuple(_joined_strings(call)))
-        arguments = [self.lower(argument) for argument in call.arguments]
+        arguments = self._lower_arguments(call)
         build = self.stream.builder
         if SCALARS[function].is_null_for_null and any(
             value.is_constant and value.constant is None for value in arguments
@@ -260,6 +282,25 @@ class ExpressionLowering(Answers):
         types = tuple(argument.data_type for argument in call.arguments)
         kernel = scalar_kernels.resolve(function, types, call.data_type)
         return call_kernel(self, kernel, call, arguments)
+
+    def _lower_arguments(self, call: Call) -> list[Value]:
+        """The arguments; a constant that fails does so for no row in which an argument before it is NULL."""
+        values: list[Value] = []
+        for argument in call.arguments:
+            outer = self.guard
+            if values and _is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
+                self.guard = self._where_valid(values, outer)
+            values.append(self.lower(argument))
+            self.guard = outer
+        return values
+
+    def _where_valid(self, values: list[Value], outer: Guard | None) -> Guard | None:
+        validity = self.combine_validity(*values)
+        if validity is None:
+            return outer
+        return lambda: (
+            validity if outer is None else self.stream.builder.call(operator.and_, outer(), validity)
+        )
 
     def _lower_cast(self, cast: Cast) -> Value:
         value = self.lower(cast.input)
@@ -290,6 +331,8 @@ class ExpressionLowering(Answers):
         """A cast that no value but NULL survives."""
         null = self.materialise(_literal_value(None, cast.data_type))
         validity = self.combine_validity(value)
+        if validity is not None:
+            validity = self.checked_validity(cast.input, value)
         kernel = NamedKernel(refuse_rows, "refuse_cast", cast.span)
         message = f"there is no cast from {cast.input.data_type} to {cast.data_type}; TRY_CAST gives NULL"
         rows = self.stream.num_rows()
@@ -350,6 +393,11 @@ class ExpressionLowering(Answers):
             equal = lower_comparison(self, "equal", value, self.lower(literal)).node
             result = equal if result is None else build.call(operator.or_, result, equal)
         return Value(layout, result, self.combine_validity(value))
+
+
+def _is_failing_constant(expression: Expression) -> bool:
+    """It has not been folded, so that it fails for each row or is one of the few that are computed."""
+    return isinstance(expression, (Call, Cast)) and not column_ids(expression) and may_raise(expression, {})
 
 
 def _literal_value(constant: Any, data_type: Any) -> Value:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tqp.core.errors import Error
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import Expression
 from tqp.runtime.graph import Graph, Node
 
 __all__ = ["GraphBuilder", "NamedKernel", "Node"]
@@ -39,13 +41,34 @@ class NamedKernel:
         return hash((self.function, self.__name__))
 
 
+class Fragment:
+    """SQL in a comment of a program's code. Its text is made when somebody reads it: most programs are never printed."""
+
+    __slots__ = ("_parts", "_text")
+
+    def __init__(self, parts: tuple[str | Expression, ...]) -> None:
+        self._parts = parts
+        self._text: str | None = None
+
+    def __str__(self) -> str:
+        if self._text is None:
+            texts = [part if isinstance(part, str) else format_expression(part) for part in self._parts]
+            self._text, self._parts = "".join(texts), ()
+        return self._text
+
+
+def listed(expressions: Iterable[Expression], separator: str) -> list[str | Expression]:
+    """The expressions as parts of a fragment, with the separator between them."""
+    return [part for expression in expressions for part in (separator, expression)][1:]
+
+
 class GraphBuilder:
     """Equal calls give the same node, so common subexpressions are computed once."""
 
     def __init__(self) -> None:
         self._inputs: dict[str, Node] = {}
         self._numbered: dict[Any, Node] = {}
-        self._fragment: str | None = None
+        self._fragment: Fragment | None = None
         self.operator: int | None = None  # id of the physical node that new nodes belong to
 
     def input(self, name: str) -> Node:
@@ -68,9 +91,9 @@ class GraphBuilder:
         return self._number(method, arguments, {}, name or method)
 
     @contextmanager
-    def fragment(self, text: str) -> Iterator[None]:
-        """Nodes made inside carry `text` as the comment of the program's code."""
-        outer, self._fragment = self._fragment, text
+    def fragment(self, *parts: str | Expression) -> Iterator[None]:
+        """Nodes made inside carry the parts' text as the comment of the program's code."""
+        outer, self._fragment = self._fragment, Fragment(parts)
         try:
             yield
         finally:

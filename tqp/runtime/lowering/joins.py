@@ -17,14 +17,14 @@ from tqp.operators.joins.run_rows import rows_in_build
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
-from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
 from tqp.planner.algebra.logical_plan import JoinType
-from tqp.planner.algebra.properties import nullable
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
 from tqp.runtime.lowering.expressions import ExpressionLowering
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
 from tqp.runtime.lowering.keys import (
     hashed_key,
@@ -51,7 +51,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     source_keys = _can_defer(stream, node.keys, join.packing)
     if not source_keys:
         stream.settle()
-    with build.fragment(f"runtime filter on {', '.join(format_expression(key) for key in node.keys)}"):
+    with build.fragment("runtime filter on ", *listed(node.keys, ", ")):
         if node.by_runs and source_keys and plan.program.on_host:
             _keep_runs(plan, stream, node, join)
             return stream
@@ -119,8 +119,8 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     lowering = plan.enter(stream, node, settle=not defers)
     conditions = [Call("equal", pair, BOOLEAN) for pair in zip(node.probe_keys, node.build_keys, strict=True)]
     conditions += [Call(bound.comparison, (bound.build, bound.probe), BOOLEAN) for bound in node.bounds]
-    text = " AND ".join(map(format_expression, conditions))
-    with stream.builder.fragment(f"{node.join_type.value} join on {text or 'every pair'}"):
+    parts = listed(conditions, " AND ") or ["every pair"]
+    with stream.builder.fragment(f"{node.join_type.value} join on ", *parts):
         _Probe(plan, lowering, node, slot, hidden).lower()
     stream.builder.operator = id(original)
     return stream
@@ -134,14 +134,9 @@ def _defers(node: physical.Join) -> bool:
 
 def _build_needs_probe(node: physical.Join) -> bool:
     """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
-    wanted = {
-        below.join
-        for below in physical.walk_physical(node.build)
-        if isinstance(below, physical.RuntimeFilter)
-    }
+    wanted = {below.join for below in walk_plan(node.build) if isinstance(below, physical.RuntimeFilter)}
     return bool(wanted) and any(
-        isinstance(below, physical.Join) and below.identifier in wanted
-        for below in physical.walk_physical(node.probe)
+        isinstance(below, physical.Join) and below.identifier in wanted for below in walk_plan(node.probe)
     )
 
 

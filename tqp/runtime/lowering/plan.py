@@ -10,7 +10,6 @@ import torch
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.null_facts import null_rejected_columns
 from tqp.planner.physical import plan as physical
@@ -195,7 +194,7 @@ class PlanLowering:
         remaining = RemainingConjuncts(node.conjuncts, stream.fields)
         kept = KeptShare(stream.fields)  # by the conjuncts of the masks
         for position, condition in enumerate(node.conjuncts, 1):
-            with build.fragment(f"WHERE {format_expression(condition)}"):
+            with build.fragment("WHERE ", condition):
                 # what an earlier conjunct has dropped must not make this one raise
                 lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
                 masks.append(lowering.condition(condition))
@@ -215,7 +214,7 @@ class PlanLowering:
         for output, expression in zip(node.fields, node.outputs, strict=True):
             if isinstance(expression, ColumnRef) and expression.id == output.id:
                 continue
-            with stream.builder.fragment(f"{format_expression(expression)} AS {output.name}"):
+            with stream.builder.fragment(expression, f" AS {output.name}"):
                 stream.add_computed_column(output.id, output.name, lowering.lower(expression))
         return stream
 

@@ -301,7 +301,7 @@ class ProgramBuilder:
                 domain.column, "domain_value", column.data_type, False, statistics
             )
         lowering: ExpressionLowering = ExpressionLowering(stream, self)
-        with stream.builder.fragment(format_expression(expression)):
+        with stream.builder.fragment(expression):
             value = lowering.materialise(lowering.lower_over_rows(expression))
             if value.layout.form is Form.CODES:
                 value = lowering.in_layout(value, replace(value.layout, form=Form.STRINGS, pool=None))

@@ -13,7 +13,6 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.string_keys.first_bits import packed_range
-from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
@@ -35,7 +34,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     directions = [(key.descending, key.nulls_first) for key in node.keys]
     packed = _packed_strings(plan, keys[0])
     if packed is not None:
-        with stream.builder.fragment(f"ORDER BY {format_expression(node.keys[0].expression)}"):
+        with stream.builder.fragment("ORDER BY ", node.keys[0].expression):
             keys.insert(0, _packed_key(lowering, keys[0], packed))
         directions.insert(0, directions[0])
     keys = [_own_strings(lowering, key) for key in keys]
@@ -57,7 +56,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
 
 
 def _key(lowering: ExpressionLowering, key: SortKey) -> Value:
-    with lowering.stream.builder.fragment(f"ORDER BY {format_expression(key.expression)}"):
+    with lowering.stream.builder.fragment("ORDER BY ", key.expression):
         value = lowering.materialise(lowering.lower(key.expression))
     if value.layout.data_type.kind is TypeKind.ARRAY:
         raise UnsupportedError(

@@ -1,12 +1,35 @@
-"""Splits a join condition into equality keys, one expression for each side, and a residual."""
+"""Joins as the algebra sees them: the kinds, and a condition split into equality keys and a residual."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
 from tqp.planner.functions.conditions import ORDERINGS, UPPER
+
+
+class JoinType(Enum):
+    """The rows a join puts out. `left` is the preserved side of LEFT, SEMI, ANTI, MARK and SINGLE.
+
+    RIGHT does not exist: the binder swaps the inputs. A cross join is INNER with condition TRUE.
+    """
+
+    INNER = "inner"
+    LEFT = "left"
+    FULL = "full"
+    SEMI = "semi"  # left rows with at least one match
+    ANTI = "anti"  # left rows without a match
+    NULL_AWARE_ANTI = (
+        "null-aware anti"  # NOT IN: left rows where the condition is false (not NULL) for every right row
+    )
+    MARK = "mark"  # every left row, plus a boolean column: any match (true), unknown (NULL), none (false)
+    SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
+
+
+#: Join types whose output holds the columns of both inputs.
+TWO_SIDED = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE})
 
 
 @dataclass(frozen=True, slots=True)

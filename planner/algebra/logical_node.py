@@ -1,0 +1,89 @@
+"""The base of logical plan nodes: what each of them has to say of itself, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, ClassVar
+
+from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.expression_text import Names
+from tqp.planner.algebra.expressions import Expression, read_ids
+from tqp.planner.algebra.field_facts import Fields
+from tqp.planner.algebra.node import Node, derived
+from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
+
+Ids = AbstractSet[int]
+#: (at least, at most) so many rows
+Bounds = tuple[int, int]
+
+
+class LogicalPlan(Node["LogicalPlan"]):
+    """Base. What is REQUIRED has no default: no node inherits rows, keys or order from its inputs without saying so."""
+
+    REQUIRED: ClassVar[frozenset[str]] = Node.REQUIRED | frozenset(
+        ("schema", "field_facts", "row_bounds", "unique_sets", "needs", "minds_order", "describe")
+    )
+
+    if TYPE_CHECKING:
+
+        @property
+        def schema(self) -> Schema:
+            """The output fields in order."""
+
+        @property
+        def field_facts(self) -> Fields:
+            """Output fields by id, in schema order, tightened by everything below (filters and joins included)."""
+
+        @property
+        def row_bounds(self) -> Bounds:
+            """At least and at most so many rows come out."""
+
+        @property
+        def unique_sets(self) -> UniqueSets:
+            """Some of the column sets that identify an output row; the empty set if there is at most one row."""
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        """The columns that the node reads of each input, if what reads the node needs these."""
+        raise NotImplementedError
+
+    def minds_order(self, is_seen: bool) -> bool:
+        """Does the result depend on the order of the inputs' rows, if that of the node's own rows is seen or not?"""
+        raise NotImplementedError
+
+    def describe(self, names: Names) -> str:
+        """The node's line in EXPLAIN."""
+        raise NotImplementedError
+
+    @derived
+    def output_ids(self) -> frozenset[int]:
+        """Ids of the columns that come out."""
+        return frozenset([field.id for field in self.schema])
+
+    @derived
+    def reads(self) -> frozenset[int]:
+        """Ids of the columns that the node's own expressions read."""
+        return frozenset().union(*map(read_ids, self.expressions))
+
+    @derived
+    def free_ids(self) -> frozenset[int]:
+        """Ids of the columns that the plan reads from outside: its correlated columns."""
+        below = [child.output_ids for child in self.inputs]
+        return self.reads.difference(*below).union(*(child.free_ids for child in self.inputs))
+
+    @property
+    def max_rows(self) -> int:
+        """No more rows than this come out."""
+        return self.row_bounds[1]
+
+    @derived
+    def facts_in_order(self) -> list[Field]:
+        """Facts of the output fields by position; unlike `field_facts`, with repeated columns."""
+        return [self.field_facts[field.id] for field in self.schema]
+
+    def without_unread(self, needed: Ids) -> LogicalPlan:
+        """The node without what it lists and nobody needs; it may not drop what it has to compute anyway."""
+        return self
+
+    def matches_at_most_once(self, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]) -> bool:
+        """True if for given values of the keys at most one row can match."""
+        return matches_at_most_once(self.unique_sets, self.field_facts, keys, null_equal)

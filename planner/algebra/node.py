@@ -1,0 +1,195 @@
+"""What logical and physical plan nodes have in common: inputs, expressions, listed fields, and how plans are walked and rebuilt.
+
+A node class is a frozen dataclass that says which of its attributes hold inputs, expressions and fields. Nothing else is
+needed to walk, rewrite, renumber or compare plans, so none of that code knows the kinds of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from operator import is_
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import Expression, HasExpressions, Subquery, walk
+
+Plan = TypeVar("Plan", bound="Node[Any]")
+Answer = TypeVar("Answer")
+Kind = TypeVar("Kind")
+
+
+class derived(Generic[Answer]):
+    """A property of an immutable object, computed when it is first asked for and then kept with the object.
+
+    Without a lock, unlike `functools.cached_property`: two threads may both compute it, and get the same answer.
+    """
+
+    def __init__(self, function: Callable[[Any], Answer]) -> None:
+        self.function = function
+        self.__doc__ = function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> Answer: ...
+    def __get__(self, instance: object, owner: type) -> Answer | Self:
+        if instance is None:
+            return self
+        answer = instance.__dict__[self.name] = self.function(instance)
+        return answer
+
+
+class Node(Generic[Plan]):
+    """Base of the nodes whose inputs are of the kind `Plan`. Immutable, so what is derived from a node stays true.
+
+    An attribute named in INPUTS, EXPRESSIONS or FIELDS holds one of them, None, or a tuple of such values; among
+    expressions also objects with `expressions` and `map_expressions` of their own, such as sort keys.
+    """
+
+    #: What a node class has to define itself. A class that sets this is a base, not a node.
+    REQUIRED: ClassVar[frozenset[str]] = frozenset(("INPUTS", "EXPRESSIONS", "FIELDS"))
+
+    INPUTS: ClassVar[tuple[str, ...]]
+    EXPRESSIONS: ClassVar[tuple[str, ...]]
+    FIELDS: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        missing = () if "REQUIRED" in cls.__dict__ else sorted(cls.REQUIRED - cls.__dict__.keys())
+        if missing:
+            raise TypeError(f"the plan node {cls.__name__} does not define {', '.join(missing)}")
+
+    @derived
+    def inputs(self) -> tuple[Plan, ...]:
+        """The plans whose rows the node reads."""
+        return tuple(_leaves(self, self.INPUTS))
+
+    @derived
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every expression the node evaluates over its inputs."""
+        return tuple(_leaves(self, self.EXPRESSIONS))
+
+    @derived
+    def created_fields(self) -> tuple[Field, ...]:
+        """The fields that the node itself lists; some may be those of an input, passed on."""
+        return tuple(_leaves(self, self.FIELDS))
+
+    def shape(self, describe: Callable[[Expression], Hashable]) -> Hashable:
+        """What the node is but for its inputs and fields, with `describe` of each expression in its place."""
+        described = _mapped(self, self.EXPRESSIONS, describe)
+        others = {*self.INPUTS, *self.FIELDS}
+        values = (described.__dict__[name] for name in _attributes(self) if name not in others)
+        return type(self), *values
+
+    def map_inputs(self, function: Callable[[Plan], Plan]) -> Self:
+        """The node over `function` of each input; the same object if nothing changes."""
+        return _mapped(self, self.INPUTS, function)
+
+    def map_expressions(self, function: Callable[[Expression], Expression]) -> Self:
+        """The node with `function` applied to each of its expressions; the same object if nothing changes."""
+        return _mapped(self, self.EXPRESSIONS, function)
+
+    def map_fields(self, function: Callable[[Field], Field]) -> Self:
+        """The node with `function` applied to each field that it lists; the same object if nothing changes."""
+        return _mapped(self, self.FIELDS, function)
+
+    def with_inputs(self, inputs: Iterable[Plan]) -> Self:
+        """The node over other inputs, in the order of `inputs`."""
+        replacements = iter(inputs)
+        return self.map_inputs(lambda _: next(replacements))
+
+
+def grow(node: Node[Any], **values: object) -> None:
+    """Give attributes of a node longer tuples: for the binder, which finds out only at the end what a query reads.
+
+    Nothing may have been derived from the node yet, and nobody else may hold it for finished.
+    """
+    assert len(node.__dict__) == len(_attributes(node)), "a node that something was derived from is finished"
+    node.__dict__.update(values)
+
+
+def walk_plan(plan: Plan, into_subqueries: bool = False) -> Iterator[Plan]:
+    """The plan and everything below it, parents first; what stands in several places once.
+
+    `into_subqueries`: the plans of subqueries in the expressions of logical nodes too.
+    """
+    seen: set[int] = set()
+    stack = [plan]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        yield node
+        stack.extend(reversed(node.inputs))
+        if into_subqueries:
+            for expression in node.expressions:
+                stack.extend(subquery_plans(expression))
+
+
+def transform_plan(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
+    """The plan with `function` applied to every node after its inputs; what stands in several places is rebuilt once."""
+    done: dict[int, Plan] = {}
+
+    def visit(node: Plan) -> Plan:
+        known = done.get(id(node))
+        if known is None:
+            known = done[id(node)] = function(node.map_inputs(visit))
+        return known
+
+    return visit(plan)
+
+
+def subquery_plans(expression: Expression) -> list[Any]:
+    """The plans of the subqueries in an expression, not those inside them."""
+    return [part.plan for part in walk(expression) if isinstance(part, Subquery)]
+
+
+def _attributes(node: object) -> tuple[str, ...]:
+    names: tuple[str, ...] = type(node).__match_args__  # type: ignore[attr-defined]
+    return names
+
+
+def _leaves(node: object, names: tuple[str, ...]) -> Iterator[Any]:
+    """The single values in attributes of a node, in order."""
+    for name in names:
+        yield from _values(node.__dict__[name])
+
+
+def _values(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for each in value:
+            yield from _values(each)
+    elif isinstance(value, HasExpressions):
+        yield from value.expressions
+    elif value is not None:
+        yield value
+
+
+def _mapped(node: Kind, names: tuple[str, ...], function: Callable[[Any], Any]) -> Kind:
+    """The node with `function` applied to the single values in some of its attributes."""
+    changes = {}
+    for name in names:
+        old = node.__dict__[name]
+        new = _map(old, function)
+        if new is not old:
+            changes[name] = new
+    if not changes:
+        return node
+    copy = object.__new__(type(node))
+    copy.__dict__.update({name: node.__dict__[name] for name in _attributes(node)} | changes)
+    return copy
+
+
+def _map(value: Any, function: Callable[[Any], Any]) -> Any:
+    if isinstance(value, tuple):
+        mapped = tuple([_map(each, function) for each in value])
+        return value if all(map(is_, mapped, value)) else mapped
+    if value is None:
+        return None
+    if isinstance(value, HasExpressions):
+        return value.map_expressions(function)
+    return function(value)

@@ -1,0 +1,58 @@
+"""Column sets that identify a row, and what matching on keys follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.field_facts import Fields
+from tqp.planner.algebra.join_keys import key_column
+
+#: Sets of column ids no two rows agree on (NULLs being equal). The empty set: there is at most one row.
+UniqueSets = frozenset[frozenset[int]]
+
+ONE_ROW: UniqueSets = frozenset((frozenset(),))
+_MOST_UNIQUE_SETS = 8
+
+
+def unique_columns(fields: Iterable[Field]) -> UniqueSets:
+    """The columns of a table that are unique and never NULL, each a set."""
+    return frozenset(
+        frozenset((field.id,)) for field in fields if field.statistics.is_unique and not field.nullable
+    )
+
+
+def renamed_sets(sets: UniqueSets, outputs: Iterable[Expression], fields: Iterable[Field]) -> UniqueSets:
+    """Those of the sets whose columns all pass through as bare references, by the ids they have afterwards."""
+    renamed = {
+        output.id: field.id
+        for output, field in zip(outputs, fields, strict=True)
+        if isinstance(output, ColumnRef)
+    }
+    return frozenset(
+        frozenset(renamed[identifier] for identifier in unique)
+        for unique in sets
+        if all(identifier in renamed for identifier in unique)
+    )
+
+
+def few(sets: Iterable[frozenset[int]]) -> UniqueSets:
+    """The smallest few, in a fixed order."""
+    return frozenset(sorted(sets, key=lambda ids: (len(ids), sorted(ids)))[:_MOST_UNIQUE_SETS])
+
+
+def matches_at_most_once(
+    sets: UniqueSets, fields: Fields, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]
+) -> bool:
+    """True if for given values of the keys at most one row of a plan with these sets and fields can match."""
+    columns = {key_column(key) for key in keys}
+    if any(unique <= columns for unique in sets):
+        return True
+    for key, matches_null in zip(keys, null_equal, strict=True):
+        column = key_column(key)
+        field = None if column is None else fields.get(column)
+        # A unique column may hold several NULLs; an equality does not match those.
+        if field is not None and field.statistics.is_unique and not (matches_null and field.nullable):
+            return True
+    return False

@@ -1,0 +1,234 @@
+"""A pretended accelerator, for tests: torch device "pretend", which computes on the CPU and is not the CPU.
+
+Its tensors refuse `.numpy()` and operations with tensors of the CPU, as those of a GPU do, and what goes on is counted:
+launches, reads that the host waits for, and tensors copied to the host. It says nothing of a real device's speed, memory or
+dtypes. Importing this registers the device for the whole process and replaces some functions of torch: `python -m
+tests.pretend_device slt` and the like run, in a process of their own, what tests want to know, and print it as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils import backend_registration
+
+import tqp
+from tests import sqllogic
+from tests.conftest import TPCH_SCALE_FACTOR
+from tqp.tpch.data import TABLES, table_path
+from tqp.tpch.query import QUERY_NUMBERS, load_query
+
+NAME = "pretend"
+backend_registration._setup_privateuseone_for_python_backend(NAME)
+_DEVICE = torch.device(f"{NAME}:0")
+_CPU = torch.device("cpu")
+_CONVERT = torch.ops.aten._to_copy.default
+
+#: Operations that tell the host something that only the device knows, a number or the size of what they make.
+_BLOCKING = frozenset(
+    "_local_scalar_dense equal is_nonzero item masked_select nonzero repeat_interleave unique _unique2 bincount".split()
+)
+#: Operations that may have tensors of both devices: copies, and indexing by a mask or numbers of the host.
+_MIXING = frozenset("copy_ _to_copy index index_put index_put_ _index_put_impl_ set_".split())
+
+
+#: What the device has been asked for: "launches", "reads", "copies" to the host and the elements of the "longest copy".
+counts: Counter[str] = Counter()
+
+
+class PretendTensor(Tensor):
+    """A tensor of the device: `inner` has its values."""
+
+    inner: Tensor
+    __slots__ = ("inner",)
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner: Tensor) -> Self:
+        made = Tensor._make_wrapper_subclass(
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=inner.dtype,
+            device=_DEVICE,
+        )
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, operation: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        return _run(operation, arguments, keywords or {})
+
+    def __repr__(self, **keywords: Any) -> str:
+        return f"{NAME}({self.inner})"
+
+    def to(self, *arguments: Any, **keywords: Any) -> Tensor:
+        """By hand: where operations run without autograd, torch's own would lose its way between two devices."""
+        wanted = [*arguments, *keywords.values()]
+        dtype = next((each for each in wanted if isinstance(each, torch.dtype)), self.dtype)
+        device = next((each for each in wanted if isinstance(each, (str, torch.device))), _DEVICE)
+        made = self if dtype == self.dtype else _run(_CONVERT, (self,), {"dtype": dtype})
+        return made.cpu() if torch.device(device).type == "cpu" else made
+
+    def cpu(self, *arguments: Any, **keywords: Any) -> Tensor:
+        return _note_copy(self.inner)
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
+    def new_tensor(self, data: Any, **keywords: Any) -> Tensor:
+        return torch.tensor(data, dtype=keywords.get("dtype", self.dtype)).to(_DEVICE)
+
+    def numpy(self, *arguments: Any, **keywords: Any) -> Any:
+        raise TypeError(f"can't convert {_DEVICE} device type tensor to numpy")
+
+    __array__ = numpy
+
+    def data_ptr(self) -> int:
+        return self.inner.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        return self.inner.untyped_storage()
+
+
+def _run(operation: Any, arguments: Any, keywords: Any) -> Any:
+    """An operation on the values of its tensors; its results are tensors of the device again."""
+    name = operation._schema.name.removeprefix("aten::")
+    given, _ = pytree.tree_flatten((arguments, keywords))
+    ours = [each for each in given if isinstance(each, PretendTensor)]
+    others = [each for each in given if isinstance(each, Tensor) and not isinstance(each, PretendTensor)]
+    if ours and any(each.dim() > 0 for each in others) and name not in _MIXING:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found {_DEVICE} and cpu ({name})"
+        )
+    counts["launches"] += not _is_view(operation)
+    counts["reads"] += name in _BLOCKING
+    to_host = name == "copy_" and not isinstance(arguments[0], PretendTensor)
+    if name == "_to_copy" and keywords.get("device") is not None:
+        to_host = torch.device(keywords["device"]).type == "cpu"
+    if to_host:
+        _note_copy(ours[0].inner)
+    result = operation(*pytree.tree_map(_inner, arguments), **pytree.tree_map(_inner, keywords))
+    made = {id(each.inner): each for each in ours}
+
+    def outer(value: Any) -> Any:
+        if not isinstance(value, Tensor) or isinstance(value, PretendTensor) or to_host:
+            return value
+        return made.get(id(value)) if id(value) in made else PretendTensor(value)  # written in place, or new
+
+    return pytree.tree_map(outer, result)
+
+
+def _is_view(operation: Any) -> bool:
+    """Whether a result is another look at an argument, for which no kernel runs."""
+    aliases = [each.alias_info for each in operation._schema.returns]
+    return any(alias is not None and not alias.is_write for alias in aliases)
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, PretendTensor):
+        return value.inner
+    return _CPU if isinstance(value, torch.device) and value.type == NAME else value
+
+
+def _note_copy(values: Tensor) -> Tensor:
+    """The values, on their way to the host."""
+    counts["reads"] += 1
+    counts["copies"] += 1
+    counts["longest copy"] = max(counts["longest copy"], values.numel())
+    return values
+
+
+_library = torch.library.Library("_", "IMPL")
+_library.fallback(
+    lambda operation, *arguments, **keywords: _run(operation, arguments, keywords), "PrivateUse1"
+)
+
+
+def _by_way_of_the_host(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """For what torch makes in C++ and resizes, where no operation of ours learns of it: made on the CPU, then moved."""
+
+    def made(*arguments: Any, device: Any = None, **keywords: Any) -> Tensor:
+        if device is None or torch.device(device).type != NAME or isinstance(arguments[0], Tensor):
+            return make(*arguments, device=device, **keywords)
+        return make(*arguments, **keywords).to(_DEVICE)
+
+    return made
+
+
+for _name in ("tensor", "as_tensor", "arange"):
+    setattr(torch, _name, _by_way_of_the_host(getattr(torch, _name)))
+
+
+def run_slt() -> dict[str, str]:
+    """The records of the `.slt` files that go wrong on the device, by place, each with what is wrong."""
+    problems = {}
+    for path in sorted(sqllogic.DIRECTORY.glob("**/*.slt")):
+        records = sqllogic.parse(path.read_text(encoding="utf-8"))
+        with tqp.connect(NAME) as connection:
+            with sqllogic.set_up(records) as oracle:
+                for name, table in sqllogic.tables(oracle).items():
+                    connection.register(name, table)
+            for record in records:
+                if record.kind.startswith(("query", "statement error", "statement unsupported")):
+                    try:
+                        sqllogic.check(record, connection)
+                    except Exception:  # noqa: BLE001 - the next record may tell more
+                        problems[f"{path.stem}:{record.line}"] = traceback.format_exc(limit=-3)
+    return problems
+
+
+def run_tpch(data: str, answers: str) -> dict[str, dict[str, int]]:
+    """What each query of TPC-H asks of the device when it runs for the second time; answers go to a folder, as Parquet."""
+    found = {}
+    with tqp.connect(NAME) as connection:
+        for table in TABLES:
+            connection.register(table, str(table_path(Path(data), table)))
+        for number in QUERY_NUMBERS:
+            text = load_query(number, TPCH_SCALE_FACTOR).text
+            pq.write_table(connection.sql(text).to_arrow(), Path(answers) / f"{number}.parquet")
+            program = connection.compile(text)
+            counts.clear()
+            program()
+            found[str(number)] = {"launches": counts["launches"], "reads": counts["reads"]}
+    return found
+
+
+def run_registered() -> dict[str, int]:
+    """What is copied to the host of columns that are tensors of the device."""
+    rows = 30_000
+    places = torch.arange(rows)
+    columns = {
+        "sorted": places,
+        "repeated": places % 100,
+        "apart": places * 1_000_003,
+        "unsigned": (places % 200).to(torch.uint8),
+        "truth": places % 3 == 0,
+        "half": (places % 8).to(torch.float16),
+        "real": places / 7,
+        "vector": torch.ones(rows, 3),
+    }
+    with tqp.connect(NAME) as connection:
+        connection.register("t", {name: values.to(_DEVICE) for name, values in columns.items()})
+        counts.clear()
+        answer = connection.sql(
+            "SELECT sum(sorted), sum(apart), sum(unsigned), count(*) FILTER (WHERE truth), sum(half), max(real), "
+            "sum(array_inner_product(vector, vector)) FROM t WHERE repeated < 50"
+        )
+        assert len(answer.fetchall()) == 1
+    return dict(counts)
+
+
+if __name__ == "__main__":
+    print(json.dumps(globals()[f"run_{sys.argv[1]}"](*sys.argv[2:])))

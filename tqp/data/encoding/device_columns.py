@@ -1,0 +1,76 @@
+"""Tensors on a device as columns, encoded there: the host reads bounds and counts of them, never values.
+
+What is found is what `encode_column` finds of the same values on the CPU, estimates of distinct values apart.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType
+from tqp.core.schema import ColumnStatistics
+from tqp.data.column import Column
+from tqp.data.encoding.column_facts import SAMPLE, scale_distinct
+
+#: Kinds of values for which torch has few operations; int64 holds them all.
+_WIDENED = (torch.uint16, torch.uint32)
+#: 64 bits without a sign may need two words; this the host does.
+LEFT_TO_THE_HOST = (torch.uint64,)
+_NARROW = (torch.int8, torch.int16, torch.int32)
+
+
+def encode_on_device(values: Tensor, data_type: DataType) -> Column:
+    """The column of booleans, integers or floats [n] without NULLs, or of arrays, float32 [n, size]."""
+    num_rows = values.shape[0]
+    if values.dtype in (torch.float16, torch.bfloat16):
+        values = values.float()
+    if values.dim() == 2:
+        return Column(data_type, num_rows, values.contiguous())
+    if values.dtype is torch.bool:
+        return Column(data_type, num_rows, values, statistics=ColumnStatistics(distinct_count=2.0))
+    if values.dtype.is_floating_point:
+        distinct = _estimate_distinct(values)[0] if num_rows else 0.0
+        return Column(data_type, num_rows, values, statistics=ColumnStatistics(distinct_count=distinct))
+    if values.dtype in _WIDENED:
+        values = values.to(torch.int64)
+    if not num_rows:
+        none = ColumnStatistics(distinct_count=0.0, is_unique=True, is_sorted=True)
+        return Column(data_type, 0, values.to(torch.int8), statistics=none)
+    statistics = _integer_statistics(values)
+    low, high = statistics.minimum, statistics.maximum
+    assert low is not None and high is not None
+    fitting = (dtype for dtype in _NARROW if torch.iinfo(dtype).min <= low and high <= torch.iinfo(dtype).max)
+    return Column(data_type, num_rows, values.to(next(fitting, torch.int64)), statistics=statistics)
+
+
+def _integer_statistics(values: Tensor) -> ColumnStatistics:
+    steps = (values[1:] < values[:-1]).sum(), (values[1:] != values[:-1]).sum()
+    found = [values.min().to(torch.int64), values.max().to(torch.int64), *steps]
+    minimum, maximum, descents, changes = torch.stack(found).tolist()
+    num_rows = values.shape[0]
+    if not descents:
+        runs = changes + 1
+        return ColumnStatistics(minimum, maximum, float(runs), is_unique=runs == num_rows, is_sorted=True)
+    distinct, sample_is_unique = _estimate_distinct(values)
+    span = maximum - minimum + 1
+    if not sample_is_unique or num_rows <= SAMPLE:
+        return ColumnStatistics(minimum, maximum, distinct, is_unique=sample_is_unique)
+    if not num_rows <= span <= 4 * num_rows + 1024:
+        return ColumnStatistics(minimum, maximum, distinct)
+    seen = torch.zeros(span, dtype=torch.bool, device=values.device)
+    seen[values.to(torch.int64) - minimum] = True
+    dense = int(seen.sum())
+    return ColumnStatistics(minimum, maximum, float(dense), is_unique=dense == num_rows)
+
+
+def _estimate_distinct(values: Tensor) -> tuple[float, bool]:
+    """How many values differ, by a sample of rows in regular steps, and whether those of the sample all do."""
+    num_rows = values.shape[0]
+    sample = values[:: -(-num_rows // SAMPLE)].sort().values
+    is_first = torch.ones(sample.shape[0] + 1, dtype=torch.bool, device=values.device)
+    is_first[1:-1] = sample[1:] != sample[:-1]
+    counts = torch.stack([is_first[:-1].sum(), (is_first[:-1] & is_first[1:]).sum()])
+    distinct, singletons = counts.tolist()
+    size = sample.shape[0]
+    return scale_distinct(distinct, singletons, size, num_rows), distinct == size
