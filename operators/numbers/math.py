@@ -44,6 +44,12 @@ def _on_floats(function: Callable[..., Tensor]) -> Overload:
     return resolve
 
 
+def _even(values: Tensor) -> Tensor:
+    """The nearest even whole number that is as far from zero, or further."""
+    whole = torch.ceil(values.abs())
+    return torch.copysign(whole + (torch.floor(whole / 2) * 2 != whole), values)
+
+
 def _cube_root(values: Tensor) -> Tensor:
     root = torch.pow(values.abs(), 1 / 3)
     # One Newton step: pow(x, 1/3) alone is off for perfect cubes, since 1/3 is not a float.
@@ -354,6 +360,11 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "sinh": torch.sinh,
     "cosh": torch.cosh,
     "tanh": torch.tanh,
+    "asinh": torch.asinh,
+    "acosh": torch.acosh,
+    "atanh": torch.atanh,
+    "even": _even,
+    "signbit": torch.signbit,
     "degrees": lambda values: values * (180 / math.pi),
     "radians": lambda values: values * (math.pi / 180),
     "floored_modulo": lambda dividend, divisor: dividend - divisor * torch.floor(dividend / divisor),

@@ -277,6 +277,7 @@ ARITHMETIC = (
     _strict("bit_or", forms={"|": ("INTEGERS INTEGERS -> same",)}),
     _strict("bit_xor", forms={"xor": ("INTEGERS INTEGERS -> same",)}),
     _strict("bit_not", forms={"~": ("INTEGERS -> same",)}),
+    _strict("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
     _strict("shift_left", forms={"<<": ("INTEGERS INTEGERS -> same",)}, raises=True),
     _strict("shift_right", forms={">>": ("INTEGERS INTEGERS -> same",)}),
     _strict(

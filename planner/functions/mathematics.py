@@ -16,13 +16,15 @@ MATHEMATICS = (
     *(
         _of_floats(name, "DOUBLE -> DOUBLE")
         for name in (
-            "sqrt cbrt exp ln log2 sin cos tan asin acos atan sinh cosh tanh degrees radians".split()
+            "sqrt cbrt exp ln log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians".split()
         )
     ),
     _of_floats("log10", "DOUBLE -> DOUBLE", log=("DOUBLE -> DOUBLE",)),
     _of_floats("log", "DOUBLE DOUBLE -> DOUBLE"),
     _of_floats("power pow", "DOUBLE DOUBLE -> DOUBLE"),
     _of_floats("atan2", "DOUBLE DOUBLE -> DOUBLE"),
+    _of_floats("even", "DOUBLE -> DOUBLE"),
+    _of_floats("signbit", "FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
     _of_floats("floored_modulo", fmod=("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")),
     _of_floats("is_nan", isnan=("FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN")),
     _of_floats("is_inf", isinf=("FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN")),

@@ -41,7 +41,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     **{name: {1: "divisor"} for name in ("//", "%")},
 }
 _INEXACT = frozenset(
-    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh degrees radians power atan2".split()
+    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2".split()
 )
 #: LIKE and ILIKE, of which there are templates.
 _LIKES = frozenset(("~~", "~~*"))
