@@ -85,9 +85,9 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
         found.append(row_indices(elementwise.any_of([block == value for value in values])).add_(start))
     chosen = torch.cat(found)
     integer = torch.index_select(integers, 0, chosen)
-    places: Tensor = chosen * size + first
+    places = chosen * size + first
     for at, value in enumerate(values):
-        places = places - (integer == value) * at
+        places = torch.where(integer == value, places - at, places)
     places = torch.index_select(places, 0, row_indices((places >= low) & (places + len(word) <= high)))
     for at, byte in enumerate(word):
         places = torch.index_select(places, 0, row_indices(data[at:].index_select(0, places) == byte))
