@@ -73,7 +73,7 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
     values = [int.from_bytes(word[at : at + size], "little", signed=True) for at in range(size)]
     if len(word) < 2 * size - 1 or len(set(values)) < size:
         return _scan_bytes(data[low:high], word).add_(low)
-    before = (data.storage_offset() + low) % size
+    before = (int(data.storage_offset()) + low) % size
     if before > low:  # integers cannot begin where the data does
         return _scan(data[low:high].clone(), 0, high - low, word).add_(low)
     first = low - before
