@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
@@ -19,11 +20,11 @@ from tqp.operators.joins.perfect_hash_join import build_of_index
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
-from tqp.runtime.graph import function_name
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
-from tqp.runtime.lowering.stream import BATCH_KINDS, StoredColumn
+from tqp.runtime.lowering.stream import StoredColumn
 from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.program_text import program_text
 
 
 class Constants(nn.Module):
@@ -191,26 +192,9 @@ class TensorProgram(nn.Module):
 
     @property
     def code(self) -> str:
-        """The program as Python: one function a pipeline, each part under the SQL it comes from."""
-        return "\n\n".join(_pipeline_code(number, step, self) for number, step in enumerate(self.steps(), 1))
+        """The program as Python: one function a pipeline, each part under the SQL it comes from.
 
-
-def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> str:
-    names = pipeline.record.parameters()
-    source = pipeline.source_slot
-    if source in program.tables:
-        source = f"each batch of {program.tables[source].source.name}"
-    lines = [f"# pipeline {number}: {pipeline.title}; over {source}"]
-    lines.append(f"def pipeline_{number}({', '.join(names)}):")
-    whole = [name for name, item in zip(names, pipeline.inputs, strict=True) if item.kind not in BATCH_KINDS]
-    if whole:
-        lines.append(f"    # not cut into batches: {', '.join(whole)}")
-    before: str | None = None
-    for node, line in pipeline.record.lines(function_name):
-        if node.fragment and node.fragment != before:
-            lines.append(f"    # {node.fragment}")
-        before = node.fragment
-        lines.append(f"    {line}")
-    lines.append(f"    {pipeline.record.result()}")
-    lines.append(f"# then {pipeline.breaker.describe()}")
-    return "\n".join(lines)
+        For torch, it runs by itself: it imports what its functions call.
+        """
+        tables = {slot: table.source.name for slot, table in self.tables.items()}
+        return program_text(self.steps(), tables, with_imports=self._executor.backend is Backend.TORCH)
