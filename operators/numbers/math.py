@@ -63,6 +63,12 @@ def _on_floats(function: Operation | Callable[..., Tensor]) -> Overload:
     return resolve
 
 
+def _even(values: Tensor) -> Tensor:
+    """The nearest even whole number that is as far from zero, or further."""
+    whole = torch.ceil(values.abs())
+    return torch.copysign(whole + (torch.floor(whole / 2) * 2 != whole), values)
+
+
 def _cube_root(values: Tensor) -> Tensor:
     root = torch.pow(values.abs(), 1 / 3)
     # One Newton step: pow(x, 1/3) alone is off for perfect cubes, since 1/3 is not a float.
@@ -385,6 +391,11 @@ FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "sinh": _smooth(torch.sinh),
     "cosh": _smooth(torch.cosh),
     "tanh": _smooth(torch.tanh),
+    "asinh": _smooth(torch.asinh),
+    "acosh": _smooth(torch.acosh),
+    "atanh": _smooth(torch.atanh),
+    "even": _even,
+    "signbit": torch.signbit,
     "degrees": _smooth(_degrees),
     "radians": _smooth(_radians),
     "floored_modulo": _floored_modulo,
