@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
+from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
 from tqp.data.encoding.key_index import KeyIndex
@@ -133,6 +134,24 @@ class TensorProgram(nn.Module):
             if isinstance(source, DomainFrame) and source.domain.pool is not None:
                 wanted.add(source.domain.pool.slot)
         return found[::-1]
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """What `.to`, `.cuda`, `.half` and the like do to every tensor: refused where it is not what a tensor is already.
+
+        The columns of tables, and what a run makes of them, belong to the connection that compiled the program.
+        """
+        device = self._executor.device
+        probe = torch.empty(0, dtype=torch.float64, device=device)
+        moved = fn(probe)
+        if moved.device != device or moved.dtype != probe.dtype:
+            tables = ", ".join(f'"{table.source.name}"' for table in self.tables.values())
+            wanted = f"to {moved.device}" if moved.device != device else f"to {moved.dtype}"
+            raise UnsupportedError(
+                f"a program cannot be moved {wanted}: the columns{f' of {tables}' if tables else ''} and the states of its "
+                f"pipelines stay on {device}, in the types that the query gives them; compile the query on "
+                "tqp.connect(device=...)"
+            )
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def steps(self) -> list[Pipeline]:
         return self._steps
