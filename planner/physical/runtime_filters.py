@@ -22,7 +22,6 @@ from tqp.planner.algebra.logical_plan import (
     Scan,
     Shared,
     Sort,
-    Values,
 )
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.value_ranges import Range, value_range
@@ -255,4 +254,4 @@ def scores_rows(plan: LogicalPlan) -> bool:
 def _is_leaf(plan: LogicalPlan) -> bool:
     while isinstance(plan, Filter | Project) and not scores_rows(plan):
         plan = plan.input
-    return isinstance(plan, Scan | Values | Shared)
+    return not plan.inputs or isinstance(plan, Shared)
