@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tqp.core.schema import Schema, TableSource
+from tqp.core.schema import Field, Schema, TableSource
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import AggregateCall, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
@@ -21,6 +21,7 @@ from tqp.planner.algebra.field_facts import (
     sorted_fields,
     union_field,
     values_field,
+    with_facts,
 )
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
@@ -45,6 +46,7 @@ __all__ = [
     "LogicalPlan",
     "Project",
     "Scan",
+    "Series",
     "Shared",
     "Sort",
     "SortKey",
@@ -144,6 +146,45 @@ class Values(LogicalPlan):
 
     def describe(self, names: Names) -> str:
         return f"Values {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
+class Series(LogicalPlan):
+    """`rows` integers: `start`, `start + step`, `start + 2 * step`, ..."""
+
+    field: Field
+    start: int
+    step: int
+    rows: int  # at least one
+
+    INPUTS, EXPRESSIONS, FIELDS = (), (), ("field",)
+
+    @property
+    def schema(self) -> Schema:
+        return (self.field,)
+
+    @derived
+    def field_facts(self) -> Fields:
+        ends = self.start, self.start + (self.rows - 1) * self.step
+        known = min(ends), max(ends)
+        return {self.field.id: with_facts(self.field, known, False, float(self.rows), True, self.step > 0)}
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.rows, self.rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return frozenset((frozenset((self.field.id,)),)) if self.rows > 1 else ONE_ROW
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return ()
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+    def describe(self, names: Names) -> str:
+        return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Scan,
+    Series,
     Shared,
     Sort,
     UnionAll,
@@ -118,6 +119,11 @@ class Planner:
                 return self.scan(plan, required)
             case Values():
                 return self._values(plan, required)
+            case Series():
+                fields = tuple(plan.field_facts.values())
+                return physical.SeriesScan(
+                    fields, self.estimator.rows(plan), plan.rows, plan.start, plan.step
+                )
             case Filter():
                 return self._filter(plan, required, requests)
             case Project():
