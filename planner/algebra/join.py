@@ -147,6 +147,13 @@ class Join(LogicalPlan):
         right = self.reads | needed if self.join_type in TWO_SIDED else self.reads
         return (self.reads | needed) & self.left.output_ids, right & self.right.output_ids
 
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        if self.join_type is not JoinType.FULL and columns <= self.left.output_ids:
+            return self.left
+        if self.join_type is JoinType.INNER and columns <= self.right.output_ids:
+            return self.right
+        return None
+
     def minds_order(self, is_seen: bool) -> bool:
         return False
 
