@@ -31,7 +31,7 @@ from tqp.ml.onnx.operators import OPERATORS
 from tqp.ml.supported import SUPPORTED
 from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.bind import bind
-from tqp.planner.functions.table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
+from tqp.planner.functions.registry import aggregate_names, scalar_names
 from tqp.planner.optimizer import REQUIRED, RULES, optimize
 from tqp.planner.parse import parse
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
@@ -340,10 +340,8 @@ def _errors(body: str) -> str:
 
 
 def _functions(body: str) -> str:
-    words = {name for name in {**SCALARS, **VARIADIC, **ALIASES} if name.isidentifier()} - OPERATOR_FORMS
-    aggregates = {name for name in (*AGGREGATES, *ALIASES) if ALIASES.get(name, name) in AGGREGATES}
-    scalars = ", ".join(f"`{name}`" for name in sorted(words - aggregates - {"count_if", "countif"}))
-    grouped = ", ".join(f"`{name}`" for name in sorted(aggregates | {"count_if", "countif"}))
+    scalars = ", ".join(f"`{name}`" for name in sorted(scalar_names()) if name.isidentifier())
+    grouped = ", ".join(f"`{name}`" for name in sorted(aggregate_names()))
     return f"Scalar functions: {scalars}.\n\nAggregate functions: {grouped}.\n"
 
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
-from tqp.operators.numbers import wide
+from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
@@ -174,7 +174,51 @@ def median_intervals_by_group(
     return torch.where((lower_rows == upper_rows).unsqueeze(1), lower, between), lower_rows >= 0
 
 
-def variance(moments: Moments, sample: bool) -> tuple[Tensor, Tensor]:
-    """(variances float64, validity bool): of a sample, NULL below two rows, or of the population, NULL for none."""
-    divisor = moments.counts - 1 if sample else moments.counts
-    return moments.m2 / divisor.clamp(min=1), divisor > 0
+# ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----
+
+
+def variance(m2: Tensor, counts: Tensor) -> Tensor:
+    """Of a population, float64 [n]; of no values anything."""
+    return m2 / counts.clamp(min=1)
+
+
+def sample_variance(m2: Tensor, counts: Tensor) -> Tensor:
+    """Of a sample, float64 [n]; of less than two values anything."""
+    return m2 / (counts - 1).clamp(min=1)
+
+
+def deviation(m2: Tensor, counts: Tensor) -> Tensor:
+    """The standard deviation of a population, float64 [n]."""
+    return elementwise.square_root(variance(m2, counts))
+
+
+def sample_deviation(m2: Tensor, counts: Tensor) -> Tensor:
+    """The standard deviation of a sample, float64 [n]."""
+    return elementwise.square_root(sample_variance(m2, counts))
+
+
+#: Aggregates that are computed from reductions of their values: which ones, and what makes the results of them.
+FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
+    "var_pop": (("second_moment", "count"), variance),
+    "var_samp": (("second_moment", "count"), sample_variance),
+    "stddev_pop": (("second_moment", "count"), deviation),
+    "stddev_samp": (("second_moment", "count"), sample_deviation),
+}
+
+
+def _median_of_integers(halves: Halves) -> Callable[..., Tensor]:
+    def medians(values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None) -> Tensor:
+        return median_integers_by_group(values, group_ids, num_groups, validity, halves)[0]
+
+    return medians
+
+
+#: Reductions that need all rows of a group at once: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
+COLLECTED: dict[str, Callable[..., Tensor]] = {
+    "second_moment": lambda *rows: variance_by_group(*rows).m2,
+    "median": lambda *rows: median_by_group(*rows)[0],
+    "median_interval": lambda *rows: median_intervals_by_group(*rows)[0],
+    "median_down": _median_of_integers("down"),
+    "median_to_zero": _median_of_integers("to_zero"),
+    "median_away": _median_of_integers("away"),
+}

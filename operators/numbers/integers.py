@@ -85,6 +85,27 @@ def _resolve_shift_right(argument_types: tuple[DataType, ...], result_type: Data
     return Kernel(shift_right)
 
 
+def _count_ones(words: Tensor) -> Tensor:
+    """The ones in int64 [...], by adding up neighbouring fields of 1, 2 and 4 bits, and then all bytes at once."""
+    pairs = words - ((words >> 1) & 0x5555555555555555)
+    nibbles = (pairs & 0x3333333333333333) + ((pairs >> 2) & 0x3333333333333333)
+    of_bytes = (nibbles + (nibbles >> 4)) & 0x0F0F0F0F0F0F0F0F
+    return (of_bytes * 0x0101010101010101) >> 56
+
+
+def _count_ones_of_wide(values: Tensor) -> Tensor:
+    """Of HUGEINT, int64 [n]. All 128 leave TINYINT: they are -128, as in DuckDB."""
+    return _count_ones(wide.widen(values)).sum(1).to(torch.int8).to(torch.int64)
+
+
+def _resolve_bit_count(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    bits = _bits(argument_types[0])
+    if bits > 64:
+        return Kernel(_count_ones_of_wide, accepts_wide=True)
+    ones = -1 if bits == 64 else (1 << bits) - 1  # a negative number has as many bits as its type
+    return Kernel(lambda values: _count_ones(values.to(torch.int64) & ones))
+
+
 def greatest_common_divisor(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """int64 [n], never negative; raises ExecutionError if that is 2**63."""
     result = torch.gcd(a.to(torch.int64), b.to(torch.int64))
@@ -116,6 +137,7 @@ INTEGER_KERNELS: dict[str, Overload] = {
     "bit_or": _resolve_bitwise(torch.bitwise_or),
     "bit_xor": _resolve_bitwise(torch.bitwise_xor),
     "bit_not": _resolve_not,
+    "bit_count": _resolve_bit_count,
     "shift_left": _resolve_shift_left,
     "shift_right": _resolve_shift_right,
     "gcd": _resolve_gcd(greatest_common_divisor),

@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     QuantifiedComparison,
     ScalarSubquery,
 )
+from tqp.planner.functions.registry import SCALARS
 
 Names = Mapping[int, str]
 
@@ -27,36 +28,7 @@ _NO_NAMES: Names = {}
 _MOST_LISTED = 8
 _MOST_ELEMENTS = 3
 
-#: function -> (SQL operator, how tightly it binds)
-_INFIX = {
-    "or": ("OR", 1),
-    "and": ("AND", 2),
-    "equal": ("=", 4),
-    "not_equal": ("<>", 4),
-    "less": ("<", 4),
-    "less_equal": ("<=", 4),
-    "greater": (">", 4),
-    "greater_equal": (">=", 4),
-    "is_distinct_from": ("IS DISTINCT FROM", 4),
-    "is_not_distinct_from": ("IS NOT DISTINCT FROM", 4),
-    "like": ("LIKE", 4),
-    "ilike": ("ILIKE", 4),
-    "concat_operator": ("||", 5),
-    "add": ("+", 6),
-    "subtract": ("-", 6),
-    "add_days": ("+", 6),
-    "subtract_days": ("-", 6),
-    "add_interval": ("+", 6),
-    "subtract_interval": ("-", 6),
-    "subtract_dates": ("-", 6),
-    "subtract_timestamps": ("-", 6),
-    "multiply": ("*", 7),
-    "divide": ("/", 7),
-    "integer_divide": ("//", 7),
-    "modulo": ("%", 7),
-}
 _NOT_BINDS = 3
-_ASSOCIATIVE = frozenset(("or", "and", "add", "multiply", "concat_operator"))
 
 
 def format_expression(expression: Expression, names: Names = _NO_NAMES) -> str:
@@ -105,16 +77,18 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             return "EXISTS (subquery)"
         case QuantifiedComparison():
             operands = ", ".join(format_operand(operand, names, 5) for operand in expression.operands)
-            operator = _INFIX[expression.comparison][0]
+            infix = SCALARS[expression.comparison].infix
+            operator = "" if infix is None else infix.operator
             return f"({operands}) {operator} {'ALL' if expression.is_all else 'ANY'} (subquery)"
     return type(expression).__name__
 
 
 def _format_call(call: Call, names: Names, binding: int) -> str:
     function, arguments = call.function, call.arguments
-    if function in _INFIX and len(arguments) >= 2 and not (function.endswith("like") and len(arguments) > 2):
-        operator, strength = _INFIX[function]
-        right = strength if function in _ASSOCIATIVE else strength + 1
+    infix = SCALARS[function].infix
+    if infix is not None and (len(arguments) == 2 or infix.is_associative):
+        operator, strength, is_associative = infix
+        right = strength if is_associative else strength + 1
         parts = [format_operand(arguments[0], names, strength)]
         parts += [format_operand(argument, names, right) for argument in arguments[1:]]
         return _wrap(f" {operator} ".join(parts), strength, binding)

@@ -27,16 +27,12 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.join_keys import JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.value_ranges import Range, field_range, operand_range, value_range
+from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
+from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
+from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.registry import AGGREGATES
 
 Fields = dict[int, Field]
-
-_FLIPPED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
 
 
 def with_facts(
@@ -130,7 +126,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
         elif isinstance(part, Call) and len(part.arguments) == 2:
             left, right = part.arguments
             _narrow_by_comparison(result, part.function, left, right)
-            _narrow_by_comparison(result, _FLIPPED.get(part.function, part.function), right, left)
+            _narrow_by_comparison(result, MIRRORED.get(part.function, part.function), right, left)
     return result
 
 
@@ -161,7 +157,7 @@ def _narrow_by_comparison(fields: Fields, function: str, column: Expression, oth
         return
     if not column.data_type.is_integer_like:
         return
-    if function not in _FLIPPED and function != "equal":
+    if function not in ORDERINGS and function != "equal":
         return
     known = operand_range(other, fields)
     if known is None:
@@ -306,24 +302,23 @@ def aggregate_fields(
 def _aggregate_field(
     field: Field, call: AggregateCall, fields: Fields, grouped: bool, max_rows: int
 ) -> Field:
-    if call.function in ("count_star", "count"):
-        least = 1 if call.function == "count_star" and grouped and call.filter is None else 0
+    function = AGGREGATES[call.function]
+    if function.counts:
+        least = 1 if not call.arguments and grouped and call.filter is None else 0
         # d different counts need 0 + 1 + ... + (d - 1) rows
         distinct_counts = (1.0 + math.sqrt(1.0 + 8.0 * max_rows)) / 2.0 if grouped else 1.0
         return with_facts(field, (least, max(least, max_rows)), False, distinct_counts)
     argument = call.arguments[0]
-    can_be_null = not grouped or call.filter is not None or nullable(argument, fields)
-    if call.function in ("stddev_samp", "var_samp"):  # NULL for a single value
-        can_be_null = True
+    can_be_null = (
+        not grouped or function.fewest_values > 1 or call.filter is not None or nullable(argument, fields)
+    )
+    if function.picks_value:
+        distinct = expression_distinct(argument, fields)
+        return with_facts(field, _type_safe(value_range(argument, fields), field), can_be_null, distinct)
     known: Range | None = None
-    distinct: float | None = None
-    if call.function in ("min", "max", "any_value"):
-        known, distinct = value_range(argument, fields), expression_distinct(argument, fields)
-    elif call.function == "sum" and field.data_type.is_integer_like:
-        element, rows = operand_range(argument, fields), max(1, max_rows)
-        if element is not None and argument.data_type.scale == field.data_type.scale:
-            known = min(element[0], element[0] * rows), max(element[1], element[1] * rows)
-    return with_facts(field, _type_safe(known, field), can_be_null, distinct)
+    if function.range is not None:
+        known = function.range(call, operand_range(argument, fields), max(1, max_rows))
+    return with_facts(field, _type_safe(known, field), can_be_null, None)
 
 
 def union_field(field: Field, branches: Sequence[Field]) -> Field:

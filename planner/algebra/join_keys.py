@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
-
-_LESS = ("less", "less_equal")
-_INEQUALITIES = (*_LESS, "greater", "greater_equal")
+from tqp.planner.functions.conditions import ORDERINGS, UPPER
 
 
 class JoinType(Enum):
@@ -69,9 +67,9 @@ def split_condition(condition: Expression, left_ids: Collection[int], right_ids:
 def is_two_sided(parts: Iterable[Expression], left_ids: Collection[int], right_ids: Collection[int]) -> bool:
     """Do some parts bound an expression of one side from below by the other side, and some from above?"""
     left_is_less = {
-        (part.function in _LESS) == _within(first_ids, left_ids)
+        (part.function in UPPER) == _within(first_ids, left_ids)
         for part in parts
-        if isinstance(part, Call) and part.function in _INEQUALITIES
+        if isinstance(part, Call) and part.function in ORDERINGS
         for first_ids, second_ids in [[column_ids(side) for side in part.arguments]]
         if first_ids and second_ids
         if _within(first_ids, left_ids)

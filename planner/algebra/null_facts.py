@@ -5,48 +5,8 @@ from __future__ import annotations
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields, known_fields
 from tqp.planner.algebra.value_ranges import is_finite
-
-_COMPARISONS = frozenset(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
-
-_STRICT_NAMES = """
-    add subtract multiply negate divide integer_divide modulo abs sign floor ceil round trunc gcd lcm
-    sqrt cbrt exp ln log10 log2 log power degrees radians is_nan is_inf is_finite
-    is_inf_date is_finite_date floored_modulo
-    sin cos tan asin acos atan atan2 sinh cosh tanh
-    bit_and bit_or bit_xor bit_not shift_left shift_right
-    like ilike regexp_matches regexp_full_match regexp_replace regexp_extract starts_with ends_with contains
-    substring left right length octet_length upper lower trim ltrim rtrim lpad rpad replace reverse repeat
-    concat_operator position split_part ascii unicode chr translate category_code
-    add_days subtract_days subtract_dates to_interval add_intervals subtract_intervals multiply_interval
-    negate_interval
-"""
-_STRICT_IF_FINITE_NAMES = """
-    date_part date_trunc add_interval subtract_interval subtract_timestamps date_diff date_sub last_day dayname
-    monthname
-"""
-
-#: Functions that are NULL exactly where an argument is ...
-_STRICT = _COMPARISONS.union(_STRICT_NAMES.split())
-#: ... and those that are NULL on infinite dates besides.
-_STRICT_IF_FINITE = frozenset(_STRICT_IF_FINITE_NAMES.split())
-
-_NEVER_NULL = frozenset(("is_null", "is_distinct_from", "is_not_distinct_from", "concat"))
-_NULL_IF_ALL_ARE = frozenset(("coalesce", "greatest", "least"))
-
-
-def is_strict(function: str) -> bool:
-    """Is the function NULL exactly where an argument is?"""
-    return function in _STRICT
-
-
-def is_null_for_null(function: str) -> bool:
-    """Is the function NULL wherever an argument is (and perhaps elsewhere)?"""
-    return function in _STRICT or function in _STRICT_IF_FINITE
-
-
-def is_never_null(function: str) -> bool:
-    """Is the function never NULL, whatever its arguments are?"""
-    return function in _NEVER_NULL
+from tqp.planner.functions.declaration import NullRule
+from tqp.planner.functions.registry import SCALARS
 
 
 def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
@@ -65,23 +25,7 @@ def nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
 def _derived_nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
     match expression:
         case Call():
-            function, arguments = expression.function, expression.arguments
-            if function in _NEVER_NULL:
-                return False
-            if function in _NULL_IF_ALL_ARE:
-                return all(nullable(argument, schema_by_id) for argument in arguments)
-            if function in _STRICT or function in ("and", "or", "not"):
-                return any(nullable(argument, schema_by_id) for argument in arguments)
-            if function == "concat_ws":
-                return nullable(arguments[0], schema_by_id)
-            if function in _STRICT_IF_FINITE:
-                known = known_fields(schema_by_id)
-                return any(
-                    nullable(argument, known)
-                    or (argument.data_type.is_temporal and not is_finite(argument, known))
-                    for argument in arguments
-                )
-            return True
+            return _is_nullable_call(expression, schema_by_id)
         case Cast():
             return expression.is_try or nullable(expression.input, schema_by_id)
         case Case():
@@ -92,6 +36,28 @@ def _derived_nullable(expression: Expression, schema_by_id: FieldsById) -> bool:
         case Predict():
             return False
     return True
+
+
+def _is_nullable_call(call: Call, schema_by_id: FieldsById) -> bool:
+    arguments = call.arguments
+    match SCALARS[call.function].null:
+        case NullRule.STRICT | NullRule.THREE_VALUED:
+            return any(nullable(argument, schema_by_id) for argument in arguments)
+        case NullRule.NEVER | NullRule.REFUSES:
+            return False
+        case NullRule.ALL:
+            return all(nullable(argument, schema_by_id) for argument in arguments)
+        case NullRule.FIRST:
+            return nullable(arguments[0], schema_by_id)
+        case NullRule.STRICT_IF_FINITE:
+            known = known_fields(schema_by_id)
+            return any(
+                nullable(argument, known)
+                or (argument.data_type.is_temporal and not is_finite(argument, known))
+                for argument in arguments
+            )
+        case NullRule.PROPAGATES:
+            return True
 
 
 def null_rejected_columns(condition: Expression, outcome: bool = True) -> frozenset[int]:
@@ -119,8 +85,6 @@ def _strict_columns(expression: Expression) -> frozenset[int]:
             return frozenset((expression.id,))
         case Cast() | InList():
             return _strict_columns(expression.input)
-        case Call() if is_null_for_null(expression.function):
+        case Call() if SCALARS[expression.function].is_null_for_null:
             return frozenset().union(*(_strict_columns(argument) for argument in expression.arguments))
-        case Call() if expression.function == "not":
-            return _strict_columns(expression.arguments[0])
     return frozenset()

@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.algebra.null_facts import is_never_null, is_null_for_null, is_strict
+from tqp.planner.functions.declaration import NullRule
+from tqp.planner.functions.registry import SCALARS
 
 Outcomes = int
 
@@ -70,11 +71,12 @@ def _call(call: Call, arguments: Sequence[Outcomes]) -> Outcomes:
             return _told_apart(other, if_null=if_same, if_value=if_distinct)
         case "coalesce":
             return _first_value(arguments)
-    if is_null_for_null(function) and NULL in arguments:
+    declared = SCALARS[function]
+    if declared.is_null_for_null and NULL in arguments:
         return NULL
-    if is_never_null(function):
+    if declared.null is NullRule.NEVER:
         return VALUE
-    if is_strict(function):
+    if declared.is_strict:
         return VALUE | reduce(int.__or__, arguments, 0) & NULL
     return ANY
 

@@ -31,9 +31,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.rules.nulls import COMPARISONS
-
-_SAME_TYPED = COMPARISONS | {"is_distinct_from", "is_not_distinct_from", "coalesce"}
+from tqp.planner.functions.registry import SCALARS
 
 
 class PlanVerifier:
@@ -120,7 +118,7 @@ class PlanVerifier:
                 case ColumnRef():
                     if node.id not in available:
                         raise _IllFormedError(f"column {node.name}#{node.id} is not available")
-                case Call(function=function) if function in _SAME_TYPED:
+                case Call(function=function) if SCALARS[function].one_type:
                     types = {argument.data_type for argument in node.arguments}
                     if len(types) != 1:
                         raise _IllFormedError(f"{function} of {', '.join(sorted(map(str, types)))}")

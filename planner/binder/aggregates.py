@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, INTERVAL, TypeKind
+from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -34,7 +35,7 @@ class AggregateCollector:
     ) -> Expression:
         """A reference to the output column of the aggregate."""
         span = span_of(node)
-        name = functions.main_name(name)
+        name = functions.main_spelling(name)
         nodes: list[exp.Expr] = node.expressions
         distinct = False
         if nodes and isinstance(nodes[0], exp.Distinct):
@@ -69,26 +70,22 @@ class AggregateCollector:
         span: Span | None,
     ) -> Expression:
         overloads = functions.aggregate_overloads(name)
-        assert overloads is not None
+        assert overloads
+        function = functions.AGGREGATES[overloads[0].canonical]
+        if any(argument.data_type.kind in function.unsupported for argument in arguments):
+            raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
         try:
-            resolution = functions.resolve(overloads, arguments)
-        except functions.NoOverloadError as error:
-            if name == "avg" and arguments and arguments[0].data_type == INTERVAL:
-                raise UnsupportedError("avg() of INTERVAL is not supported", span) from None
+            resolution = resolve(overloads, arguments)
+        except NoOverloadError as error:
             types = ", ".join(str(argument.data_type) for argument in arguments)
             takes = ", ".join(error.candidates[:4])
             raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
-        if name in ("min", "max", "any_value", "bool_and", "bool_or"):
-            distinct = False  # the same with and without
         values = tuple(
             cast_to(settle(argument), target, span)
             for argument, target in zip(arguments, resolution.argument_types)
         )
-        if name == "median" and values[0].data_type.kind not in _MEDIAN_KINDS:
-            raise UnsupportedError(f"median() of {values[0].data_type} is not supported", span)
-        call = AggregateCall(
-            resolution.overload.canonical, values, resolution.result, distinct, filter_, span
-        )
+        distinct = distinct and not function.ignores_duplicates
+        call = AggregateCall(function.name, values, resolution.result, distinct, filter_, span)
         return self._add(call, name)
 
     def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
@@ -100,7 +97,7 @@ class AggregateCollector:
     def _add(self, call: AggregateCall, name: str) -> Expression:
         made = self.calls.get(call)
         if made is None:
-            nullable = call.function not in ("count", "count_star")
+            nullable = functions.AGGREGATES[call.function].of_nothing is None
             made = self.calls[call] = self.context.new_field(name, call.data_type, nullable)
         return ColumnRef(made.id, made.data_type, made.name)
 
@@ -111,6 +108,3 @@ class AggregateCollector:
         ]
         if references and not any(reference.id in scope.used for reference in references):
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
-
-
-_MEDIAN_KINDS = frozenset(kind for kind in TypeKind if kind not in (TypeKind.BLOB, TypeKind.ARRAY))

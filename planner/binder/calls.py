@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
-from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
 from tqp.planner.binder.models import bind_model
-from tqp.planner.binder.patterns import check_patterns
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.missing import missing_feature
-from tqp.planner.functions.table import OPERATOR_FORMS
+from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -40,7 +40,7 @@ def bind_operator(
 def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
     """-x; the negation of a constant that is its type's smallest value has the next wider type."""
     operand = binder.bind_flexible(node)
-    overloads = functions.scalar_overloads("negate")
+    overloads = functions.scalar_overloads("-")
     assert overloads is not None
     if isinstance(operand, Literal) and operand.data_type in _WIDER:
         value = operand.value
@@ -53,7 +53,7 @@ _WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT
 
 
 def apply(
-    overloads: Sequence[functions.Overload],
+    overloads: Sequence[Overload],
     arguments: Sequence[Expression],
     span: Span | None,
     shown: str,
@@ -63,19 +63,16 @@ def apply(
     A NULL that comes of a constant NULL is a constant, too; as text it bends, as a constant text does.
     """
     try:
-        overload = functions.choose(overloads, arguments)
-        check_patterns(overload, arguments, span)
-        null = functions.null_type(overload, arguments)
+        overload = choose(overloads, arguments)
+        function = functions.SCALARS[overload.canonical]
+        _check_constants(function, overload, arguments, span)
+        null = null_type(overload, arguments)
         if null is not None:
             return (SourceLiteral if null == VARCHAR else Literal)(None, null)
-        if (
-            overload.canonical in ("round", "trunc")
-            and len(arguments) > 1
-            and arguments[0].data_type.is_decimal
-        ):
+        if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
             arguments = (arguments[0], _digits(arguments[1], span, shown))
-        resolution = functions.finish(overload, arguments)
-    except functions.NoOverloadError as error:
+        resolution = finish(overload, arguments)
+    except NoOverloadError as error:
         raise _no_overload(error, arguments, span, shown) from None
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
@@ -87,6 +84,19 @@ def apply(
     return folded(Call(overload.canonical, values, resolution.result, span))
 
 
+def _check_constants(
+    function: ScalarFunction, overload: Overload, arguments: Sequence[Expression], span: Span | None
+) -> None:
+    """Constant patterns are part of the query: one that is wrong is refused, whatever rows there are, as in DuckDB."""
+    if function.check is None:
+        return
+    try:
+        function.check(arguments[::-1] if overload.swapped else arguments)
+    except (ExecutionError, BindError) as error:
+        error.span = error.span or span
+        raise
+
+
 def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
     """The number of digits to round a DECIMAL to, which decides its type."""
     digits = cast_to(digits, INTEGER, span)
@@ -96,7 +106,7 @@ def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
 
 
 def _no_overload(
-    error: functions.NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
+    error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
     types = ", ".join(_type_shown(argument) for argument in arguments)
     candidates = ", ".join(error.candidates[:4]) + (", ..." if len(error.candidates) > 4 else "")
@@ -123,10 +133,10 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
     nodes: list[exp.Expr] = node.expressions
-    special = _SPECIAL.get(name) or _SPECIAL.get(functions.main_name(name))
+    special = _SPECIAL.get(name) or _SPECIAL.get(functions.main_spelling(name))
     if special is not None:
         return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name) if name not in OPERATOR_FORMS else None
+    overloads = functions.scalar_overloads(name)
     if overloads is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
@@ -281,13 +291,6 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
 
 
-def _bit_length(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    """Eight times the number of bytes."""
-    _need(nodes, 1, "bit_length()", span, exactly=True)
-    octets = bind_operator(binder, "strlen", nodes, span, "bit_length()")
-    return folded(Call("multiply", (octets, Literal(8, BIGINT)), BIGINT, span))
-
-
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_add()", span, exactly=True)
     return bind_operator(binder, "add", nodes, span, "date_add()")
@@ -383,7 +386,7 @@ def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
 
 def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
     """POSITION(needle IN s), strpos and instr."""
-    return bind_operator(binder, "position", (node.this, node.args["substr"]), span_of(node), "position()")
+    return bind_operator(binder, "strpos", (node.this, node.args["substr"]), span_of(node), "position()")
 
 
 def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
@@ -431,7 +434,6 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
-    "bit_length": _bit_length,
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.functions.conditions import ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
@@ -45,7 +46,7 @@ def condition_of(expression: Expression, span: Span | None) -> Expression:
 
 def compare(function: str, left: Expression, right: Expression, span: Span | None) -> Expression:
     """`left <function> right` with both sides cast to one type."""
-    common = (ordering_type if function in _ORDERINGS else equality_type)(left, right)
+    common = (ordering_type if function in ORDERINGS else equality_type)(left, right)
     if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
@@ -53,8 +54,6 @@ def compare(function: str, left: Expression, right: Expression, span: Span | Non
     left, right = cast_to(left, common, span), cast_to(right, common, span)
     return folded(Call(function, (left, right), BOOLEAN, span))
 
-
-_ORDERINGS = ("less", "less_equal", "greater", "greater_equal")
 
 #: The type that two values are cast to, or None.
 Pairing = Callable[[Expression, Expression], DataType | None]

@@ -261,14 +261,14 @@ class ExpressionBinder:
         return folded(Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
 
     def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
-        function = _LIKES[type(node)]
+        operator, shown = _LIKES[type(node)]
         right = node.expression
         if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
             raise UnsupportedError(
                 "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
             )
         arguments = (node.this, right) if escape is None else (node.this, right, escape)
-        bound = calls.bind_operator(self, function, arguments, span_of(node), function.upper())
+        bound = calls.bind_operator(self, operator, arguments, span_of(node), shown)
         if node.args.get("negate"):
             return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
         return bound
@@ -339,7 +339,7 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
     exp.StartsWith: ("starts_with", "^@"),
     exp.Distance: ("array_distance", "<->"),
 }
-_LIKES: dict[type, str] = {exp.Like: "like", exp.ILike: "ilike"}
+_LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
 
 _CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
 _FEATURES: dict[type, str] = {

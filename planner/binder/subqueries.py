@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.binder.coercion import cast_to, folded
 from tqp.planner.binder.context import BindContext
+from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.type_rules import common_type, settle
 from tqp.planner.parse import Span, span_of
 
@@ -63,7 +64,7 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
     inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
     if not isinstance(inner, (exp.Query, exp.Values)):
         raise UnsupportedError("ANY and ALL over a list are not supported; use a subquery", span_of(node))
-    if function not in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+    if function not in COMPARISONS:
         raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
     return _quantified(binder, function, isinstance(right, exp.All), [node.this], inner, span_of(node))
 

@@ -21,12 +21,12 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "enum_", "regr_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-acosh age aggregate ago alias apply approx_quantile approx_top_k arg_max_null arg_max_nulls_last
-arg_min_null arg_min_nulls_last argmax argmin asinh assert_true atanh bar base64 bin binom bit_and bit_count
+age aggregate ago alias apply approx_quantile approx_top_k arg_max_null arg_max_nulls_last
+arg_min_null arg_min_nulls_last argmax argmin assert_true bar base64 bin binom bit_and
 bit_or bit_position bit_xor bitstring bitstring_agg bitstring_byte_comparable can_cast_implicitly
 cardinality cast_to_type col_description combine combine_aggr constant_or_null corr cot count_star covar_pop
 covar_samp create_sort_key currval damerau_levenshtein days_in_month decimal_average decimal_division decode
-editdist3 element_at encode entropy epoch_ns epoch_us equi_width_bins error even factorial favg fdiv filter
+editdist3 element_at encode entropy epoch_ns epoch_us equi_width_bins error factorial favg fdiv filter
 finalize flatten format format_bytes format_pg_type format_type formatreadabledecimalsize formatreadablesize
 from_base64 from_binary from_hex from_json from_json_strict fsum gamma generate_series generate_subscripts
 geomean geometric_mean get_bit get_block_size get_current_time get_type getvariable grade_up hamming hash
@@ -36,9 +36,9 @@ kurtosis_pop left_grapheme length_grapheme levenshtein lgamma like_escape lttb m
 make_timestamp_ms make_timestamp_ns make_timestamptz make_type md5 md5_number md5_number_lower
 md5_number_upper mismatches nanosecond nextafter nextval nfc_normalize normalized_interval not_ilike_escape
 not_like_escape obj_description overlay parse_dirname parse_dirpath parse_duckdb_log_message parse_filename
-parse_formatted_bytes parse_path path_join printf product range reduce regexp_escape regexp_extract_all
+parse_formatted_bytes parse_path path_join printf range reduce regexp_escape regexp_extract_all
 regexp_split_to_array regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme
-round_even roundbankers row_to_json sem session_user set_bit setval sha1 sha256 shobj_description signbit
+round_even roundbankers row_to_json sem session_user set_bit setval sha1 sha256 shobj_description 
 skewness sleep_ms split stats str_split str_split_regex string_split_regex string_to_array strip_accents
 substring_grapheme sum_no_overflow sumkahan switch time_bucket timetz_byte_comparable timezone timezone_hour
 timezone_minute to_aggregate_state to_base to_base64 to_binary to_hex to_json to_timestamp

@@ -1,347 +1,83 @@
-"""The table of functions: how SQL spells them, what they take and give, and which canonical function they become.
-
-One line is one overload: `canonical: PARAMETERS -> RESULT`. `canonical~` swaps the two arguments; `canonical[x]` puts
-the constant 'x' before them; a RESULT in lower case is a rule of `_RESULT_RULES`, which sees the actual types. Which
-overload a call means is decided by the cost of the casts it needs, as in DuckDB (`tqp.planner.functions.type_rules`).
-"""
+"""The functions of SQL, by canonical name and by spelling: what the binder, the rules and the physical planner ask."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
-from tqp.core.datatypes import (
-    BIGINT,
-    BLOB,
-    DOUBLE,
-    FLOAT,
-    INTEGER,
-    MAX_DECIMAL_PRECISION,
-    NULL,
-    DataType,
-    TypeKind,
-    decimal,
-)
-from tqp.planner.algebra.expressions import Expression, Literal
-from tqp.planner.functions.table import AGGREGATES, ALIASES, OPERATOR_FORMS, SCALARS, VARIADIC
-from tqp.planner.functions.type_rules import (
-    ANY_ARRAY,
-    ANY_DECIMAL,
-    common_decimal,
-    exact_decimal,
-    implicit_cast_cost,
-    product_of_decimals,
-    sum_of_decimals,
-)
+from tqp.planner.functions.aggregates import AGGREGATE_FUNCTIONS
+from tqp.planner.functions.arithmetic import ARITHMETIC
+from tqp.planner.functions.arrays import ARRAYS
+from tqp.planner.functions.conditions import CONDITIONS
+from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
+from tqp.planner.functions.mathematics import MATHEMATICS
+from tqp.planner.functions.overloads import Overload, overloads_of
+from tqp.planner.functions.temporal import TEMPORAL
+from tqp.planner.functions.text import TEXT
 
-ANY = "ANY"  # a parameter that takes every type as it is
+#: By the canonical name, which is what plans and kernels call them.
+SCALARS: Mapping[str, ScalarFunction] = {
+    function.name: function
+    for family in (CONDITIONS, ARITHMETIC, MATHEMATICS, TEMPORAL, TEXT, ARRAYS)
+    for function in family
+}
+AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}
+
+#: Calls that the binder turns into expressions without a function of their own.
+SPECIAL_FORMS = ("nullif", "if", "typeof", "date_add", "pi", "ml_predict", "ml_predict_proba")
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
-    """One signature. `parameters` may hold ANY; `result` is a type or the name of a result rule."""
+class _Spellings:
+    """How SQL writes the functions of one kind."""
 
-    canonical: str
-    parameters: tuple[DataType | str, ...]
-    result: DataType | str
-    swapped: bool = False
-    constant: str | None = None
+    def __init__(self, functions: Iterable[ScalarFunction | AggregateFunction]) -> None:
+        #: What each spelling may mean, as canonical names and lines, and the spelling that each other one stands for.
+        self.written: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+        self.aliases: dict[str, str] = {}
+        self._read: dict[str, tuple[Overload, ...]] = {}
+        for function in functions:
+            for names, lines in function.forms.items():
+                main, *aliases = names.split()
+                self.aliases.update(dict.fromkeys(aliases, main))
+                self.written.setdefault(main, []).append((function.name, lines))
 
-
-@dataclass(frozen=True, slots=True)
-class Resolution:
-    """What a call means: the overload, the type each argument is to be cast to, and the type of the result."""
-
-    overload: Overload
-    argument_types: tuple[DataType, ...]
-    result: DataType
-
-
-class NoOverloadError(Exception):
-    """No signature takes these arguments (`candidates` as text), or several do equally well (`ambiguous`)."""
-
-    def __init__(self, candidates: Sequence[str], ambiguous: bool = False) -> None:
-        super().__init__()
-        self.candidates = candidates
-        self.ambiguous = ambiguous
+    def overloads(self, name: str) -> tuple[Overload, ...] | None:
+        name = self.aliases.get(name, name)
+        found = self._read.get(name)
+        if found is None and name in self.written:
+            overloads = (each for lines in self.written[name] for each in overloads_of(*lines))
+            found = self._read[name] = tuple(overloads)
+        return found
 
 
-def main_name(name: str) -> str:
-    """The name in the table that a spelling (lower case) stands for."""
-    return ALIASES.get(name, name)
+_scalars = _Spellings(SCALARS.values())
+_aggregates = _Spellings(AGGREGATES.values())
+
+
+def main_spelling(name: str) -> str:
+    """The spelling that `name` (lower case) stands for, which is itself of most."""
+    return _scalars.aliases.get(name) or _aggregates.aliases.get(name, name)
 
 
 def scalar_overloads(name: str) -> tuple[Overload, ...] | None:
-    """Overloads of a scalar function by any of its SQL spellings (lower case), or None."""
-    return _overloads(_SCALARS, SCALARS, main_name(name))
+    """Overloads of a scalar function by any of its SQL spellings (lower case), or None; () of one that the binder types."""
+    return _scalars.overloads(name)
 
 
 def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
     """Overloads of an aggregate by any of its SQL spellings (lower case), or None."""
-    return _overloads(_AGGREGATES, AGGREGATES, main_name(name))
+    return _aggregates.overloads(name)
+
+
+def scalar_names() -> tuple[str, ...]:
+    """Every SQL spelling of a scalar function, operators among them."""
+    return (*_scalars.written, *_scalars.aliases, *SPECIAL_FORMS)
+
+
+def aggregate_names() -> tuple[str, ...]:
+    """Every SQL spelling of an aggregate."""
+    return (*_aggregates.written, *_aggregates.aliases)
 
 
 def function_names() -> Iterable[str]:
-    """Every SQL spelling, for the "did you mean" of an error."""
-    return (
-        name
-        for table in (SCALARS, AGGREGATES, VARIADIC, ALIASES)
-        for name in table
-        if name.isidentifier() and name not in OPERATOR_FORMS
-    )
-
-
-def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:
-    """What a call means: `choose`, with the types that follow. Raises NoOverloadError."""
-    return finish(choose(overloads, arguments), arguments)
-
-
-def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Overload:
-    """The overload whose casts cost least. Raises NoOverloadError."""
-    best: list[Overload] = []
-    best_cost: int | None = None
-    for overload in overloads:
-        if len(overload.parameters) != len(arguments):
-            continue
-        cost = 0
-        for argument, parameter in zip(arguments, overload.parameters):
-            if isinstance(parameter, str):
-                continue
-            step = implicit_cast_cost(argument, parameter)
-            if step is None:
-                break
-            cost += step
-        else:
-            if best_cost is None or cost < best_cost:
-                best, best_cost = [overload], cost
-            elif cost == best_cost:
-                best.append(overload)
-    if not best:
-        raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
-    of_bits = _of_bits(best[0], arguments)
-    if len(best) > 1 or of_bits is not None:
-        raise NoOverloadError([*map(describe, best), *filter(None, (of_bits,))], ambiguous=True)
-    return best[0]
-
-
-def _of_bits(overload: Overload, arguments: Sequence[Expression]) -> str | None:
-    """The signature for BIT, a type that tqp lacks, where it fits the call just as well: text may mean BIT."""
-    first = overload.parameters[0] if overload.parameters else None
-    of_bits = _OF_BITS.get((overload.canonical, first)) if isinstance(first, DataType) else None
-    if of_bits is None or not isinstance(first, DataType) or arguments[0].data_type == first:
-        return None
-    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, first)]
-    return of_bits if costs[0] is not None and costs[0] == costs[1] else None
-
-
-_OF_BITS: dict[tuple[str, DataType], str] = {
-    ("shift_left", INTEGER): "(BIT, INTEGER) -> BIT",
-    ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
-    ("octet_length", BLOB): "(BIT) -> BIGINT",
-}
-
-
-def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:
-    """The type of a call that is NULL because an argument is the constant NULL; None where that is not so.
-
-    No rule sees the actual types then, as in DuckDB: `NULL + 1.5` is a DECIMAL of no known size, hence of type NULL.
-    """
-    nulls = [
-        argument.data_type
-        for argument in arguments
-        if argument.data_type.kind is TypeKind.NULL
-        or (isinstance(argument, Literal) and argument.value is None)
-    ]
-    if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
-        return None
-    result = (
-        overload.result
-        if isinstance(overload.result, DataType)
-        else _RESULTS_WITHOUT_TYPES.get(overload.result)
-    )
-    if overload.result == "same" and isinstance(overload.parameters[0], DataType):
-        result = overload.parameters[0]
-    if result is not None and result not in (ANY_DECIMAL, ANY_ARRAY):
-        return result
-    return NULL if any(each.kind is TypeKind.NULL for each in nulls) else None
-
-
-def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Sequence[Overload]:
-    """The overloads that have one of the argument types in its place, or all if none has."""
-    close = [
-        overload
-        for overload in overloads
-        if len(overload.parameters) == len(arguments)
-        and any(
-            argument.data_type == parameter for argument, parameter in zip(arguments, overload.parameters)
-        )
-    ]
-    return close or overloads
-
-
-_ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]"}
-
-
-def describe(overload: Overload) -> str:
-    """The signature as a message shows it."""
-    result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
-    names = ", ".join(_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters)
-    return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
-
-
-def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
-    """The types of the chosen overload's arguments and result. Raises NoOverloadError where no type can hold the result."""
-    types: list[DataType] = []
-    for argument, parameter in zip(arguments, overload.parameters):
-        if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY):
-            source = argument.data_type
-            if parameter == ANY_DECIMAL and not source.is_decimal:
-                source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
-            types.append(source)
-        else:
-            types.append(parameter)
-    if isinstance(overload.result, DataType):
-        return Resolution(overload, tuple(types), overload.result)
-    argument_types, result = _RESULT_RULES[overload.result](tuple(types), arguments)
-    return Resolution(overload, argument_types, result)
-
-
-_NOT_A_NUMBER = (TypeKind.VARCHAR, TypeKind.NULL)
-_Types = tuple[DataType, ...]
-_Rule = Callable[[_Types, Sequence[Expression]], tuple[_Types, DataType]]
-
-
-def _sum(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    operand, result = sum_of_decimals(types)
-    return (operand, operand), result
-
-
-def _product(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    result = product_of_decimals(types[0], types[1])
-    if result is None:
-        scale = types[0].scale + types[1].scale
-        raise NoOverloadError([f"a product of scale {scale}: cast to a smaller scale, at most 38 in all"])
-    return types, result
-
-
-def _remainder(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """%: decimals that do not fit one decimal without rounding become DOUBLE."""
-    operand = common_decimal(types)
-    if operand != exact_decimal(types):
-        operand = DataType(TypeKind.DOUBLE)
-    return (operand, operand), operand
-
-
-def _same(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, types[0]
-
-
-def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, decimal(types[0].precision, 0)
-
-
-def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """trunc to a number of digits."""
-    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
-    scale = min(max(digits, 0), types[0].scale) if isinstance(digits, int) else 0
-    return types, decimal(types[0].precision, scale)
-
-
-def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """round to a number of digits; a whole number may gain a digit where it is rounded to tens, hundreds, ..."""
-    _, result = _cut(types, arguments)
-    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
-    precision = types[0].precision
-    if types[0].scale == 0 and isinstance(digits, int) and -precision <= digits < 0:
-        result = decimal(min(precision + 1, MAX_DECIMAL_PRECISION), 0)
-    return types, result
-
-
-def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, decimal(38, types[0].scale)
-
-
-def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """Two arrays of one size; NULL stands for any."""
-    arrays = {each for each in types if each.kind is not TypeKind.NULL}
-    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):  # text bends to any type
-        raise NoOverloadError(["(FLOAT[n], FLOAT[n]) -> FLOAT, both of the same size"])
-    (data_type,) = arrays
-    return (data_type, data_type), DataType(TypeKind.FLOAT)
-
-
-def _part(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """date_part: the epoch and the Julian day have fractions."""
-    part = arguments[0].value if isinstance(arguments[0], Literal) else None
-    return types, DOUBLE if part in ("epoch", "julian") else BIGINT
-
-
-def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
-    kind = types[0].kind
-    if kind is TypeKind.NULL:
-        return (DOUBLE,), DOUBLE
-    if types[0].is_integer:
-        return types, DOUBLE
-    return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
-
-
-_RESULT_RULES: dict[str, _Rule] = {
-    "sum": _sum,
-    "product": _product,
-    "remainder": _remainder,
-    "same": _same,
-    "whole": _whole,
-    "cut": _cut,
-    "rounded": _rounded,
-    "widened": _widened,
-    "middle": _middle,
-    "similarity": _similarity,
-    "part": _part,
-}
-#: The type of the result where no rule has seen the actual types.
-_RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUBLE}
-
-_SCALARS: dict[str, tuple[Overload, ...]] = {}
-_AGGREGATES: dict[str, tuple[Overload, ...]] = {}
-_TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
-_TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_INTEGERS = [
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-]
-
-
-def _overloads(
-    parsed: dict[str, tuple[Overload, ...]], table: dict[str, tuple[str, ...]], name: str
-) -> tuple[Overload, ...] | None:
-    found = parsed.get(name)
-    if found is None and name in table:
-        found = parsed[name] = tuple(overload for line in table[name] for overload in _parse(name, line))
-    return found
-
-
-def _parse(name: str, line: str) -> Iterable[Overload]:
-    """One overload, or one for each integer type where the line says `INTEGERS`."""
-    if "INTEGERS" in line:
-        for integer in _INTEGERS:
-            yield from _parse(name, line.replace("INTEGERS", integer))
-        return
-    head, colon, signature = line.partition(":")
-    canonical = head if colon else name
-    parameters, _, result = (signature if colon else line).partition("->")
-    canonical, _, constant = canonical.rstrip("]").partition("[")
-    yield Overload(
-        canonical.rstrip("~"),
-        tuple(_TYPES.get(each, each) for each in parameters.split()),
-        _TYPES.get(result.strip(), result.strip()),
-        swapped=canonical.endswith("~"),
-        constant=constant or None,
-    )
+    """Every spelling that is a name, for the "did you mean" of an error."""
+    return (name for name in (*scalar_names(), *aggregate_names()) if name.isidentifier())

@@ -27,6 +27,8 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
 )
 from tqp.planner.algebra.value_ranges import field_range, value_range
+from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
+from tqp.planner.functions.registry import AGGREGATES, SCALARS
 
 # Shares of rows where nothing better is known.
 _UNKNOWN_COMPARISON = 1 / 3
@@ -35,26 +37,8 @@ _UNKNOWN_PREDICATE = 0.25
 _MOST_OF_UNKNOWN_LIST = 0.3  # x IN (...) is not written to keep everything
 _AGGREGATE_COMPARISON = 0.1  # HAVING sum(x) > c: thresholds on aggregates are set to keep few groups
 _IS_NULL = 0.05
-_MATCHED_STRINGS = {
-    "like": 0.07,
-    "ilike": 0.07,
-    "contains": 0.07,
-    "starts_with": 0.05,
-    "ends_with": 0.05,
-    "regexp_matches": 0.07,
-    "regexp_full_match": 0.05,
-}
 _UNKNOWN_DISTINCT_SHARE = 0.5
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
-
-_PICKS_A_VALUE = frozenset(("min", "max", "any_value"))  # results spread like the argument
-_ORDER = frozenset(("less", "less_equal", "greater", "greater_equal"))
-_FLIPPED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
 
 
 class Estimator:
@@ -94,8 +78,8 @@ class Estimator:
                 return self._join(plan)
             case Aggregate():
                 measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
-                self._aggregate_ids.update(
-                    field.id for field, call in measures if call.function not in _PICKS_A_VALUE
+                self._aggregate_ids.update(  # a value that is picked is spread like the argument
+                    field.id for field, call in measures if not AGGREGATES[call.function].picks_value
                 )
                 rows = self.rows(plan.input)
                 return min(rows, self.distinct(plan.input, plan.keys)) if plan.keys else 1.0
@@ -204,11 +188,11 @@ def _interval(
     part: Expression, fields: FieldsById, aggregate_ids: Collection[int]
 ) -> tuple[Expression, float, float] | None:
     """(expression, low, high): a comparison with a constant, as the part of the expression's range that it keeps."""
-    if not isinstance(part, Call) or part.function not in _ORDER:
+    if not isinstance(part, Call) or part.function not in ORDERINGS:
         return None
     expression, constant, function = part.arguments[0], part.arguments[1], part.function
     if isinstance(expression, Literal):
-        expression, constant, function = constant, expression, _FLIPPED[function]
+        expression, constant, function = constant, expression, MIRRORED[function]
     if not isinstance(constant, Literal) or type(constant.value) is not int:
         return None
     if isinstance(expression, ColumnRef):
@@ -223,7 +207,7 @@ def _interval(
     span = known[1] - known[0] + 1
     first = constant.value + (function in ("less_equal", "greater"))  # first value at or above the cut
     cut = min(1.0, max(0.0, (first - known[0]) / span))
-    return (expression, 0.0, cut) if function in ("less", "less_equal") else (expression, cut, 1.0)
+    return (expression, 0.0, cut) if function in UPPER else (expression, cut, 1.0)
 
 
 def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Collection[int]) -> float:
@@ -254,7 +238,8 @@ def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Colle
         case "less" | "less_equal" | "greater" | "greater_equal":
             of_aggregate = any(isinstance(side, ColumnRef) and side.id in aggregate_ids for side in arguments)
             return _AGGREGATE_COMPARISON if of_aggregate else _UNKNOWN_COMPARISON
-    return _MATCHED_STRINGS.get(function, _UNKNOWN_PREDICATE)
+    declared = SCALARS[function].selectivity
+    return _UNKNOWN_PREDICATE if declared is None else declared
 
 
 def _equality(left: Expression, right: Expression, fields: FieldsById) -> float:

@@ -13,7 +13,9 @@ from dataclasses import replace
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, column_ids, walk
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import Range, operand_range, value_range
+from tqp.planner.algebra.value_ranges import operand_range, value_range
+from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical.plan import FactoredSum, Factors, KeyPacking, KeyPart
 
 _INT64: Range = (-(2**63), 2**63 - 1)
@@ -80,7 +82,7 @@ def _is_plain(call: AggregateCall) -> bool:
         return False
     if call.function in _SUMS:
         return call.arguments[0].data_type.is_integer or call.arguments[0].data_type.is_decimal
-    return call.function in ("count", "count_star")
+    return AGGREGATES[call.function].counts
 
 
 def _multiplied(expression: Expression) -> Iterator[Expression]:

@@ -23,6 +23,8 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.declaration import Work
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.physical.cardinality import Estimator
 
 # Nanoseconds a row on one core (docs/performance.md).
@@ -39,18 +41,6 @@ _ELEMENT = 0.2  # of an array
 _UNKNOWN_FUNCTION = 200.0
 _GATHER, _GATHER_STRING = 0.55, 3.0  # strings one after the other are also read faster
 _FEWEST_ROW_NUMBERS, _MOST_ROW_NUMBERS, _ROW_NUMBERS = 0.15, 0.45, 6.0  # from a mask: least, most, by share
-
-_COMPARISONS = frozenset(
-    "equal not_equal less less_equal greater greater_equal is_distinct_from is_not_distinct_from".split()
-)
-_SEARCHES = frozenset(
-    ("like", "ilike", "contains", "regexp_matches", "regexp_full_match", "regexp_extract", "regexp_replace")
-)
-_ARITHMETIC = frozenset(("add", "subtract", "multiply", "negate"))
-_SIMPLE = frozenset(("divide", "integer_divide", "modulo", "abs", "coalesce"))
-_DATE_FUNCTIONS = frozenset(
-    "date_part date_trunc add_days subtract_days subtract_dates add_interval subtract_interval".split()
-)
 
 
 def order_conjuncts(
@@ -112,21 +102,22 @@ def cost(expression: Expression, fields: FieldsById) -> float:
 
 def _call_cost(call: Call, fields: FieldsById) -> float:
     """The cost of the call alone, its arguments given."""
-    function = call.function
+    work = SCALARS[call.function].work
     operand = next((part for part in call.arguments if not isinstance(part, Literal)), call)
-    if function in _COMPARISONS:
-        one = _COMPARISON[max(_bytes(part, fields) for part in call.arguments)]
-        return _on_strings(operand, fields, one, _STRING_PREDICATE)
-    if function in ("and", "or", "not", "is_null"):
-        return _MASK * max(1, len(call.arguments) - 1)
-    if function in _ARITHMETIC:
-        return _ARITHMETIC_BYTE * _bytes(call, fields)
-    if function in _SIMPLE and not call.data_type.is_string:
-        return _CALCULATION
-    if function in _DATE_FUNCTIONS:
-        return _DATE_FUNCTION
+    match work:
+        case Work.COMPARISON:
+            one = _COMPARISON[max(_bytes(part, fields) for part in call.arguments)]
+            return _on_strings(operand, fields, one, _STRING_PREDICATE)
+        case Work.MASKS:
+            return _MASK * max(1, len(call.arguments) - 1)
+        case Work.ARITHMETIC:
+            return _ARITHMETIC_BYTE * _bytes(call, fields)
+        case Work.CALCULATION if not call.data_type.is_string:
+            return _CALCULATION
+        case Work.CALENDAR:
+            return _DATE_FUNCTION
     if operand.data_type.is_string or call.data_type.is_string:
-        text = _STRING_SEARCH if function in _SEARCHES else _STRING_PREDICATE
+        text = _STRING_SEARCH if work is Work.SEARCH else _STRING_PREDICATE
         return _on_strings(operand, fields, _LOOK_UP, text)
     if operand.data_type.kind is TypeKind.ARRAY:
         return _ELEMENT * operand.data_type.size

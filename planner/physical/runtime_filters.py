@@ -23,7 +23,8 @@ from tqp.planner.algebra.logical_plan import (
     bare_columns,
 )
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.value_ranges import Range, value_range
+from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin

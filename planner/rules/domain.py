@@ -27,6 +27,7 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
 )
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import fresh_copy, reference, renumber, restore_schema, substitute
 from tqp.planner.rules.nulls import conjoin, is_null
 from tqp.planner.rules.subqueries.first_row import first_row
@@ -150,14 +151,13 @@ class Domain:
     def _with_empty_groups(
         self, grouped: Aggregate, plan: Aggregate, binding: Binding
     ) -> tuple[LogicalPlan, Binding]:
-        """Without GROUP BY there is a row for no input too: count 0, the others NULL."""
+        """Without GROUP BY there is a row for no input too: count 0, most others NULL."""
         values, outer_binding = self.instance()
-        counts = [call.function in ("count", "count_star") for call in plan.aggregates]
-        inner_ids = {
-            field.id: self.context.new_id()
-            for field, is_count in zip(plan.aggregate_fields, counts, strict=True)
-            if is_count
+        of_nothing = {
+            field.id: Literal(AGGREGATES[call.function].of_nothing, field.data_type)
+            for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True)
         }
+        inner_ids = {id: self.context.new_id() for id, value in of_nothing.items() if value.value is not None}
         right = renumber(grouped, inner_ids)
         matches = tuple(_same(outer_binding[column.id], binding[column.id]) for column in self.columns)
         joined = Join(values, right, JoinType.LEFT, conjunction(matches))
@@ -166,11 +166,10 @@ class Domain:
         by_id = {field.id: field for field in joined.schema}
         fields, outputs = list(values.schema), [reference(field) for field in values.schema]
         results: list[Expression] = list(outputs)
-        for field, is_count in zip(plan.aggregate_fields, counts, strict=True):
-            if is_count:
-                count = reference(by_id[inner_ids[field.id]])
-                zero = Literal(0, field.data_type)
-                results.append(Case(((is_null(count), zero),), count, field.data_type))
+        for field in plan.aggregate_fields:
+            if field.id in inner_ids:
+                found = reference(by_id[inner_ids[field.id]])
+                results.append(Case(((is_null(found), of_nothing[field.id]),), found, field.data_type))
                 fields.append(field)
             else:
                 results.append(reference(by_id[field.id]))

@@ -28,6 +28,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference, substitute
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
     if plan.keys:
         return PulledUp(grouped, tuple(predicates), None, is_single_row=False)
     empty_row: dict[int, Expression] = {
-        field.id: Literal(0 if call.function in ("count", "count_star") else None, field.data_type)
+        field.id: Literal(AGGREGATES[call.function].of_nothing, field.data_type)
         for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True)
     }
     return PulledUp(grouped, tuple(predicates), empty_row, is_single_row=True)

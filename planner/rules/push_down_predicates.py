@@ -38,6 +38,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.outcomes import rejects_null
+from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import reference, restore_schema, substitute
 from tqp.planner.rules.joins.region import (
     connected_order,
@@ -47,7 +48,7 @@ from tqp.planner.rules.joins.region import (
     with_condition,
 )
 from tqp.planner.rules.models.predictions import predictions_in
-from tqp.planner.rules.nulls import COMPARISONS, is_null, negate
+from tqp.planner.rules.nulls import is_null, negate
 from tqp.planner.rules.or_predicates import implied_by_branches
 
 if TYPE_CHECKING:

@@ -23,11 +23,13 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import is_null_for_null, nullable
+from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.cast_comparisons import without_cast
-from tqp.planner.rules.nulls import COMPARISONS, NEGATED, SWAPPED, conjoin, is_null, negate
+from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
-        is_null = is_null_for_null(call.function) and any(map(_is_null_literal, call.arguments))
+        is_null = SCALARS[call.function].is_null_for_null and any(map(_is_null_literal, call.arguments))
         if is_null and may_raise(call, {}):  # the other arguments are not asked for, so they must not raise
             return Literal(None, call.data_type)
         match call.function:
@@ -161,7 +163,7 @@ class Simplifier:
     def _comparison(self, call: Call) -> Expression:
         first, second = call.arguments
         if isinstance(first, Literal) and not isinstance(second, Literal):
-            call = replace(call, function=SWAPPED[call.function], arguments=(second, first))
+            call = replace(call, function=MIRRORED[call.function], arguments=(second, first))
         call = without_cast(call)
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):

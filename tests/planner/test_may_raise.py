@@ -10,8 +10,8 @@ from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
 from tqp.operators.scalar_kernels import resolve as resolve_kernel
 from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
-from tqp.planner.functions.registry import Overload, aggregate_overloads, resolve, scalar_overloads
-from tqp.planner.functions.table import SCALARS
+from tqp.planner.functions.overloads import Overload, resolve
+from tqp.planner.functions.registry import aggregate_overloads, scalar_names, scalar_overloads
 from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
 
 _DECIMAL = decimal(38, 3)
@@ -41,7 +41,7 @@ def _call(overload: Overload) -> Call | None:
     return Call(overload.canonical, tuple(given), result)
 
 
-@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("name", scalar_names())
 def test_kernels_that_check_are_said_to_raise(name: str) -> None:
     for overload in scalar_overloads(name) or ():
         call = _call(overload)

@@ -10,13 +10,17 @@ from collections import defaultdict
 
 from tests.random.values import FAMILY_OF
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.planner.functions.registry import Overload, aggregate_overloads, scalar_overloads
-from tqp.planner.functions.table import AGGREGATES, ALIASES, SCALARS
+from tqp.planner.functions.overloads import Overload
+from tqp.planner.functions.registry import (
+    aggregate_names,
+    aggregate_overloads,
+    main_spelling,
+    scalar_names,
+    scalar_overloads,
+)
 
 #: Arguments that must be constants, or small: by function, position and kind of constant.
 _CONSTANTS: dict[str, dict[int, str]] = {
-    "like": {1: "pattern", 2: "escape"},
-    "ilike": {1: "pattern", 2: "escape"},
     "regexp_matches": {1: "regex", 2: "options"},
     "regexp_full_match": {1: "regex", 2: "options"},
     "regexp_replace": {1: "regex", 2: "constant_text", 3: "replace_options"},
@@ -37,10 +41,10 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     **{name: {1: "divisor"} for name in ("//", "%")},
 }
 _INEXACT = frozenset(
-    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh degrees radians power atan2".split()
+    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2".split()
 )
-#: Names that are not functions in DuckDB, which spells them as operators or otherwise.
-_NOT_IN_DUCKDB = frozenset(("negate", "like", "ilike", "is_nan", "is_inf", "is_finite"))
+#: LIKE and ILIKE, of which there are templates.
+_LIKES = frozenset(("~~", "~~*"))
 _FAMILY_OF_PARAMETER = {"INTEGERS": "int", "ANY": "any"}
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -142,8 +146,8 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
     """Calls of every function of the function table by family of result: scalar ones and aggregates."""
     scalars: defaultdict[str, list[str]] = defaultdict(list)
     aggregates: defaultdict[str, list[str]] = defaultdict(list)
-    for name in (*SCALARS, *ALIASES):
-        if name in _NOT_IN_DUCKDB:
+    for name in scalar_names():
+        if name in _LIKES:
             continue
         for overload in scalar_overloads(name) or ():
             if any(
@@ -151,7 +155,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                 for each in overload.parameters
             ):
                 continue  # in DuckDB they come with an extension
-            parameters = _parameters(overload, ALIASES.get(name, name))
+            parameters = _parameters(overload, main_spelling(name))
             call = f"{name}({', '.join(parameters)})"
             if not name.isidentifier():
                 call = (
@@ -160,11 +164,11 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                     else f"({parameters[0]} {name} {parameters[1]})"
                 )
             family = _result_family(overload)
-            is_inexact = ALIASES.get(name, name) in _INEXACT or name.startswith("array_")
+            is_inexact = main_spelling(name) in _INEXACT or name.startswith("array_")
             rounded = f"round({call}, 3)" if is_inexact else call
             scalars[family].append(rounded)
-    for name in (*AGGREGATES, *ALIASES):
-        main = ALIASES.get(name, name)
+    for name in aggregate_names():
+        main = main_spelling(name)
         for overload in aggregate_overloads(name) or ():
             family = _result_family(overload)
             parameter = _parameters(overload, main)[0]

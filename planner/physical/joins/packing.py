@@ -10,7 +10,8 @@ from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunc
 from tqp.planner.algebra.join_keys import JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import Range, value_range
+from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.joins.costs import OFFSET, TABLE_ENTRY, is_dense
 from tqp.planner.physical.plan import KeyPacking, KeyPart
 

@@ -12,16 +12,9 @@ from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.physical.plan import Bound
 
-#: A comparison with its sides exchanged.
-_MIRRORED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
-_UPPER = ("less", "less_equal")  # of the build key
 _INT64 = BIGINT.bounds
 
 # Nanoseconds, rounded; only their ratios matter.
@@ -66,22 +59,22 @@ def _choose(bounds: Sequence[Bound]) -> tuple[Bound, ...]:
     for bound in bounds:
         by_key.setdefault(bound.build, []).append(bound)
     for group in by_key.values():
-        if len({bound.comparison in _UPPER for bound in group}) == 2:
+        if len({bound.comparison in UPPER for bound in group}) == 2:
             return tuple(group)
     # Sorted by a key with an upper bound, the rows to search begin where the other key first reaches its lower bound.
-    groups = sorted(by_key.values(), key=lambda group: group[0].comparison not in _UPPER)
+    groups = sorted(by_key.values(), key=lambda group: group[0].comparison not in UPPER)
     return (*groups[0], *(group[0] for group in groups[1:2]))
 
 
 def _bound(part: Expression, probe: FieldsById, build: FieldsById) -> Bound | None:
-    if not isinstance(part, Call) or part.function not in _MIRRORED:
+    if not isinstance(part, Call) or part.function not in ORDERINGS:
         return None
     first, second = part.arguments
     if not _are_comparable(first, second):
         return None
     for comparison, build_key, probe_key in (
         (part.function, first, second),
-        (_MIRRORED[part.function], second, first),
+        (MIRRORED[part.function], second, first),
     ):
         if _is_of(build_key, build) and _is_of(probe_key, probe):
             fields = {**probe, **build}

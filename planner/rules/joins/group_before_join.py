@@ -10,16 +10,13 @@ from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import aggregate_may_raise
+from tqp.planner.functions.registry import AGGREGATES
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
 
 #: A join that keeps fewer of the right rows than this is done first: it leaves less to group.
 _LEAST_SHARE = 0.5
-
-_OF_RIGHT = frozenset(
-    """count sum avg min max any_value bool_and bool_or stddev_samp stddev_pop var_samp var_pop median""".split()
-)
 
 
 def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -59,17 +56,18 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
     for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True):
         # A bare column is NULL in the row of a left row without partner, which is what makes that row not count.
         argument = call.arguments[0] if len(call.arguments) == 1 else None
-        if not isinstance(argument, ColumnRef) or call.filter is not None or call.function not in _OF_RIGHT:
+        if not isinstance(argument, ColumnRef) or call.filter is not None:
             return plan
         if argument.id not in right_ids:
             return plan
         if aggregate_may_raise(call, right_fields, right_rows):  # for a group that finds no partner
             return plan
-        if call.function == "count":
-            counted = context.new_field(field.name, field.data_type)
-            zero = Literal(0, field.data_type)
-            outputs.append(Call("coalesce", (_reference(counted), zero), field.data_type))
-            field = counted
+        of_nothing = AGGREGATES[call.function].of_nothing
+        if of_nothing is not None:
+            grouped_field = context.new_field(field.name, field.data_type)
+            either = (_reference(grouped_field), Literal(of_nothing, field.data_type))
+            outputs.append(Call("coalesce", either, field.data_type))
+            field = grouped_field
         else:
             outputs.append(_reference(field))
         fields.append(field)

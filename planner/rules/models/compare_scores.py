@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
+from tqp.planner.functions.conditions import MIRRORED
 from tqp.planner.rules.models.predictions import has_prediction, plain
-from tqp.planner.rules.nulls import SWAPPED
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -55,7 +55,7 @@ def _comparison(expression: Expression) -> tuple[Predict, str, float] | None:
         return None
     (left, right), function = expression.arguments, expression.function
     if isinstance(left, Literal):
-        left, right, function = right, left, SWAPPED.get(function, function)
+        left, right, function = right, left, MIRRORED.get(function, function)
     if not isinstance(left, Predict) or not isinstance(right, Literal) or not isinstance(right.value, float):
         return None
     return left, function, right.value

@@ -18,6 +18,7 @@ from tqp.planner.algebra.expressions import (
     walk,
 )
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.columns import reference, substitute
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _calls(expression: Expression, guarded: bool) -> Iterator[tuple[Predict, boo
     if isinstance(expression, Predict):
         yield expression, guarded
     decides = isinstance(expression, Case) or (
-        isinstance(expression, Call) and expression.function in ("and", "or", "coalesce")
+        isinstance(expression, Call) and SCALARS[expression.function].short_circuits
     )
     filtered = isinstance(expression, AggregateCall) and expression.filter is not None
     for child in expression.inputs:

@@ -22,9 +22,9 @@ from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, LogicalPlan, Project, Shared, Sort
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
 from tqp.planner.rules.models.ignore_unread_inputs import without_unread
 from tqp.planner.rules.models.predictions import Scoring, has_prediction, plain, predictions_in, scoring
-from tqp.planner.rules.nulls import SWAPPED
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -35,8 +35,6 @@ _WORTH_PRUNING = 2e7
 #: What filters say of columns of floats and strings: a closed range, or the words that may stand there.
 Bounds = dict[int, InputRange]
 Words = dict[int, frozenset[str]]
-
-_UPPER, _LOWER = ("less", "less_equal"), ("greater", "greater_equal")
 
 
 def restrict_models(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -163,7 +161,7 @@ def _note(part: Expression, bounds: Bounds, words: Words) -> None:
         return
     (column, constant), function = part.arguments, part.function
     if isinstance(column, Literal):
-        column, constant, function = constant, column, SWAPPED.get(function, function)
+        column, constant, function = constant, column, MIRRORED.get(function, function)
     if not isinstance(column, ColumnRef) or not isinstance(constant, Literal):
         return
     if column.data_type.is_string and function == "equal":
@@ -172,9 +170,9 @@ def _note(part: Expression, bounds: Bounds, words: Words) -> None:
     if not column.data_type.is_float or not isinstance(value, float) or not isfinite(value):
         return
     old = bounds.get(column.id, InputRange(-inf, inf, True))
-    if function in (*_UPPER, "equal"):  # NaN is above all numbers
+    if function in (*UPPER, "equal"):  # NaN is above all numbers
         old = InputRange(old.low, min(old.high, value), False)
-    if function in (*_LOWER, "equal"):
+    if function in (*LOWER, "equal"):
         old = replace(old, low=max(old.low, value))
     if old.low <= old.high:
         bounds[column.id] = old

@@ -43,8 +43,9 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
-from tqp.planner.rules.nulls import NEGATED, negate
+from tqp.planner.rules.nulls import negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
 

@@ -37,19 +37,7 @@ def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) ->
     if kind == "median_lower":
         return _take(values, moments.median_rows(order_values(column), ids, count, validity)[0])
     assert isinstance(values, Tensor)
-    match kind:
-        case "second_moment":
-            return moments.variance_by_group(values, ids, count, validity).m2
-        case "median_interval":
-            return moments.median_intervals_by_group(values, ids, count, validity)[0]
-        case "median_down":
-            return moments.median_integers_by_group(values, ids, count, validity, "down")[0]
-        case "median_to_zero":
-            return moments.median_integers_by_group(values, ids, count, validity, "to_zero")[0]
-        case "median_away":
-            return moments.median_integers_by_group(values, ids, count, validity, "away")[0]
-    assert kind == "median", kind
-    return moments.median_by_group(values, ids, count, validity)[0]
+    return moments.COLLECTED[kind](values, ids, count, validity)
 
 
 def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:

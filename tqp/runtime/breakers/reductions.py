@@ -6,14 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from tqp.operators.groups import aggregates, distinct_sets
+from tqp.operators.groups import distinct_sets
 from tqp.operators.groups.distinct_sets import ValueRange
-from tqp.operators.joins.pairs import mark_rows
-from tqp.operators.memory import allocation
-from tqp.operators.numbers import wide
+from tqp.operators.groups.folds import FOLDS
 from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.frame import Frame, FrameColumn
 
@@ -22,7 +19,7 @@ from tqp.runtime.frame import Frame, FrameColumn
 class Reduction:
     """One accumulator. `column` is the frame column it reads, -1 for none (count_star, present)."""
 
-    kind: str  # a key of _MERGES, or one that `reduce_collected` knows
+    kind: str  # a key of FOLDS, or one that `reduce_collected` knows
     column: int = -1
     distinct: bool = False
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
@@ -37,35 +34,12 @@ class Reduction:
 
     @property
     def is_mergeable(self) -> bool:
-        return self.kind in _MERGES
+        return self.kind in FOLDS
 
 
-#: Reductions that fold batch by batch, and what merges two of their states.
-_MERGES = {
-    "count_star": "add",
-    "count": "add",
-    "sum": "add",
-    "sum_float": "add",
-    "sum_wide": "add_wide",
-    "min": "amin",
-    "max": "amax",
-    "reference": "amax",  # any row of the group, the same for any number of threads
-    "bool_and": "and",
-    "bool_or": "or",
-    "present": "or",
-}
 #: What reduces all rows, and what batches came to, by kind of reduction; `least` and `greatest` are of strings.
 OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
-    "count_star": aggregates.sum_all,
-    "count": aggregates.sum_all,
-    "sum": aggregates.sum_all,
-    "sum_float": aggregates.sum_all,
-    "sum_wide": aggregates.sum_wide_all,
-    "min": aggregates.min_all,
-    "max": aggregates.max_all,
-    "reference": aggregates.max_all,
-    "bool_and": aggregates.bool_and_all,
-    "bool_or": aggregates.bool_or_all,
+    **{kind: fold.of_all for kind, fold in FOLDS.items() if fold.of_all is not None},
     "least": string_codes.least_of_all,
     "greatest": string_codes.greatest_of_all,
 }
@@ -79,27 +53,7 @@ def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor
     validity: Tensor | None = None
     if reduction.column >= 0:
         values, validity = frame.columns[reduction.column]
-    match reduction.kind:
-        case "count_star":
-            return aggregates.count_by_group(ids, size, None, out)
-        case "count":
-            return aggregates.count_by_group(ids, size, validity, out)
-        case "present":
-            table = allocation.zeros(size, torch.bool, ids.device) if out is None else out
-            return mark_rows(table, ids)
-        case "sum" | "sum_float":
-            return aggregates.sum_by_group(values, ids, size, validity, out)
-        case "sum_wide":
-            sums = wide.sum_by_group(_zero_if_null(values, validity), ids.to(torch.int64), size)
-            return sums if out is None else wide.add(out, sums)
-        case "min":
-            return aggregates.min_by_group(values, ids, size, validity, out)
-        case "max" | "reference":
-            return aggregates.max_by_group(values, ids, size, validity, out)
-        case "bool_and":
-            return aggregates.bool_and_by_group(values, ids, size, validity, out)
-        case _:
-            return aggregates.bool_or_by_group(values, ids, size, validity, out)
+    return FOLDS[reduction.kind].by_group(values, ids, size, validity, out)
 
 
 def summands(reduction: Reduction, frame: Frame) -> Any:
@@ -113,12 +67,6 @@ def summands(reduction: Reduction, frame: Frame) -> Any:
     return values if validity is None else values * validity
 
 
-def _zero_if_null(values: Tensor, validity: Tensor | None) -> Tensor:
-    if validity is None:
-        return values
-    return values * (validity if values.dim() == 1 else validity.unsqueeze(1))
-
-
 def value_of_batch(reduction: Reduction, frame: Frame) -> Any:
     """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of DISTINCT values."""
     assert reduction.reduced or reduction.distinct
@@ -129,19 +77,7 @@ def merge_states(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:
     """Of the same groups, of which other batches were folded into `b`. May change `a`."""
     if reduction.distinct:
         return a if a is b else distinct_sets.merge_sets(a, b)
-    match _MERGES[reduction.kind]:
-        case "add":
-            return a + b
-        case "add_wide":
-            return wide.add(a, b)
-        case "and":
-            return a & b
-        case "or":
-            return a | b
-        case "amin":
-            return aggregates.merge_extremes(a, b, "amin")
-        case _:
-            return aggregates.merge_extremes(a, b, "amax")
+    return FOLDS[reduction.kind].merge(a, b)
 
 
 def add_distinct(

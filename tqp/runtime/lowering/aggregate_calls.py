@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,10 +13,12 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
-from tqp.operators.numbers import elementwise, wide
+from tqp.operators.groups.moments import FORMULAS
+from tqp.operators.numbers import wide
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
@@ -84,26 +86,13 @@ class AggregateCalls:
 
     def _lower(self, call: AggregateCall, kept: Node | None) -> Pending:
         argument = self._argument(call, kept)
-        match call.function:
-            case "count_star" | "count":
-                return self._count(call, argument)
+        lower = _LOWERED.get(call.function)
+        if lower is not None:
+            return lower(self, call, argument)
         assert argument is not None
-        match call.function:
-            case "sum":
-                return self._sum(call, argument)
-            case "avg":
-                return self._average(call, argument)
-            case "min" | "max":
-                return self._extreme(call, argument)
-            case "any_value":
-                return self._any_value(call, argument)
-            case "bool_and" | "bool_or":
-                return self._plain(argument, call.function, canonical_layout(call.data_type, False))
-            case "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
-                return self._variance(call, argument)
-            case "median":
-                return self._median(call, argument)
-        raise UnsupportedError(f"the aggregate function {call.function} is not supported", call.span)
+        if call.function in FORMULAS:
+            return self._formula(call, argument)
+        return self._plain(argument, call.function, canonical_layout(call.data_type, False), call.distinct)
 
     def comparable(self, value: Value) -> Value:
         """Strings without a dictionary as strings: equal ones may have different codes."""
@@ -327,22 +316,20 @@ class AggregateCalls:
             return self._folded_extreme(argument, "max")
         return self._plain(argument, "first", argument.layout)
 
-    def _variance(self, call: AggregateCall, argument: Value) -> Pending:
-        value = self._converted(call, argument, Cast(call.arguments[0], DOUBLE))
-        moment = self._reduce("second_moment", value, call.distinct)
-        count = self._reduce("count", value, call.distinct)
-        sample = call.function.endswith("samp")
+    def _formula(self, call: AggregateCall, argument: Value) -> Pending:
+        """An aggregate that a formula makes of several reductions."""
+        kinds, compute = FORMULAS[call.function]
+        reductions = [self._reduce(kind, argument, call.distinct) for kind in (*kinds, "count")]
+        fewest = AGGREGATES[call.function].fewest_values
 
         def finish(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
             build = lowering.stream.builder
-            number = build.call(operator.sub, nodes[1], 1) if sample else nodes[1]
-            node = build.call(operator.truediv, nodes[0], build.call(torch.clamp, number, 1))
-            if call.function.startswith("stddev"):
-                node = build.call(elementwise.square_root, node)
-            layout = canonical_layout(call.data_type, True)
-            return Value(layout, node, build.call(operator.gt, nodes[1], int(sample)))
+            node = build.call(compute, *nodes[:-1], name=call.function)
+            return Value(
+                canonical_layout(call.data_type, True), node, build.call(operator.ge, nodes[-1], fewest)
+            )
 
-        return Pending((moment, count), finish)
+        return Pending(tuple(reductions), finish)
 
     def _median(self, call: AggregateCall, argument: Value) -> Pending:
         source, target = argument.layout.data_type, call.data_type
@@ -375,6 +362,19 @@ class AggregateCalls:
         return replace(
             value, validity=argument.validity, layout=value.layout.with_nullable(argument.layout.nullable)
         )
+
+
+#: Aggregates with a form of their own; the others are a formula, or one reduction of the same name.
+_LOWERED: dict[str, Callable[[AggregateCalls, AggregateCall, Any], Pending]] = {
+    "count_star": AggregateCalls._count,
+    "count": AggregateCalls._count,
+    "sum": AggregateCalls._sum,
+    "avg": AggregateCalls._average,
+    "min": AggregateCalls._extreme,
+    "max": AggregateCalls._extreme,
+    "any_value": AggregateCalls._any_value,
+    "median": AggregateCalls._median,
+}
 
 
 def _domain(value: Value) -> ValueRange | None:

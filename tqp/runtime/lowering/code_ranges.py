@@ -21,6 +21,7 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings.like import compile_like
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, column_ids
+from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Value
@@ -83,7 +84,7 @@ def code_ranges(expression: Expression, entries: Sequence[bytes]) -> Ranges | No
         case Call(function, (ColumnRef(), Literal(str() | bytes()) as literal)) if function in _COMPARED:
             return _COMPARED[function](literal, entries)
         case Call(function, (Literal(str() | bytes()) as literal, ColumnRef())) if function in _COMPARED:
-            return _COMPARED[_MIRRORED.get(function, function)](literal, entries)
+            return _COMPARED[MIRRORED[function]](literal, entries)
     return None
 
 
@@ -109,12 +110,6 @@ _COMPARED: dict[str, Callable[[Literal, Sequence[bytes]], Ranges]] = {
     "less_equal": lambda literal, entries: _range(0, bisect_right(entries, _bytes(literal))),
     "greater": lambda literal, entries: _range(bisect_right(entries, _bytes(literal)), len(entries)),
     "greater_equal": lambda literal, entries: _range(bisect_left(entries, _bytes(literal)), len(entries)),
-}
-_MIRRORED = {
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
 }
 
 

@@ -13,6 +13,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.operators.numbers import comparisons, elementwise, wide
 from tqp.operators.strings import compare as string_compare
 from tqp.planner.algebra.expressions import Call
+from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.numbers import range_of, wide_node
@@ -29,14 +30,6 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "greater": elementwise.greater,
     "greater_equal": elementwise.greater_equal,
 }
-_MIRRORED = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-}
 
 #: x > literal as not(x <= literal): then NaN, greater than everything, comes out right. The literal is not NaN.
 _THROUGH_COMPLEMENT = {"greater": elementwise.less_equal, "greater_equal": elementwise.less}
@@ -45,7 +38,7 @@ _THROUGH_COMPLEMENT = {"greater": elementwise.less_equal, "greater_equal": eleme
 def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Value:
     """NULL where a side is NULL."""
     if left.is_constant and not right.is_constant:
-        left, right, function = right, left, _MIRRORED[function]
+        left, right, function = right, left, MIRRORED[function]
     if left.is_constant:
         left = lowering.materialise(left)
     validity = lowering.combine_validity(left, right)

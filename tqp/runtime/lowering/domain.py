@@ -33,6 +33,7 @@ from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, I
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import Stream, Value
@@ -46,10 +47,6 @@ _MAX_INTEGER_DOMAIN = 1 << 16
 #: Domains up to this size are small whatever is left of the rows: an estimate may be far too low, and so many values take
 #: a fraction of a millisecond.
 _SMALL_DOMAIN = 4096
-
-_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
-#: Functions the runtime lowers itself that give NULL exactly where an argument is NULL.
-NULL_PROPAGATING = _COMPARISONS | {"not", "add", "subtract", "multiply", "negate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +102,7 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
                 is_costly = True
             elif (
                 isinstance(expression, Call)
-                and expression.function not in NULL_PROPAGATING
+                and not SCALARS[expression.function].is_strict
                 or isinstance(expression, Cast)
                 and not (expression.data_type.is_float or expression.data_type.is_decimal)
             ):
@@ -158,12 +155,7 @@ def _kernel(node: Call | Cast) -> Kernel | None:
         if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL) or not can_cast(source, target):
             return None
         return resolve_cast(source, target, node.is_try)
-    if node.function in NULL_PROPAGATING or node.function in (
-        "is_null",
-        "is_distinct_from",
-        "is_not_distinct_from",
-        "coalesce",
-    ):
+    if node.function not in scalar_kernels.SCALAR_FUNCTIONS:
         return None
     return scalar_kernels.resolve(
         node.function, tuple(argument.data_type for argument in node.arguments), node.data_type

@@ -33,7 +33,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import is_null_for_null
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
 from tqp.runtime.lowering.combinations import lower_over_combinations
@@ -45,7 +45,7 @@ from tqp.runtime.lowering.conditions import (
     lower_conjunction,
     lower_connective,
 )
-from tqp.runtime.lowering.domain import NULL_PROPAGATING, Domain, domain_of, lower_over_domain
+from tqp.runtime.lowering.domain import Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.kernel_calls import call_kernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
@@ -256,7 +256,7 @@ class ExpressionLowering(Answers):
             call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = self._lower_arguments(call)
         build = self.stream.builder
-        if function in NULL_PROPAGATING and any(
+        if SCALARS[function].is_null_for_null and any(
             value.is_constant and value.constant is None for value in arguments
         ):
             return _literal_value(None, call.data_type)
@@ -288,7 +288,7 @@ class ExpressionLowering(Answers):
         values: list[Value] = []
         for argument in call.arguments:
             outer = self.guard
-            if values and _is_failing_constant(argument) and is_null_for_null(call.function):
+            if values and _is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
                 self.guard = self._where_valid(values, outer)
             values.append(self.lower(argument))
             self.guard = outer

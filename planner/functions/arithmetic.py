@@ -1,0 +1,289 @@
+"""Arithmetic of integers, decimals and floats: + - * / // %, bits and rounding, with ranges, overflow and exact folding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tqp.core.datatypes import VARCHAR, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
+from tqp.planner.functions.literal_casts import cast_value
+from tqp.planner.functions.ranges import Range, Ranges, operand, within
+
+_NUMBERS = ("INTEGERS -> same", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same")
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+
+
+def _pair(decimal_rule: str) -> tuple[str, ...]:
+    return (
+        "INTEGERS INTEGERS -> same",
+        "FLOAT FLOAT -> FLOAT",
+        "DOUBLE DOUBLE -> DOUBLE",
+        f"DECIMAL DECIMAL -> {decimal_rule}",
+    )
+
+
+# ---- ranges ----
+
+
+def _operands(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:
+    """Of two operands of one scale, which is the result's."""
+    if any(argument.data_type.scale != call.data_type.scale for argument in call.arguments):
+        return None
+    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
+    return None if left is None or right is None else (left, right)
+
+
+def _add(call: Call, ranges: Ranges) -> Range | None:
+    if (operands := _operands(call, ranges)) is None:
+        return None
+    (a, b), (c, d) = operands
+    return a + c, b + d
+
+
+def _subtract(call: Call, ranges: Ranges) -> Range | None:
+    if (operands := _operands(call, ranges)) is None:
+        return None
+    (a, b), (c, d) = operands
+    return a - d, b - c
+
+
+def _multiply(call: Call, ranges: Ranges) -> Range | None:
+    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
+    exact = sum(argument.data_type.scale for argument in call.arguments) == call.data_type.scale
+    if left is None or right is None or not exact:
+        return None
+    corners = [x * y for x in left for y in right]
+    return min(corners), max(corners)
+
+
+def _negate(call: Call, ranges: Ranges) -> Range | None:
+    known = operand(ranges[0], call.arguments[0].data_type)
+    return None if known is None else (-known[1], -known[0])
+
+
+def _absolute(call: Call, ranges: Ranges) -> Range | None:
+    known = operand(ranges[0], call.arguments[0].data_type)
+    if known is None:
+        return None
+    low, high = known
+    return (0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+
+
+def _modulo(call: Call, ranges: Ranges) -> Range | None:
+    """The result takes the dividend's sign and is smaller than the divisor."""
+    if (operands := _operands(call, ranges)) is None:
+        return None
+    (low, high), (c, d) = operands
+    largest = max(abs(c), abs(d), 1) - 1
+    return max(min(low, 0), -largest), min(max(high, 0), largest)
+
+
+def _integer_divide(call: Call, ranges: Ranges) -> Range | None:
+    """Truncates towards zero; a zero divisor raises."""
+    if not call.data_type.is_integer or (operands := _operands(call, ranges)) is None:
+        return None
+    (low, high), (c, d) = operands
+    if low >= 0 and d > 0 and c >= 0:
+        return low // d, high // max(c, 1)
+    largest = max(abs(low), abs(high))
+    return -largest, largest
+
+
+def _round(call: Call, ranges: Ranges) -> Range | None:
+    """round, floor, ceil, trunc to zero or more digits move a value by less than one."""
+    known = operand(ranges[0], call.arguments[0].data_type)
+    if known is None or not call.data_type.is_integer_like:
+        return None
+    if len(call.arguments) > 1:
+        digits = call.arguments[1]
+        if not isinstance(digits, Literal) or type(digits.value) is not int or digits.value < 0:
+            return None
+    source, target = call.arguments[0].data_type.scale, call.data_type.scale
+    if source == 0 and target == 0:
+        return known
+    unit, scale = 10**source, 10**target
+    return (known[0] * scale // unit) - scale, -(-known[1] * scale // unit) + scale
+
+
+# ---- errors ----
+
+
+def _overflows(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """Arithmetic of integers and decimals, unless the ranges of its operands keep it in its type's bounds."""
+    return call.data_type.is_integer_like and not within(result, call.data_type)
+
+
+def _division(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """A zero divisor, or the one quotient that does not fit; the remainder of floats has neither."""
+    dividend, divisor = call.arguments
+    if call.data_type.is_float:
+        literal = divisor.value if isinstance(divisor, Literal) else 0
+        return call.function == "integer_divide" and not literal
+    known = operand(ranges[1], divisor.data_type)
+    if known is None or known[0] <= 0 <= known[1]:
+        return True
+    low = operand(ranges[0], dividend.data_type)
+    return known[0] <= -1 <= known[1] and (low is None or low[0] <= dividend.data_type.bounds[0])
+
+
+# ---- calls of literals ----
+
+
+def _checked(call: Call, value: Any, sign: str) -> Any:
+    """Arithmetic results: DuckDB raises where an integer or decimal leaves its type."""
+    if isinstance(value, int):
+        low, high = call.data_type.bounds
+        if not low <= value <= high:
+            shown = f" {sign} ".join(_show(argument) for argument in call.arguments)
+            raise ExecutionError(
+                f"overflow: {shown} does not fit {call.data_type}; cast an operand to a wider type first"
+            )
+    return value
+
+
+def _show(argument: Expression) -> str:
+    if isinstance(argument, Literal) and isinstance(argument.value, int):
+        return str(cast_value(argument.value, argument.data_type, VARCHAR))
+    return str(getattr(argument, "value", argument))
+
+
+def _is_float32(call: Call) -> bool:
+    return call.data_type.kind is TypeKind.FLOAT
+
+
+def _folded(sign: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Of integers, decimals and doubles; floats of 32 bits are left to the kernels."""
+    return lambda call, *values: (
+        NotImplemented if _is_float32(call) else _checked(call, compute(*values), sign)
+    )
+
+
+def _fold_negate(call: Call, value: Any) -> Any:
+    return _checked(call, -value, "negated")
+
+
+def _fold_divide(call: Call, left: float, right: float) -> Any:
+    return NotImplemented if _is_float32(call) or right == 0 else left / right
+
+
+def _fold_integer_divide(call: Call, left: Any, right: Any) -> Any:
+    if not isinstance(left, int) or not isinstance(right, int) or right == 0:
+        return NotImplemented
+    quotient = abs(left) // abs(right)
+    return _checked(call, quotient if (left < 0) == (right < 0) else -quotient, "//")
+
+
+def _fold_modulo(call: Call, left: Any, right: Any) -> Any:
+    if not isinstance(left, int) or not isinstance(right, int) or right == 0:
+        return NotImplemented
+    if right == -1:
+        _checked(call, -left, "%")  # DuckDB divides, and the quotient of the smallest value does not fit
+    rest = abs(left) % abs(right)
+    return rest if left >= 0 else -rest
+
+
+def _strict(names: str, *signatures: str, raises: Any = False, **facts: Any) -> ScalarFunction:
+    return scalar(names, *signatures, null=NullRule.STRICT, raises=raises, **facts)
+
+
+ARITHMETIC = (
+    _strict(
+        "add",
+        *_pair("sum"),
+        raises=_overflows,
+        range=_add,
+        fold=_folded("+", lambda left, right: left + right),
+        work=Work.ARITHMETIC,
+        infix=Infix("+", 6, is_associative=True),
+    ),
+    _strict(
+        "subtract",
+        *_pair("sum"),
+        raises=_overflows,
+        range=_subtract,
+        fold=_folded("-", lambda left, right: left - right),
+        work=Work.ARITHMETIC,
+        infix=Infix("-", 6),
+    ),
+    _strict(
+        "multiply",
+        *_pair("product"),
+        raises=_overflows,
+        range=_multiply,
+        fold=_folded("*", lambda left, right: left * right),
+        work=Work.ARITHMETIC,
+        infix=Infix("*", 7, is_associative=True),
+    ),
+    _strict(
+        "negate",
+        forms={"-": _NUMBERS},
+        raises=_overflows,
+        range=_negate,
+        fold=_fold_negate,
+        work=Work.ARITHMETIC,
+    ),
+    _strict(
+        "divide",
+        forms={"/": ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")},
+        fold=_fold_divide,
+        work=Work.CALCULATION,
+        infix=Infix("/", 7),
+    ),
+    _strict(
+        "integer_divide",
+        forms={"// divide": ("INTEGERS INTEGERS -> same", "FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")},
+        raises=_division,
+        range=_integer_divide,
+        fold=_fold_integer_divide,
+        work=Work.CALCULATION,
+        infix=Infix("//", 7),
+    ),
+    _strict(
+        "modulo",
+        forms={"% mod": _pair("remainder")},
+        raises=_division,
+        range=_modulo,
+        fold=_fold_modulo,
+        work=Work.CALCULATION,
+        infix=Infix("%", 7),
+    ),
+    _strict("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
+    _strict("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
+    _strict("floor", "DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", range=_round),
+    _strict("ceil ceiling", "DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", range=_round),
+    _strict(
+        "round",
+        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE"),
+        *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        *(f"{each} -> {each}" for each in _SIGNED),
+        *(f"{each} INTEGER -> {each}" for each in _SIGNED),
+        raises=_overflows,
+        range=_round,
+        takes_digits=True,
+    ),
+    _strict(
+        "trunc",
+        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
+        *("DECIMAL INTEGER -> cut", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        "INTEGERS INTEGER -> same",
+        raises=_overflows,
+        range=_round,
+        takes_digits=True,
+    ),
+    _strict("bit_and", forms={"&": ("INTEGERS INTEGERS -> same",)}),
+    _strict("bit_or", forms={"|": ("INTEGERS INTEGERS -> same",)}),
+    _strict("bit_xor", forms={"xor": ("INTEGERS INTEGERS -> same",)}),
+    _strict("bit_not", forms={"~": ("INTEGERS -> same",)}),
+    _strict("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
+    _strict("shift_left", forms={"<<": ("INTEGERS INTEGERS -> same",)}, raises=True),
+    _strict("shift_right", forms={">>": ("INTEGERS INTEGERS -> same",)}),
+    _strict(
+        "gcd greatest_common_divisor", "BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT", raises=True
+    ),
+    _strict(
+        "lcm least_common_multiple", "BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT", raises=True
+    ),
+)

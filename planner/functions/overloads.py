@@ -1,0 +1,311 @@
+"""Signatures: how a declaration's lines are read, which overload a call means, and the types that follow.
+
+A line is `PARAMETERS -> RESULT`. `~` before it swaps the two arguments, `[x]` puts the constant 'x' before them; INTEGERS
+is each integer type in turn; a RESULT in lower case is a rule of `_RESULT_RULES`, which sees the actual types. Which
+overload a call means is decided by the cost of the casts it needs, as in DuckDB (`tqp.planner.functions.type_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tqp.core.datatypes import (
+    BIGINT,
+    BLOB,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    DataType,
+    TypeKind,
+    decimal,
+)
+from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.functions.type_rules import (
+    ANY_ARRAY,
+    ANY_DECIMAL,
+    common_decimal,
+    exact_decimal,
+    implicit_cast_cost,
+    product_of_decimals,
+    sum_of_decimals,
+)
+
+ANY = "ANY"  # a parameter that takes every type as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One signature. `parameters` may hold ANY; `result` is a type or the name of a result rule."""
+
+    canonical: str
+    parameters: tuple[DataType | str, ...]
+    result: DataType | str
+    swapped: bool = False
+    constant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a call means: the overload, the type each argument is to be cast to, and the type of the result."""
+
+    overload: Overload
+    argument_types: tuple[DataType, ...]
+    result: DataType
+
+
+class NoOverloadError(Exception):
+    """No signature takes these arguments (`candidates` as text), or several do equally well (`ambiguous`)."""
+
+    def __init__(self, candidates: Sequence[str], ambiguous: bool = False) -> None:
+        super().__init__()
+        self.candidates = candidates
+        self.ambiguous = ambiguous
+
+
+def resolve(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Resolution:
+    """What a call means: `choose`, with the types that follow. Raises NoOverloadError."""
+    return finish(choose(overloads, arguments), arguments)
+
+
+def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Overload:
+    """The overload whose casts cost least. Raises NoOverloadError."""
+    best: list[Overload] = []
+    best_cost: int | None = None
+    for overload in overloads:
+        if len(overload.parameters) != len(arguments):
+            continue
+        cost = 0
+        for argument, parameter in zip(arguments, overload.parameters):
+            if isinstance(parameter, str):
+                continue
+            step = implicit_cast_cost(argument, parameter)
+            if step is None:
+                break
+            cost += step
+        else:
+            if best_cost is None or cost < best_cost:
+                best, best_cost = [overload], cost
+            elif cost == best_cost:
+                best.append(overload)
+    if not best:
+        raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
+    of_bits = _of_bits(best[0], arguments)
+    if len(best) > 1 or of_bits is not None:
+        raise NoOverloadError([*map(describe, best), *filter(None, (of_bits,))], ambiguous=True)
+    return best[0]
+
+
+def _of_bits(overload: Overload, arguments: Sequence[Expression]) -> str | None:
+    """The signature for BIT, a type that tqp lacks, where it fits the call just as well: text may mean BIT."""
+    first = overload.parameters[0] if overload.parameters else None
+    of_bits = _OF_BITS.get((overload.canonical, first)) if isinstance(first, DataType) else None
+    if of_bits is None or not isinstance(first, DataType) or arguments[0].data_type == first:
+        return None
+    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, first)]
+    return of_bits if costs[0] is not None and costs[0] == costs[1] else None
+
+
+_OF_BITS: dict[tuple[str, DataType], str] = {
+    ("shift_left", INTEGER): "(BIT, INTEGER) -> BIT",
+    ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
+    ("octet_length", BLOB): "(BIT) -> BIGINT",
+}
+
+
+def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:
+    """The type of a call that is NULL because an argument is the constant NULL; None where that is not so.
+
+    No rule sees the actual types then, as in DuckDB: `NULL + 1.5` is a DECIMAL of no known size, hence of type NULL.
+    """
+    nulls = [
+        argument.data_type
+        for argument in arguments
+        if argument.data_type.kind is TypeKind.NULL
+        or (isinstance(argument, Literal) and argument.value is None)
+    ]
+    if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
+        return None
+    result = (
+        overload.result
+        if isinstance(overload.result, DataType)
+        else _RESULTS_WITHOUT_TYPES.get(overload.result)
+    )
+    if overload.result == "same" and isinstance(overload.parameters[0], DataType):
+        result = overload.parameters[0]
+    if result is not None and result not in (ANY_DECIMAL, ANY_ARRAY):
+        return result
+    return NULL if any(each.kind is TypeKind.NULL for each in nulls) else None
+
+
+def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Sequence[Overload]:
+    """The overloads that have one of the argument types in its place, or all if none has."""
+    close = [
+        overload
+        for overload in overloads
+        if len(overload.parameters) == len(arguments)
+        and any(
+            argument.data_type == parameter for argument, parameter in zip(arguments, overload.parameters)
+        )
+    ]
+    return close or overloads
+
+
+_ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]"}
+
+
+def describe(overload: Overload) -> str:
+    """The signature as a message shows it."""
+    result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
+    names = ", ".join(_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters)
+    return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
+
+
+def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
+    """The types of the chosen overload's arguments and result. Raises NoOverloadError where no type can hold the result."""
+    types: list[DataType] = []
+    for argument, parameter in zip(arguments, overload.parameters):
+        if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY):
+            source = argument.data_type
+            if parameter == ANY_DECIMAL and not source.is_decimal:
+                source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
+            types.append(source)
+        else:
+            types.append(parameter)
+    if isinstance(overload.result, DataType):
+        return Resolution(overload, tuple(types), overload.result)
+    argument_types, result = _RESULT_RULES[overload.result](tuple(types), arguments)
+    return Resolution(overload, argument_types, result)
+
+
+_NOT_A_NUMBER = (TypeKind.VARCHAR, TypeKind.NULL)
+_Types = tuple[DataType, ...]
+_Rule = Callable[[_Types, Sequence[Expression]], tuple[_Types, DataType]]
+
+
+def _sum(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    operand, result = sum_of_decimals(types)
+    return (operand, operand), result
+
+
+def _product(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    result = product_of_decimals(types[0], types[1])
+    if result is None:
+        scale = types[0].scale + types[1].scale
+        raise NoOverloadError([f"a product of scale {scale}: cast to a smaller scale, at most 38 in all"])
+    return types, result
+
+
+def _remainder(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """%: decimals that do not fit one decimal without rounding become DOUBLE."""
+    operand = common_decimal(types)
+    if operand != exact_decimal(types):
+        operand = DataType(TypeKind.DOUBLE)
+    return (operand, operand), operand
+
+
+def _same(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, types[0]
+
+
+def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, decimal(types[0].precision, 0)
+
+
+def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """trunc to a number of digits."""
+    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
+    scale = min(max(digits, 0), types[0].scale) if isinstance(digits, int) else 0
+    return types, decimal(types[0].precision, scale)
+
+
+def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """round to a number of digits; a whole number may gain a digit where it is rounded to tens, hundreds, ..."""
+    _, result = _cut(types, arguments)
+    digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
+    precision = types[0].precision
+    if types[0].scale == 0 and isinstance(digits, int) and -precision <= digits < 0:
+        result = decimal(min(precision + 1, MAX_DECIMAL_PRECISION), 0)
+    return types, result
+
+
+def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, decimal(38, types[0].scale)
+
+
+def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """Two arrays of one size; NULL stands for any."""
+    arrays = {each for each in types if each.kind is not TypeKind.NULL}
+    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):  # text bends to any type
+        raise NoOverloadError(["(FLOAT[n], FLOAT[n]) -> FLOAT, both of the same size"])
+    (data_type,) = arrays
+    return (data_type, data_type), DataType(TypeKind.FLOAT)
+
+
+def _part(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """date_part: the epoch and the Julian day have fractions."""
+    part = arguments[0].value if isinstance(arguments[0], Literal) else None
+    return types, DOUBLE if part in ("epoch", "julian") else BIGINT
+
+
+def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
+    kind = types[0].kind
+    if kind is TypeKind.NULL:
+        return (DOUBLE,), DOUBLE
+    if types[0].is_integer:
+        return types, DOUBLE
+    return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
+
+
+_RESULT_RULES: dict[str, _Rule] = {
+    "sum": _sum,
+    "product": _product,
+    "remainder": _remainder,
+    "same": _same,
+    "whole": _whole,
+    "cut": _cut,
+    "rounded": _rounded,
+    "widened": _widened,
+    "middle": _middle,
+    "similarity": _similarity,
+    "part": _part,
+}
+#: The type of the result where no rule has seen the actual types.
+_RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUBLE}
+
+_TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
+_TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
+_INTEGERS = [
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+]
+
+
+def overloads_of(canonical: str, lines: Iterable[str]) -> Iterator[Overload]:
+    """The overloads that the lines of a declaration say."""
+    for line in lines:
+        if "INTEGERS" in line:
+            yield from overloads_of(canonical, (line.replace("INTEGERS", each) for each in _INTEGERS))
+            continue
+        written, _, result = line.partition(" -> ")
+        first, *rest = written.split()
+        swapped = first == "~"
+        constant = first[1:-1] if first.startswith("[") else None
+        parameters = rest if swapped or constant else (first, *rest)
+        yield Overload(
+            canonical,
+            tuple([_TYPES.get(each, each) for each in parameters]),
+            _TYPES.get(result, result),
+            swapped,
+            constant,
+        )

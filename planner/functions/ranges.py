@@ -1,0 +1,59 @@
+"""Ranges of storage values: what fits a type, and which dates are finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+
+#: The smallest and the largest value.
+Range = tuple[int, int]
+Ranges = Sequence[Range | None]
+
+SECONDS_PER_DAY = 86_400
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+#: Days that Python's calendar knows (years 1 to 9999), counted from 1970; all of them are finite DuckDB dates.
+CALENDAR_DAYS = (date.min.toordinal() - EPOCH_ORDINAL, date.max.toordinal() - EPOCH_ORDINAL)
+
+
+def within(known: Range | None, data_type: DataType) -> bool:
+    """True if all values certainly fit the type."""
+    low, high = data_type.bounds
+    return known is not None and low <= known[0] and known[1] <= high
+
+
+def operand(known: Range | None, data_type: DataType) -> Range | None:
+    """The range of values that passed their overflow check; the type's bounds where unknown, None if not integer-like."""
+    if not data_type.is_integer_like:
+        return None
+    low, high = data_type.bounds
+    if known is None:
+        return low, high
+    # A value that always overflows leaves an empty intersection; any range is sound for it.
+    return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else (low, high)
+
+
+def ticks_per_day(data_type: DataType) -> int | None:
+    """Storage units in a day, for DATE and the timestamps."""
+    if data_type.kind is TypeKind.DATE:
+        return 1
+    ticks = TICKS_PER_SECOND.get(data_type.kind)
+    return None if ticks is None else ticks * SECONDS_PER_DAY
+
+
+def days(known: Range | None, data_type: DataType) -> Range | None:
+    """The range in whole days since 1970, one more on either side under a time zone."""
+    per_day = ticks_per_day(data_type)
+    if per_day is None or known is None:
+        return None
+    slack = 1 if data_type.kind is TypeKind.TIMESTAMP_TZ else 0
+    return known[0] // per_day - slack, known[1] // per_day + slack
+
+
+def is_finite(known: Range | None, data_type: DataType) -> bool:
+    """True if a date or timestamp provably is not +-infinity (on which most date functions return NULL)."""
+    if data_type.kind is TypeKind.TIME:
+        return True
+    found = days(known, data_type)
+    return found is not None and CALENDAR_DAYS[0] <= found[0] and found[1] <= CALENDAR_DAYS[1]

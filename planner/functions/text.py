@@ -1,0 +1,133 @@
+"""Functions of text: patterns, slices, case, padding, code points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tqp.core.datatypes import VARCHAR
+from tqp.core.errors import BindError
+from tqp.core.patterns import check_regular_expression, like_problem
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, constant_text, scalar
+from tqp.planner.functions.ranges import Range, Ranges
+
+
+def _padded(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    filling = call.arguments[2]
+    return not (isinstance(filling, Literal) and filling.value)
+
+
+def _escaped(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """LIKE with an ESCAPE that is not a single character, or stands at the pattern's end."""
+    constants = [part.value for part in call.arguments[1:] if isinstance(part, Literal)]
+    if len(constants) < len(call.arguments) - 1:
+        return len(call.arguments) > 2
+    texts = [value for value in constants if isinstance(value, str)]
+    return len(texts) == 2 and like_problem(*texts) is not None
+
+
+def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expression]], None]:
+    """The second argument, with the options that stand at their place, if they do."""
+
+    def check(arguments: Sequence[Expression]) -> None:
+        letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
+        if isinstance(letters, Literal) and letters.value is None:
+            raise BindError(f"the options of {function}() must not be NULL")
+        pattern, texts = constant_text(arguments[1]), constant_text(letters)
+        if pattern is not None and texts is not None:
+            check_regular_expression(pattern, texts)
+
+    return check
+
+
+def _length(call: Call, ranges: Ranges) -> Range:
+    return 0, 2**40
+
+
+def _code_point(call: Call, ranges: Ranges) -> Range:
+    return -1, 0x10FFFF
+
+
+def _text(names: str, *signatures: str, raises: Any = False, **facts: Any) -> ScalarFunction:
+    return scalar(names, *signatures, null=NullRule.STRICT, raises=raises, **facts)
+
+
+_PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
+
+TEXT = (
+    _text(
+        "like",
+        raises=_escaped,
+        forms={"~~": _PATTERN},
+        work=Work.SEARCH,
+        selectivity=0.07,
+        infix=Infix("LIKE", 4),
+    ),
+    _text(
+        "ilike",
+        raises=_escaped,
+        forms={"~~*": _PATTERN},
+        work=Work.SEARCH,
+        selectivity=0.07,
+        infix=Infix("ILIKE", 4),
+    ),
+    _text(
+        "regexp_matches",
+        *_PATTERN,
+        work=Work.SEARCH,
+        selectivity=0.07,
+        check=_regular_expression("regexp_matches", options=2),
+    ),
+    _text(
+        "regexp_full_match",
+        *_PATTERN,
+        work=Work.SEARCH,
+        selectivity=0.05,
+        check=_regular_expression("regexp_full_match", options=2),
+    ),
+    _text(
+        "regexp_replace",
+        "VARCHAR VARCHAR VARCHAR -> VARCHAR",
+        "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
+        work=Work.SEARCH,
+        check=_regular_expression("regexp_replace", options=3),
+    ),
+    _text(
+        "regexp_extract",
+        "VARCHAR VARCHAR -> VARCHAR",
+        "VARCHAR VARCHAR INTEGER -> VARCHAR",
+        work=Work.SEARCH,
+        check=_regular_expression("regexp_extract", options=3),
+    ),
+    _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
+    _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
+    _text("contains", "VARCHAR VARCHAR -> BOOLEAN", work=Work.SEARCH, selectivity=0.07),
+    _text("position", forms={"strpos instr": ("VARCHAR VARCHAR -> BIGINT",)}, range=_length),
+    _text("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
+    _text("left", "VARCHAR BIGINT -> VARCHAR"),
+    _text("right", "VARCHAR BIGINT -> VARCHAR"),
+    _text("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
+    _text("bit_length", "VARCHAR -> BIGINT", range=_length),
+    _text("octet_length", "BLOB -> BIGINT", forms={"strlen": ("VARCHAR -> BIGINT",)}, range=_length),
+    _text("upper ucase", "VARCHAR -> VARCHAR"),
+    _text("lower lcase", "VARCHAR -> VARCHAR"),
+    _text("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    _text("ltrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    _text("rtrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    _text("lpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
+    _text("rpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
+    _text("replace", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
+    _text("reverse", "VARCHAR -> VARCHAR"),
+    _text("repeat", "VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB", raises=True),
+    _text(
+        "concat_operator", fold=lambda _, left, right: left + right, infix=Infix("||", 5, is_associative=True)
+    ),
+    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR"),
+    _text("ascii", "VARCHAR -> INTEGER", range=_code_point),
+    _text("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
+    _text("chr", "INTEGER -> VARCHAR", raises=True),
+    _text("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
+    scalar("concat", forms={"concat": ()}, null=NullRule.NEVER, raises=False),
+    scalar("concat_ws", forms={"concat_ws": ()}, null=NullRule.FIRST, raises=False),
+)
