@@ -28,8 +28,12 @@ class JoinType(Enum):
     SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
 
 
+#: Join types that ask whether a right row matches, not which: their output holds columns of the left side only.
+LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+#: Join types for which a condition that is NULL and one that is false differ.
+THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 #: Join types whose output holds the columns of both inputs.
-TWO_SIDED = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE})
+TWO_SIDED = (JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from tqp.planner.algebra.field_facts import (
     aggregate_fields,
     filter_fields,
     project_field,
+    renamed_fields,
     sorted_fields,
     union_field,
 )
@@ -283,10 +284,7 @@ class Planner:
             schema = plan.input.schema
             below = self.with_schema(self.plan(plan.input, _ids(schema), ()), schema)
             self._shared[plan.identifier] = below
-        fields = tuple(
-            Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
-            for field, source in zip(plan.fields, below.fields, strict=True)
-        )
+        fields = tuple(renamed_fields(plan.fields, below.fields).values())
         return physical.Shared(fields, below.estimated_rows, below.max_rows, below, plan.identifier)
 
     def fresh_ids(self) -> FreshIds:
