@@ -30,6 +30,8 @@ NEGATED = {
     "is_not_distinct_from": "is_distinct_from",
 }
 COMPARISONS = frozenset(MIRRORED)
+#: What is true only of equal values.
+EQUALITIES = frozenset(("equal", "is_not_distinct_from"))
 #: Those that bound the left side from above, from below, and both.
 UPPER, LOWER = frozenset(("less", "less_equal")), frozenset(("greater", "greater_equal"))
 ORDERINGS = UPPER | LOWER
