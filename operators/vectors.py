@@ -20,8 +20,10 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.backend import is_host
+from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers import wide
+from tqp.operators.operation import Operation
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
 _BLOCK_BYTES = 3 << 18
@@ -81,13 +83,23 @@ def distance(
     return pairs.look_up(_all_distances(products, squares, pairs.left, pairs.right))
 
 
+def _measure(
+    name: str, function: Callable[..., Tensor], of_rows: Callable[[Tensor, Tensor], Tensor]
+) -> Operation:
+    """`of_rows`: the same of two rows, for autograd."""
+    return Operation(name, function, gradient=gradients.of_pairs(of_rows))
+
+
 #: The functions by their names in SQL.
-SIMILARITIES: dict[str, Callable[..., Tensor]] = {
-    "array_inner_product": inner_product,
-    "array_negative_inner_product": negative_inner_product,
-    "array_cosine_similarity": cosine_similarity,
-    "array_cosine_distance": cosine_distance,
-    "array_distance": distance,
+SIMILARITIES: dict[str, Operation] = {
+    operation.__name__: operation
+    for operation in (
+        _measure("array_inner_product", inner_product, gradients.dot),
+        _measure("array_negative_inner_product", negative_inner_product, lambda a, b: -gradients.dot(a, b)),
+        _measure("array_cosine_similarity", cosine_similarity, gradients.cosine),
+        _measure("array_cosine_distance", cosine_distance, lambda a, b: 1 - gradients.cosine(a, b)),
+        _measure("array_distance", distance, lambda a, b: gradients.length(a - b)),
+    )
 }
 
 
@@ -268,6 +280,9 @@ def make_arrays(
     return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None
 
 
+_MAKE_ARRAYS = Operation("array_value", make_arrays, gradient=make_arrays)
+
+
 def _similarity(function: Callable[..., Tensor]) -> Overload:
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         if any(each.kind is not TypeKind.ARRAY for each in argument_types):
@@ -279,5 +294,5 @@ def _similarity(function: Callable[..., Tensor]) -> Overload:
 
 VECTOR_KERNELS: dict[str, Overload] = {
     **{name: _similarity(function) for name, function in SIMILARITIES.items()},
-    "array_value": lambda argument_types, result_type: Kernel(make_arrays, NullRule.CUSTOM, checks=True),
+    "array_value": lambda argument_types, result_type: Kernel(_MAKE_ARRAYS, NullRule.CUSTOM, checks=True),
 }

@@ -20,7 +20,7 @@ Several keys of known range are packed into one integer (`KeyPacking`); others a
 themselves are compared for each candidate. Conditions that are not equalities are the residual, computed on the
 candidates; so are other equalities where one dense key beats hashing all, but a directory compares one of them itself.
 
-A range join (`planner/physical/range_joins.py`) takes the bounds of one build key that has a lower and an upper one (a window after each
+A range join (`planner/physical/joins/ranges.py`) takes the bounds of one build key that has a lower and an upper one (a window after each
 event), or one bound each on two keys (intervals that contain a point or overlap another); the rest is residual. An inner join
 exchanges its sides where that costs less: points in few intervals are sorted, so that each interval is one range. Semi and anti
 joins only look at the ends of the ranges. Bounds from both sides tie two relations in the search for a join order where no
@@ -36,7 +36,7 @@ such a table computes its few probe rows first and reduces the table to their ke
 
 **Index joins.** A table that is sorted on the join key has an index on it: the rows of each value, as one table over the
 range of values (`tqp/data/encoding/key_index.py`), made when a program first wants it and kept with the encoded column. Where few rows
-meet such a table, they look their partners up there, and nothing is built or scanned (`planner/physical/index_joins.py`): a year's
+meet such a table, they look their partners up there, and nothing is built or scanned (`planner/physical/joins/index.py`): a year's
 orders find their lines, a few lines find their orders. The table's filters come after the join and see only what was found. The
 order of joins counts with it (`JoinGraph.index_cost`).
 

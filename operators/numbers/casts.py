@@ -20,6 +20,7 @@ from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide_forms import fix_form, narrow_if_possible
+from tqp.operators.operation import Operation
 from tqp.operators.temporal import dates
 
 #: Values [n] (or [n, 2]) and bool [n], the rows that failed; None if none did.
@@ -78,7 +79,13 @@ def _raising_kernel(attempt: AttemptFunction, source: DataType, target: DataType
                 raise ExecutionError(_message(values, failed, source, target))
         return result
 
+    if source.is_float and target.is_float:
+        return Kernel(Operation("cast", cast, gradient=_to_float32), checks=True)
     return Kernel(cast, checks=True, accepts_wide=True)
+
+
+def _to_float32(values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    return values.to(torch.float32)
 
 
 def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType) -> str:

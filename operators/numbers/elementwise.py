@@ -1,17 +1,17 @@
-"""Comparisons, integer arithmetic and choices, value by value: numpy's loops on the CPU, torch's on other devices.
+"""Comparisons, integer arithmetic and choices, value by value: numpy's loops on the host, torch's on other devices.
 
 On the CPU numpy compares with vector instructions and torch does not (0.03 to 0.13 ns a row against 0.5), nor does
 torch multiply 64-bit integers with them (0.24 against 0.84) or choose by a mask (see docs/performance.md). A numpy
-array and a CPU tensor share their memory. While torch.compile traces, the torch half is taken, which it can fuse.
-Arithmetic of floats, casts and `&`, `|`, `~` on two masks are as fast in torch and stay torch's own, where no arrays are
-passed on (see `array_forms`).
+array and a CPU tensor share their memory. Arithmetic of floats, casts and `&`, `|`, `~` on two masks are as fast in torch and
+stay torch's own, where no arrays are passed on (see `operators/operations.py`).
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
+from tqp.operators.asked_gradients import asked_only
 from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, Values, as_array, as_tensor
+from tqp.operators.operation import Operation
 
 #: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
 _BLOCK_ROWS = 131_072
@@ -29,55 +31,59 @@ Operand = Tensor | Number
 Mask = TypeVar("Mask", Tensor, npt.NDArray[np.bool_])
 
 
-def equal(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a = b. These six take bools, integers and floats with IEEE's NaN; dtypes may differ in width; tensors or arrays."""
-    return _compare(np.equal, torch.eq, a, b)
+class _Compare(Protocol):
+    def __call__(self, a: Values, b: Values | Number) -> Values: ...
 
 
-def not_equal(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a <> b."""
-    return _compare(np.not_equal, torch.ne, a, b)
+class _Calculate(Protocol):
+    def __call__(self, a: Operand, b: Operand) -> Tensor: ...
 
 
-def less(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a < b; of bools, b AND NOT a."""
-    return _compare(np.less, torch.lt, a, b)
+class _Divide(Protocol):
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor: ...
 
 
-def less_equal(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a <= b; of bools, b OR NOT a."""
-    return _compare(np.less_equal, torch.le, a, b)
+class _OfFloats(Protocol):
+    def __call__(self, values: Tensor) -> Tensor: ...
 
 
-def greater(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a > b; of bools, a AND NOT b."""
-    return _compare(np.greater, torch.gt, a, b)
+def _comparison(name: str, device: Callable[..., Any], host: np.ufunc) -> _Compare:
+    return Operation(name, device, host, is_mask=True, can_fuse=True)
 
 
-def greater_equal(a: Values, b: Values | Number) -> Values:
-    """bool [n]: a >= b; of bools, a OR NOT b."""
-    return _compare(np.greater_equal, torch.ge, a, b)
+def _calculation(name: str, device: Callable[..., Any], host: np.ufunc) -> _Calculate:
+    on_arrays = functools.partial(calculate_arrays, host)
+    return Operation(name, device, on_arrays, is_row_by_row=True, can_fuse=True, takes_out=True)
 
 
-#: The six comparisons.
-COMPARISONS: frozenset[Callable[..., Any]] = frozenset(
-    {equal, not_equal, less, less_equal, greater, greater_equal}
-)
+def calculate_arrays(function: Callable[..., Any], a: Any, b: Any, out: Array | None = None) -> Any:
+    """A function of two integers, by array or one number, in the wider of two arrays' dtypes; into `out` if it fits."""
+    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype == b.dtype:
+        return function(a, b, out=fitting(out, a, b))
+    out = None  # a cast of its own is faster than numpy's in pieces
+    if a.itemsize < b.itemsize:
+        a = out = a.astype(b.dtype)
+    else:
+        b = out = b.astype(a.dtype)
+    return function(a, b, out=out if a.shape == b.shape else None)
 
 
-def add(a: Operand, b: Operand) -> Tensor:
-    """a + b of integers, in the wider of the two dtypes; a Python integer must fit into the tensor's. Wraps."""
-    return _calculate(np.add, torch.add, a, b)
+#: bool [n] of two columns, or a column and a number: bools, integers and floats with IEEE's NaN; dtypes may differ in width.
+equal = _comparison("equal", operator.eq, np.equal)
+not_equal = _comparison("not_equal", operator.ne, np.not_equal)
+#: Of bools, b AND NOT a.
+less = _comparison("less", operator.lt, np.less)
+#: Of bools, b OR NOT a.
+less_equal = _comparison("less_equal", operator.le, np.less_equal)
+#: Of bools, a AND NOT b.
+greater = _comparison("greater", operator.gt, np.greater)
+#: Of bools, a OR NOT b.
+greater_equal = _comparison("greater_equal", operator.ge, np.greater_equal)
 
-
-def subtract(a: Operand, b: Operand) -> Tensor:
-    """a - b of integers, as `add`."""
-    return _calculate(np.subtract, torch.sub, a, b)
-
-
-def multiply(a: Operand, b: Operand) -> Tensor:
-    """a * b of integers, as `add`."""
-    return _calculate(np.multiply, torch.mul, a, b)
+#: Of integers, in the wider of the two dtypes; a Python integer must fit into the tensor's. They wrap.
+add = _calculation("add", operator.add, np.add)
+subtract = _calculation("subtract", operator.sub, np.subtract)
+multiply = _calculation("multiply", operator.mul, np.multiply)
 
 
 def floor_divide(values: Values, divisor: int) -> Values:
@@ -88,7 +94,7 @@ def floor_divide(values: Values, divisor: int) -> Values:
     if isinstance(values, np.ndarray):
         return np.floor_divide(values, divisor)
     values = _holding(values, divisor)
-    if not _on_host(values):
+    if not is_host(values):
         return torch.div(values, divisor, rounding_mode="floor")
     array = values.numpy()  # by one number numpy divides with multiplications, torch with divisions
     return torch.from_numpy(np.floor_divide(array, divisor, out=np.empty_like(array)))
@@ -97,7 +103,7 @@ def floor_divide(values: Values, divisor: int) -> Values:
 def truncate_divide(values: Tensor, divisor: int) -> Tensor:
     """As `floor_divide`, rounded toward zero."""
     values = _holding(values, divisor)
-    if not _on_host(values):
+    if not is_host(values):
         return torch.div(values, divisor, rounding_mode="trunc")
     array = values.numpy()
     if array.size and array.min() >= 0:
@@ -123,7 +129,7 @@ def narrow_digits(values: Tensor, unit: int, base: int) -> Tensor | None:
 
     In the narrowest dtype [n], block by block; None where a quotient is not in [0, 2^31), and on other devices.
     """
-    if not _on_host(values) or base > 1 << 31:
+    if not is_host(values) or base > 1 << 31:
         return None
     # without a sign they are divided in two thirds of the time; negative values are large ones
     array = values.numpy().view(np.uint64)
@@ -141,29 +147,59 @@ def narrow_digits(values: Tensor, unit: int, base: int) -> Tensor | None:
     return torch.from_numpy(result)
 
 
-def square_root(values: Tensor) -> Tensor:
-    """The root of floats, NaN of negative ones. numpy's is the nearest float, as torch's (MKL's) is not on every processor."""
-    return _of_floats(np.sqrt, torch.sqrt, values)
+def of_floats(
+    name: str,
+    device: Callable[..., Any],
+    host: np.ufunc,
+    *,
+    gradient: Callable[..., Any] | None = None,
+    can_fuse: bool = False,
+) -> Operation:
+    """A function of floats that numpy computes as torch does, bit by bit, or that is numpy's on the host anyway."""
+    on_arrays = functools.partial(calculate_floats, host, device)
+    return Operation(
+        name, device, on_arrays, gradient=gradient, can_fuse=can_fuse, only_of_arrays=True, takes_out=True
+    )
 
 
-def exponential(values: Tensor) -> Tensor:
-    """e to the power of floats. numpy takes half of torch's time for it, and a third for the logarithms."""
-    return _of_floats(np.exp, torch.exp, values)
+def calculate_floats(
+    on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any, out: Array | None = None
+) -> Any:
+    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch; into `out` if it fits."""
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    if not arrays or arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
+        return as_array(elsewhere(*map(as_tensor, values)))
+    with np.errstate(all="ignore"):
+        return on_host(*values, out=fitting(out, *values))
 
 
-def natural_logarithm(values: Tensor) -> Tensor:
-    """Of floats: -infinity of zero, NaN of negative ones."""
-    return _of_floats(np.log, torch.log, values)
+def _function_of_floats(name: str, device: Callable[..., Tensor], host: np.ufunc) -> _OfFloats:
+    """numpy's where it has a vector loop: it takes half of torch's time for `exp`, and a third for logarithms."""
+    gradient = asked_only(device)
+    if not has_vector_loop(host.__name__):
+        return Operation(name, device, gradient=gradient)
+    return of_floats(name, device, host, gradient=gradient)
 
 
-def binary_logarithm(values: Tensor) -> Tensor:
-    """As `natural_logarithm`, to base 2."""
-    return _of_floats(np.log2, torch.log2, values)
+@functools.cache
+def has_vector_loop(name: str) -> bool:
+    """Has numpy a loop for float64 with instructions that this processor has and not every one? Without, torch is quicker."""
+    if name == "sqrt":
+        return True
+    loops = np.lib.introspect.opt_func_info(func_name=f"^{name}$").get(name, {})
+    return "baseline" not in loops.get("dd", {}).get("current", "baseline")
 
 
-def decimal_logarithm(values: Tensor) -> Tensor:
-    """As `natural_logarithm`, to base 10."""
-    return _of_floats(np.log10, torch.log10, values)
+#: IEEE's: infinity or NaN for a divisor of zero.
+divide: _Divide = of_floats("divide", torch.true_divide, np.divide, gradient=asked_only(torch.true_divide))
+absolute: _OfFloats = of_floats("absolute", torch.abs, np.abs, gradient=asked_only(torch.abs))
+#: NaN of negative floats. numpy's root is the nearest float, as torch's (MKL's) is not on every processor.
+square_root = _function_of_floats("square_root", torch.sqrt, np.sqrt)
+exponential = _function_of_floats("exponential", torch.exp, np.exp)
+#: -infinity of zero, NaN of negative floats.
+natural_logarithm = _function_of_floats("natural_logarithm", torch.log, np.log)
+binary_logarithm = _function_of_floats("binary_logarithm", torch.log2, np.log2)
+decimal_logarithm = _function_of_floats("decimal_logarithm", torch.log10, np.log10)
 
 
 def all_of(masks: Sequence[Mask]) -> Mask:
@@ -182,9 +218,9 @@ def any_of(masks: Sequence[Mask]) -> Mask:
     return result
 
 
-def keep_where(values: Tensor, condition: Tensor) -> Tensor:
-    """The values ([n], of any dtype) where the condition (bool [n]) is true, and 0 elsewhere."""
-    return put_where(None, condition, values, values.dtype)
+def keep_where_by_torch(values: Tensor, condition: Tensor) -> Tensor:
+    """As `keep_where`, on any device."""
+    return torch.where(condition, values, torch.zeros((), dtype=values.dtype, device=values.device))
 
 
 def keep_where_array(values: Any, condition: Any) -> Any:
@@ -194,18 +230,11 @@ def keep_where_array(values: Any, condition: Any) -> Any:
     return ones.view(values.dtype)
 
 
-def put_where(others: Tensor | None, condition: Tensor, value: Operand, dtype: torch.dtype) -> Tensor:
-    """`value` where the condition (bool [n], no NULLs) is true, elsewhere `others`; the result has `dtype`.
-
-    `others` (None: all zero) must have zeros where the condition is true, as a choice among several values has that is
-    made of one after the other. Tensors have that dtype already and are [n], or one value; a number must fit into it.
-    """
-    if not _on_host(condition):
-        device = condition.device
-        others = torch.zeros((), dtype=dtype, device=device) if others is None else others
-        return torch.where(condition, torch.as_tensor(value, dtype=dtype, device=device), others)
-    arrays = as_array(others), as_array(condition), as_array(value)
-    return torch.from_numpy(put_where_array(*arrays, dtype))
+def put_where_by_torch(
+    others: Tensor | None, condition: Tensor, value: Operand, dtype: torch.dtype
+) -> Tensor:
+    """As `put_where`, on any device."""
+    return choose_by_torch(condition, value, 0 if others is None else others, dtype)
 
 
 def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype) -> Any:
@@ -217,19 +246,11 @@ def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype)
     return chosen.view(NUMPY_DTYPES[dtype])
 
 
-def choose(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype) -> Tensor:
-    """Per row `value` where the condition (bool [n], no NULLs) is true, else `otherwise`; the result has `dtype`.
-
-    Tensors have that dtype already and are [n], or [1] for one value; Python numbers must fit into it.
-    """
-    if not _on_host(condition):
-        device = condition.device
-        return torch.where(
-            condition, torch.as_tensor(value, dtype=dtype, device=device),
-            torch.as_tensor(otherwise, dtype=dtype, device=device),
-        )  # fmt: skip
-    arrays = as_array(condition), as_array(value), as_array(otherwise)
-    return torch.from_numpy(choose_array(*arrays, dtype))
+def choose_by_torch(condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype) -> Tensor:
+    """As `choose`, on any device."""
+    device = condition.device
+    value, otherwise = (torch.as_tensor(each, dtype=dtype, device=device) for each in (value, otherwise))
+    return torch.where(condition, value, otherwise)
 
 
 def choose_array(condition: Any, value: Any, otherwise: Any, dtype: torch.dtype) -> Any:
@@ -243,8 +264,37 @@ def choose_array(condition: Any, value: Any, otherwise: Any, dtype: torch.dtype)
     return select.view(NUMPY_DTYPES[dtype])
 
 
+class _KeepWhere(Protocol):
+    def __call__(self, values: Tensor, condition: Tensor) -> Tensor: ...
+
+
+class _PutWhere(Protocol):
+    def __call__(
+        self, others: Tensor | None, condition: Tensor, value: Operand, dtype: torch.dtype
+    ) -> Tensor: ...
+
+
+class _Choose(Protocol):
+    def __call__(
+        self, condition: Tensor, value: Operand, otherwise: Operand, dtype: torch.dtype
+    ) -> Tensor: ...
+
+
+#: The values ([n], of any dtype) where the condition (bool [n]) is true, and 0 elsewhere.
+keep_where: _KeepWhere = Operation("keep_where", keep_where_by_torch, keep_where_array, can_fuse=True)
+#: `value` where the condition (bool [n], no NULLs) is true, elsewhere `others`; the result has `dtype`. `others` (None: all
+#: zero) must have zeros where the condition is true, as a choice among several values has that is made of one after the
+#: other. Tensors have that dtype already and are [n], or one value; a number must fit into it.
+put_where: _PutWhere = Operation(
+    "put_where", put_where_by_torch, put_where_array, gradient=put_where_by_torch, can_fuse=True
+)
+#: Per row `value` where the condition (bool [n], no NULLs) is true, else `otherwise`; the result has `dtype`. Tensors have
+#: that dtype already and are [n], or [1] for one value; Python numbers must fit into it.
+choose: _Choose = Operation("choose", choose_by_torch, choose_array, gradient=choose_by_torch, can_fuse=True)
+
+
 def _remainder(values: Tensor, quotient: Tensor, divisor: int) -> Tensor:
-    if not _on_host(values):
+    if not is_host(values):
         return values - quotient * divisor
     rest = quotient.numpy()  # nobody else has it
     np.multiply(rest, divisor, out=rest)
@@ -254,48 +304,6 @@ def _remainder(values: Tensor, quotient: Tensor, divisor: int) -> Tensor:
 
 def _holding(values: Tensor, number: int) -> Tensor:
     return values if number <= torch.iinfo(values.dtype).max else values.to(torch.int64)
-
-
-def _compare(
-    on_host: Callable[..., Array], elsewhere: Callable[..., Tensor], a: Values, b: Values | Number
-) -> Values:
-    if isinstance(a, np.ndarray):
-        return on_host(a, b)
-    if _on_host(a):
-        return torch.from_numpy(on_host(a.numpy(), as_array(b)))
-    return elsewhere(a, b)
-
-
-def _calculate(
-    on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], a: Operand, b: Operand
-) -> Tensor:
-    model = a if isinstance(a, Tensor) else b
-    assert isinstance(model, Tensor)
-    if _on_host(model):
-        return torch.from_numpy(calculate_arrays(on_host, as_array(a), as_array(b)))
-    return elsewhere(a if isinstance(a, Tensor) else torch.tensor(a), b)
-
-
-def calculate_arrays(function: Callable[..., Any], a: Any, b: Any, out: Array | None = None) -> Any:
-    """A function of two integers, by array or one number, in the wider of two arrays' dtypes; into `out` if it fits."""
-    if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype == b.dtype:
-        return function(a, b, out=fitting(out, a, b))
-    out = None  # a cast of its own is faster than numpy's in pieces
-    if a.itemsize < b.itemsize:
-        a = out = a.astype(b.dtype)
-    else:
-        b = out = b.astype(a.dtype)
-    return function(a, b, out=out if a.shape == b.shape else None)
-
-
-def calculate_floats(
-    on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any, out: Array | None = None
-) -> Any:
-    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch; into `out` if it fits."""
-    arrays = [value for value in values if isinstance(value, np.ndarray)]
-    if not arrays or arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
-        return as_array(elsewhere(*map(as_tensor, values)))
-    return on_host(*values, out=fitting(out, *values))
 
 
 def fitting(out: Any, *values: Any) -> Array | None:
@@ -322,24 +330,3 @@ def _bits(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, np.ndarray):
         return value.view(integer)
     return np.array([value], NUMPY_DTYPES[dtype]).view(integer)
-
-
-def _of_floats(on_host: np.ufunc, elsewhere: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    if not (_on_host(values) and has_vector_loop(on_host.__name__)):
-        return elsewhere(values)
-    array = values.numpy()
-    with np.errstate(all="ignore"):
-        return torch.from_numpy(on_host(array, out=np.empty_like(array)))
-
-
-@functools.cache
-def has_vector_loop(name: str) -> bool:
-    """Has numpy a loop for float64 with instructions that this processor has and not every one? Without, torch is quicker."""
-    if name == "sqrt":
-        return True
-    loops = np.lib.introspect.opt_func_info(func_name=f"^{name}$").get(name, {})
-    return "baseline" not in loops.get("dd", {}).get("current", "baseline")
-
-
-def _on_host(values: Tensor) -> bool:
-    return is_host(values) and not torch.compiler.is_compiling()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,11 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers import logic, wide
 from tqp.operators.numbers.comparisons import float_less
+from tqp.operators.operation import Operation
 from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
 
@@ -34,7 +37,9 @@ def _resolve(is_greatest: bool) -> Overload:
                 result = _better(result, pair, less, is_greatest)
             return result
 
-        return Kernel(extreme, nulls=NullRule.CUSTOM, accepts_wide=True)
+        gradient = functools.partial(gradients.extreme, is_greatest=is_greatest)
+        operation = Operation("extreme", extreme, gradient=gradient)
+        return Kernel(operation, nulls=NullRule.CUSTOM, accepts_wide=True)
 
     return resolve
 

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.backend import is_host
+from tqp.operators.asked_gradients import asked_only
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.memory.arrays import converted
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
 from tqp.operators.numbers.wide_forms import narrow_if_possible
+from tqp.operators.operation import Operation
 
 _DIVISION_BY_ZERO = "Division by zero in {}; guard the divisor with nullif(divisor, 0)"
 
 
-@dataclass(frozen=True, slots=True)
-class OfFloats:
-    """A function of one or more tensors of a float dtype, into which it converts its arguments."""
-
-    function: Callable[..., Tensor]
-    dtype: torch.dtype
-
-    def __call__(self, *values: Tensor) -> Tensor:
-        return self.function(*(value.to(self.dtype) for value in values))
+def _smooth(function: Callable[..., Tensor]) -> Operation:
+    """A function of floats that autograd follows as it is."""
+    return Operation(function.__name__, function, gradient=asked_only(function))
 
 
-def _on_floats(function: Callable[..., Tensor]) -> Overload:
+@functools.cache
+def _of_dtype(function: Operation | Callable[..., Tensor], dtype: torch.dtype) -> Operation:
+    """The function, of tensors or arrays that it first converts into a float dtype."""
+    inner = function if isinstance(function, Operation) else Operation(function.__name__, function)
+
+    def converting(form: Any) -> Any:
+        def call(*values: Any, **out: Any) -> Any:
+            return form(*(converted(value, dtype) for value in values), **out)
+
+        return None if form is None else call
+
+    return Operation(
+        inner.__name__,
+        converting(inner.device),
+        converting(inner.host),
+        gradient=converting(inner.gradient),
+        only_of_arrays=inner.only_of_arrays,
+        takes_out=inner.takes_out,
+    )
+
+
+def _on_floats(function: Operation | Callable[..., Tensor]) -> Overload:
     """An overload for arguments that are all FLOAT or DOUBLE; the result has the dtype of the result type."""
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
@@ -39,7 +58,7 @@ def _on_floats(function: Callable[..., Tensor]) -> Overload:
         if result_type.kind is TypeKind.BOOLEAN:
             return Kernel(function)
         dtype = torch.float32 if result_type.kind is TypeKind.FLOAT else torch.float64
-        return Kernel(OfFloats(function, dtype))
+        return Kernel(_of_dtype(function, dtype))
 
     return resolve
 
@@ -61,6 +80,18 @@ def _cube_root(values: Tensor) -> Tensor:
 
 def _log_base(base: Tensor, values: Tensor) -> Tensor:
     return torch.log10(values) / torch.log10(base)
+
+
+def _degrees(values: Tensor) -> Tensor:
+    return values * (180 / math.pi)
+
+
+def _radians(values: Tensor) -> Tensor:
+    return values * (math.pi / 180)
+
+
+def _floored_modulo(dividend: Tensor, divisor: Tensor) -> Tensor:
+    return dividend - divisor * torch.floor(dividend / divisor)
 
 
 # ---- divide, modulo ------------------------------------------------------------------------------------------------
@@ -145,7 +176,7 @@ def _float_integer_divide(a: Tensor, b: Tensor, *, validity: Tensor | None = Non
 def _resolve_absolute(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     (data_type,) = argument_types
     if data_type.is_float:
-        return Kernel(torch.abs)
+        return Kernel(elementwise.absolute)
     if not (data_type.is_integer or data_type.is_decimal):
         return None
     low = max(data_type.bounds[0], -(2**63))
@@ -340,34 +371,34 @@ def _check(values: Tensor, bounds: tuple[int, int], message: str, validity: Tens
 
 
 #: Functions of floats with one or two arguments; the binder casts to DOUBLE (or keeps FLOAT) as DuckDB does.
-FLOAT_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "divide": torch.true_divide,
+FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
+    "divide": elementwise.divide,
     "sqrt": elementwise.square_root,
     "cbrt": _cube_root,
     "exp": elementwise.exponential,
     "ln": elementwise.natural_logarithm,
     "log10": elementwise.decimal_logarithm,
     "log2": elementwise.binary_logarithm,
-    "log": _log_base,
-    "power": torch.pow,
-    "sin": torch.sin,
-    "cos": torch.cos,
-    "tan": torch.tan,
-    "asin": torch.asin,
-    "acos": torch.acos,
-    "atan": torch.atan,
-    "atan2": torch.atan2,
-    "sinh": torch.sinh,
-    "cosh": torch.cosh,
-    "tanh": torch.tanh,
-    "asinh": torch.asinh,
-    "acosh": torch.acosh,
-    "atanh": torch.atanh,
+    "log": _smooth(_log_base),
+    "power": _smooth(torch.pow),
+    "sin": _smooth(torch.sin),
+    "cos": _smooth(torch.cos),
+    "tan": _smooth(torch.tan),
+    "asin": _smooth(torch.asin),
+    "acos": _smooth(torch.acos),
+    "atan": _smooth(torch.atan),
+    "atan2": _smooth(torch.atan2),
+    "sinh": _smooth(torch.sinh),
+    "cosh": _smooth(torch.cosh),
+    "tanh": _smooth(torch.tanh),
+    "asinh": _smooth(torch.asinh),
+    "acosh": _smooth(torch.acosh),
+    "atanh": _smooth(torch.atanh),
     "even": _even,
     "signbit": torch.signbit,
-    "degrees": lambda values: values * (180 / math.pi),
-    "radians": lambda values: values * (math.pi / 180),
-    "floored_modulo": lambda dividend, divisor: dividend - divisor * torch.floor(dividend / divisor),
+    "degrees": _smooth(_degrees),
+    "radians": _smooth(_radians),
+    "floored_modulo": _floored_modulo,
     "is_nan": torch.isnan,
     "is_inf": torch.isinf,
     "is_finite": torch.isfinite,

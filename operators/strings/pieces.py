@@ -59,10 +59,13 @@ def _write_windows(parts: Sequence[Strings], places: Array, data: Array) -> None
         return
     widths = [max(-(-int(part.lengths.numpy().max()) // _WORD), 1) * _WORD for part in parts]
     pieces = np.empty(places.shape, f"V{max(widths)}")
+    read: dict[int, Array] = {}  # by part, which may be there several times
     for column, (part, width) in enumerate(zip(parts, widths, strict=True)):
         # The first bytes of the windows; whatever stands behind them is overwritten.
         first = np.ndarray((len(pieces),), f"V{width}", pieces.data, column * max(widths), pieces.strides[:1])
-        first[:] = _windows(part, width)
+        if id(part) not in read:
+            read[id(part)] = _windows(part, width)
+        first[:] = read[id(part)]
     # A view whose row i is the bytes from i on.
     target = np.ndarray((data.shape[0] - max(widths) + 1,), pieces.dtype, data, 0, (1,))
     target[places.reshape(-1)] = pieces.reshape(-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tqp.data.backend import is_host, is_host_device
+from tqp.data.backend import has_core_caches, is_host, is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -51,15 +51,51 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)
     low = int(strings.starts[0])
-    hits = _scan(strings.data[low : int(strings.starts[-1] + strings.lengths[-1])], word).add_(low)
+    hits = _scan(strings.data, low, int(strings.starts[-1] + strings.lengths[-1]), word)
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
     return torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
 
 
-def _scan(span: Tensor, word: bytes) -> Tensor:
-    """Positions of `word` in `span`: every byte compared everywhere, one read-back."""
+#: Bytes that are searched at a time, so that what is computed of them stays in the caches.
+_BLOCK = 1 << 20
+_INTEGERS = {2: torch.int16, 4: torch.int32}
+
+
+def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
+    """Where `word` stands in data[low:high]: int64 [m], ascending.
+
+    Integers of k bytes, one next to the other, are looked at: wherever a word of 2k - 1 bytes or more begins, one of them lies
+    within it, and begins at one of its first k bytes. So it is looked for by k integers, and compared where one of them is.
+    """
+    size = 4 if len(word) >= 7 else 2
+    values = [int.from_bytes(word[at : at + size], "little", signed=True) for at in range(size)]
+    if len(word) < 2 * size - 1 or len(set(values)) < size:
+        return _scan_bytes(data[low:high], word).add_(low)
+    before = (data.storage_offset() + low) % size
+    if before > low:  # integers cannot begin where the data does
+        return _scan(data[low:high].clone(), 0, high - low, word).add_(low)
+    first = low - before
+    integers = data[first : high - (high - first) % size].view(_INTEGERS[size])
+    step = _BLOCK // size if has_core_caches(data) else max(1, integers.shape[0])
+    found = []
+    for start in range(0, max(1, integers.shape[0]), step):
+        block = integers[start : start + step]
+        found.append(row_indices(elementwise.any_of([block == value for value in values])).add_(start))
+    chosen = torch.cat(found)
+    integer = torch.index_select(integers, 0, chosen)
+    places = chosen * size + first
+    for at, value in enumerate(values):
+        places -= (integer == value) * at
+    places = torch.index_select(places, 0, row_indices((places >= low) & (places + len(word) <= high)))
+    for at, byte in enumerate(word):
+        places = torch.index_select(places, 0, row_indices(data[at:].index_select(0, places) == byte))
+    return places
+
+
+def _scan_bytes(span: Tensor, word: bytes) -> Tensor:
+    """Positions of `word` in `span`: every byte compared everywhere."""
     count = span.shape[0] - len(word) + 1
     if count <= 0:
         return torch.empty(0, dtype=torch.int64, device=span.device)

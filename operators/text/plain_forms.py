@@ -167,7 +167,7 @@ def _dates_at_start(strings: Strings) -> tuple[Tensor, Tensor]:
     fields, fits = read_fields(strings, (4, "-", 2, "-", 2))
     year, month, day = fields
     fits = fits & (month >= 1) & (month <= 12)
-    number = (year * 12 + month) * fits
+    number: Any = (year * 12 + month) * fits
     first: Any
     size: Any
     if isinstance(number, np.ndarray):

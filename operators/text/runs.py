@@ -104,8 +104,9 @@ def digits(values: Integers, width: int) -> Run:
 
 def digit_counts(values: Integers, most: int) -> Integers:
     """How many digits each of the integers from 0 to 10**most - 1 has, one for 0: int64 [n]."""
-    counts = (values >= 0) * 1
-    for power in range(1, most):
+    least = len(str(int(values.min()))) if values.shape[0] else 1
+    counts = (values >= 0) * least
+    for power in range(least, most):
         counts += values >= 10**power
     return counts
 

@@ -39,7 +39,8 @@ def formatter(source: DataType) -> Formatter | None:
 
 def format_booleans(values: Tensor) -> Strings:
     """'true' or 'false'."""
-    return take(from_list(["false", "true"], values.device), values.reshape(-1).to(torch.int32))
+    truth = values.reshape(-1).to(torch.int32)
+    return Strings(5 * truth.to(torch.int64), 5 - truth, from_list(["falsetrue"], values.device).data)
 
 
 def _format_arrays(values: Tensor) -> Strings:

@@ -7,7 +7,7 @@ unnesting rule has run; aggregate calls only inside an Aggregate node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -297,6 +297,11 @@ def column_ids(expression: Expression) -> frozenset[int]:
         else:
             left.extend(node.inputs)
     return frozenset(found)
+
+
+def all_column_ids(expressions: Iterable[Expression]) -> frozenset[int]:
+    """Ids of the columns that any of the expressions reads; does not enter the plans of subqueries."""
+    return frozenset().union(*map(column_ids, expressions))
 
 
 def read_ids(expression: Expression) -> frozenset[int]:

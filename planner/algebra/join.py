@@ -89,7 +89,7 @@ class Join(LogicalPlan):
     @derived
     def right_at_most_once(self) -> bool:
         """True if every right row comes out at most once; a dependent side has other rows for each left row."""
-        return not self.is_dependent and self.left_key_is_unique
+        return self.left_key_is_unique and not self.is_dependent
 
     @derived
     def field_facts(self) -> Fields:

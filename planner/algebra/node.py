@@ -65,17 +65,17 @@ class Node(Generic[Plan]):
     @derived
     def inputs(self) -> tuple[Plan, ...]:
         """The plans whose rows the node reads."""
-        return tuple(_leaves(self, self.INPUTS))
+        return _values_of(self, self.INPUTS)
 
     @derived
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression the node evaluates over its inputs."""
-        return tuple(_leaves(self, self.EXPRESSIONS))
+        return _values_of(self, self.EXPRESSIONS)
 
     @derived
     def created_fields(self) -> tuple[Field, ...]:
         """The fields that the node itself lists; some may be those of an input, passed on."""
-        return tuple(_leaves(self, self.FIELDS))
+        return _values_of(self, self.FIELDS)
 
     def shape(self, describe: Callable[[Expression], Hashable]) -> Hashable:
         """What the node is but for its inputs and fields, with `describe` of each expression in its place."""
@@ -153,20 +153,22 @@ def _attributes(node: object) -> tuple[str, ...]:
     return names
 
 
-def _leaves(node: object, names: tuple[str, ...]) -> Iterator[Any]:
+def _values_of(node: object, names: tuple[str, ...]) -> tuple[Any, ...]:
     """The single values in attributes of a node, in order."""
+    found: list[Any] = []
     for name in names:
-        yield from _values(node.__dict__[name])
+        _collect(node.__dict__[name], found)
+    return tuple(found)
 
 
-def _values(value: Any) -> Iterator[Any]:
+def _collect(value: Any, found: list[Any]) -> None:
     if isinstance(value, tuple):
         for each in value:
-            yield from _values(each)
+            _collect(each, found)
     elif isinstance(value, HasExpressions):
-        yield from value.expressions
+        found.extend(value.expressions)
     elif value is not None:
-        yield value
+        found.append(value)
 
 
 def _mapped(node: Kind, names: tuple[str, ...], function: Callable[[Any], Any]) -> Kind:

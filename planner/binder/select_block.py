@@ -217,9 +217,12 @@ class SelectBlock:
             if item.node is None:
                 return self._star_value(item.column)
             return self._remember(item.node, settle(binder.bind_once(item.node)))
-        if not isinstance(node.unnest(), exp.Column):
+        named = node.unnest()
+        if not isinstance(named, exp.Column):
             binder = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
             binder.keys_by_node = {}
+        elif not named.table and not self.scope.has_column(named.name, None):
+            return self._remember(binder.aliases.get(named.name.lower(), node), binder.bind(node))
         return self._remember(node, binder.bind(node))
 
     def _aggregate(

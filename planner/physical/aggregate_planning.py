@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import ColumnRef, Expression, literal_labels
 from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart
+from tqp.planner.physical.choice import Choice, PhysicalOptions
+from tqp.planner.physical.numbered_keys import number_keys
+from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, PhysicalPlan
 
 _ALWAYS_DIRECT = 65_536
 _LARGEST_DIRECT = 1 << 27
@@ -61,34 +65,6 @@ def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
     return KeyPart(0, max(1, field.statistics.dictionary_size) + can_be_null, can_be_null)
 
 
-def choose_grouping(
-    keys: Sequence[Expression],
-    fields: FieldsById,
-    packing: KeyPacking | None,
-    input_rows: float,
-    groups: float,
-    backend: Backend,
-    disabled_rules: frozenset[str],
-) -> GroupAlgorithm:
-    """DIRECT while the key range is small against the rows, CLUSTERED on a sorted key, HASH for few groups, else SORT."""
-    if not keys:
-        return GroupAlgorithm.SINGLE
-    small = packing is not None and packing.size <= _ALWAYS_DIRECT
-    if len(keys) == 1 and not small and "clustered_aggregate" not in disabled_rules:
-        key = keys[0]
-        field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-        if field is not None and field.statistics.is_sorted and not field.nullable:
-            return GroupAlgorithm.CLUSTERED
-    dense = packing is not None and packing.size <= most_direct_groups(input_rows)
-    if (small or dense) and "direct_aggregate" not in disabled_rules:
-        return GroupAlgorithm.DIRECT
-    one_word = packing is not None or (len(keys) == 1 and _is_integer(keys[0]))
-    few = _ROWS_PER_HASHED_GROUP * groups <= input_rows
-    if one_word and few and backend is Backend.HOST and "hash_aggregate" not in disabled_rules:
-        return GroupAlgorithm.HASH
-    return GroupAlgorithm.SORT
-
-
 def most_direct_groups(input_rows: float) -> float:
     """The accumulators that take no longer than sorting so many rows."""
     return min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
@@ -100,3 +76,68 @@ def _is_integer(key: Expression) -> bool:
         return False
     low, high = key.data_type.bounds
     return _INT64[0] <= low and high <= _INT64[1]
+
+
+@dataclass(frozen=True)
+class GroupSituation:
+    """What the choice depends on; `groups` is an estimate."""
+
+    keys: tuple[Expression, ...]
+    input: PhysicalPlan
+    groups: float
+    options: PhysicalOptions
+
+    @derived
+    def packing(self) -> KeyPacking | None:
+        """The keys as one integer, by their values."""
+        return pack_group_keys(self.keys, self.input.field_facts)
+
+    @derived
+    def numbered(self) -> KeyPacking | None:
+        """The keys as one integer, by numbers of the values of table columns."""
+        if not self.options.is_on("direct_aggregate"):
+            return None
+        known, most = self.input.field_facts, most_direct_groups(self.input.estimated_rows)
+        return number_keys(
+            self.keys, key_parts(self.keys, known), known, self.input, most, self.options.backend
+        )
+
+    @property
+    def is_small(self) -> bool:
+        """Are there so few keys that no other way can be better?"""
+        return self.packing is not None and self.packing.size <= _ALWAYS_DIRECT
+
+    @property
+    def is_dense(self) -> bool:
+        """Do accumulators for all keys take no longer than sorting the rows?"""
+        most = most_direct_groups(self.input.estimated_rows)
+        return self.is_small or (self.packing is not None and self.packing.size <= most)
+
+    @property
+    def is_clustered(self) -> bool:
+        """Does the input come in order of the only key?"""
+        if len(self.keys) != 1 or self.is_small or not isinstance(self.keys[0], ColumnRef):
+            return False
+        field = self.input.field_facts.get(self.keys[0].id)
+        return field is not None and field.statistics.is_sorted and not field.nullable
+
+    @property
+    def hashes(self) -> bool:
+        """Are there few groups, each known by one word?"""
+        one_word = self.packing is not None or (len(self.keys) == 1 and _is_integer(self.keys[0]))
+        few = _ROWS_PER_HASHED_GROUP * self.groups <= self.input.estimated_rows
+        return one_word and few and self.options.backend is Backend.HOST
+
+
+NUMBERED_KEYS: Choice[GroupSituation, GroupAlgorithm] = Choice(
+    GroupAlgorithm.DIRECT, "numbered_keys", lambda group: group.numbered is not None
+)
+#: In order of preference.
+GROUP_CHOICES: tuple[Choice[GroupSituation, GroupAlgorithm], ...] = (
+    Choice(GroupAlgorithm.SINGLE, None, lambda group: not group.keys),
+    Choice(GroupAlgorithm.CLUSTERED, "clustered_aggregate", lambda group: group.is_clustered),
+    Choice(GroupAlgorithm.DIRECT, "direct_aggregate", lambda group: group.is_dense),
+    NUMBERED_KEYS,
+    Choice(GroupAlgorithm.HASH, "hash_aggregate", lambda group: group.hashes),
+    Choice(GroupAlgorithm.SORT, None, lambda group: True),
+)

@@ -37,7 +37,7 @@ def score_combinations(plan: PhysicalPlan) -> PhysicalPlan:
 def _with_marks(plan: PhysicalPlan) -> PhysicalPlan:
     if not isinstance(plan, Filter | Project | Aggregate):
         return plan
-    known = {field.id: field for field in plan.input.fields}
+    known = plan.input.field_facts
     rows = plan.input.estimated_rows
     return plan.map_expressions(lambda expression: _marked(expression, known, rows))
 

@@ -21,8 +21,9 @@ from tqp.planner.algebra.expressions import (
     HasExpressions,
     SortKey,
 )
+from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.join_keys import JoinType
-from tqp.planner.algebra.node import Node
+from tqp.planner.algebra.node import Node, derived
 from tqp.planner.algebra.node_text import (
     conjunction_text,
     count_text,
@@ -133,6 +134,11 @@ class PhysicalPlan(Node["PhysicalPlan"]):
 
     REQUIRED = frozenset(("INPUTS", "EXPRESSIONS", "describe"))
     FIELDS = ("fields",)
+
+    @derived
+    def field_facts(self) -> Fields:
+        """The fields by id."""
+        return {field.id: field for field in self.fields}
 
     def describe(self, names: Names) -> str:
         """The node's line in EXPLAIN."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids
+from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -61,7 +61,7 @@ class FilterRequest:
 
     def columns(self) -> frozenset[int]:
         """Ids of the columns the keys read."""
-        return columns_of_keys(self.keys)
+        return all_column_ids(self.keys)
 
 
 Requests = tuple[FilterRequest, ...]
@@ -106,7 +106,7 @@ def filter_from_probe(
     probe_key, build_key = keys.left[0], keys.right[0]
     if keys.null_equal[0] or not isinstance(probe_key, ColumnRef) or not build_key.data_type.is_integer_like:
         return None
-    place_below = origin(build, columns_of_keys(keys.right))
+    place_below = origin(build, all_column_ids(keys.right))
     if place_below is None or _may_raise(keys.right, place_below, estimator):
         return None
     join = inner_join_on(probed, probe_key.id)
@@ -139,11 +139,6 @@ def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
             return None
 
 
-def columns_of_keys(keys: Sequence[Expression]) -> frozenset[int]:
-    """Ids of the columns the keys read."""
-    return frozenset().union(*(column_ids(key) for key in keys))
-
-
 def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
     """How deep below `plan` a filter on these columns can go; None if it would pass no join, group-by or prediction."""
     has_passed = False
@@ -174,7 +169,7 @@ def saved_work(
     """Nanoseconds that a runtime filter is expected to save on its way to where the probe keys come from."""
     if request_filter(-1, join_type, keys, probe, build, estimator) is None:
         return 0.0
-    source = origin(probe, columns_of_keys(keys.left))
+    source = origin(probe, all_column_ids(keys.left))
     share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
     return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
 
@@ -237,7 +232,7 @@ def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> froz
 
 def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
     """The plan under those of the requests that are worth it here."""
-    fields = {field.id: field for field in plan.fields} if requests else {}
+    fields = plan.field_facts if requests else {}
     for request in sorted(requests, key=lambda request: not request.by_runs):
         if not (request.has_passed or request.by_runs) or plan.estimated_rows < _FEWEST_ROWS:
             continue

@@ -8,7 +8,7 @@ from typing import TypeGuard
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.node import transform_plan, walk_plan
-from tqp.planner.physical.join_planning import FreshIds
+from tqp.planner.physical.joins.rewrites import FreshIds
 from tqp.planner.physical.plan import Filter, PhysicalPlan, RuntimeFilter, Shared, TableScan
 from tqp.planner.physical.runtime_filters import inner_join_on
 

@@ -97,9 +97,14 @@ class _Shapes:
         positions = {
             field.id: (i, j) for i, child in enumerate(plan.inputs) for j, field in enumerate(child.schema)
         }
-        facts = plan.field_facts
-        types = tuple((field.data_type, facts[field.id].nullable) for field in plan.created_fields)
-        return below, types, plan.shape(lambda expression: _described(expression, positions))
+        types = tuple([field.data_type for field in plan.created_fields])
+        mark_is_nullable = isinstance(plan, Join) and plan.mark is not None and plan.mark.nullable
+        return (
+            below,
+            types,
+            mark_is_nullable,
+            plan.shape(lambda expression: _described(expression, positions)),
+        )
 
 
 def _described(expression: Expression, positions: dict[int, tuple[int, int]]) -> Expression | Hashable:

@@ -111,6 +111,21 @@ class Parser(OperatorParser):
         self._retreat(start)
         return None
 
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Interval | None:
+        """One interval; sqlglot would take a text or number behind + for another one, with no INTERVAL before it."""
+        start = self._index
+        if not self._match(TokenType.INTERVAL) and require_interval:
+            return None
+        is_text = self._curr.token_type in _TEXT_TOKENS
+        amount = self._parse_primary() if is_text else self._parse_term()
+        has_unit = self._curr.text.lower() in _INTERVAL_KEYWORDS
+        if amount is None or not (is_text or has_unit or isinstance(amount, (exp.Paren, exp.Placeholder))):
+            self._retreat(start)  # a column named interval
+            return None
+        return self._parse_interval_span(amount, parse_function_unit)
+
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """INTERVAL amount [unit]; a text with a unit inside is kept whole (sqlglot would drop what it cannot read)."""
         complete = this.is_string and any(character.isalpha() for character in this.name)

@@ -6,6 +6,8 @@ import operator
 import pytest
 import torch
 
+from tqp.core.backends import Backend
+from tqp.data.backend import computing_with, is_host
 from tqp.operators.numbers import elementwise
 
 COMPARISONS = {
@@ -26,10 +28,10 @@ FLOATS = (torch.float32, torch.float64)
 
 
 @pytest.fixture(params=["numpy", "torch"], autouse=True)
-def half(request, monkeypatch):
+def half(request):
     """Each test runs on both halves of the kernels; the second is what other devices take."""
-    if request.param == "torch":
-        monkeypatch.setattr(elementwise, "_on_host", lambda values: False)
+    with computing_with(Backend.HOST if request.param == "numpy" else Backend.TORCH):
+        yield
 
 
 def sample(dtype, rows=67, seed=0):
@@ -98,7 +100,7 @@ def test_square_root(dtype):
     assert result.dtype is dtype
     roots = [math.nan if value < 0 else math.sqrt(value) for value in values.tolist()]
     expected = torch.tensor(roots, dtype=torch.float64).to(dtype)
-    if elementwise._on_host(values):
+    if is_host(values):
         assert torch.equal(result.nan_to_num(nan=7.5), expected.nan_to_num(nan=7.5))
     else:  # torch's is not always the nearest float: on some processors MKL's of 2.0 is its neighbour
         torch.testing.assert_close(result, expected, rtol=torch.finfo(dtype).eps, atol=0, equal_nan=True)
@@ -205,13 +207,14 @@ def test_masks_are_combined_and_left_as_they_are(count):
     assert [mask.tolist() for mask in masks] == before
 
 
-def test_kernels_can_be_traced_by_torch_compile():
-    def graph(a, b):
-        return elementwise.choose(elementwise.less(a, b), elementwise.add(a, 1), b, torch.int64)
-
+def test_device_forms_can_be_traced_by_torch_compile():
+    choose, less, add = (each.device for each in (elementwise.choose, elementwise.less, elementwise.add))
     a, b = sample(torch.int64), sample(torch.int64, seed=1)
-    compiled = torch.compile(graph, backend="eager", fullgraph=True)
-    assert torch.equal(compiled(a, b), graph(a, b))
+    compiled = torch.compile(
+        lambda a, b: choose(less(a, b), add(a, 1), b, torch.int64), backend="eager", fullgraph=True
+    )
+    expected = elementwise.choose(elementwise.less(a, b), elementwise.add(a, 1), b, torch.int64)
+    assert torch.equal(compiled(a, b), expected)
 
 
 @pytest.mark.parametrize("base", [24, 1_000, 100_000])
@@ -220,7 +223,7 @@ def test_narrow_digits(base: int) -> None:
     values = torch.randint(0, unit << 31, (rows,), generator=torch.Generator().manual_seed(1))
     values[0], values[-1] = 0, (unit << 31) - 1
     digits = elementwise.narrow_digits(values, unit, base)
-    if not elementwise._on_host(values):
+    if not is_host(values):
         assert digits is None
         return
     assert digits.dtype == {24: torch.int8, 1_000: torch.int16, 100_000: torch.int32}[base]

@@ -65,3 +65,8 @@ def is_host(values: Tensor) -> bool:
 def is_host_device(device: torch.device) -> bool:
     """As `is_host`, of values that are on the device, or will be."""
     return device.type == "cpu" and _thread.is_host
+
+
+def has_core_caches(values: Tensor) -> bool:
+    """Are these values computed by cores, each with caches of its own, so that many are better taken in blocks?"""
+    return values.is_cpu

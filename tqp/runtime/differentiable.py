@@ -1,14 +1,14 @@
 """Gradients through SQL: a program whose float outputs carry gradients to parameters of models and to columns.
 
 Which values have a gradient is followed through the graphs of a compiled program, from the tensors that require one to its
-outputs. On the way every kernel must be one that autograd follows, or has one to take its place
-(`tqp.operators.differentiable`); any other is refused by the part of the query it comes from. The program runs on the
+outputs. On the way every operation must have a form that autograd follows (`gradient` in
+`tqp.operators.operation`); any other is refused by the part of the query it comes from. The program runs on the
 calling thread, each pipeline on all rows of its source at once.
 
 `con.compile(query, differentiable=True)` gives a program that autograd can go back through (`tqp/runtime/differentiable.py`).
 The plan is made without the special ways to group, lowered as ever, and then followed through its graphs: from columns that are
 tensors with `requires_grad` and from models with such parameters, node by node and breaker by breaker, to the outputs. On the
-way a kernel that works on memory gets replaced by one that autograd knows (`operators/differentiable.py`: `torch.where` for a
+way a kernel that works on memory gets replaced by one that autograd knows (`operators/gradients.py`: `torch.where` for a
 choice by bits, `index_add` for the accumulators of a sum), and whatever has no gradient, be it rounding, a comparison, a key
 or an order, is refused with its place in the query. What no gradient passes through, such as join keys and fixed
 conditions, is computed as in any other program. It runs on the calling thread, each pipeline in one batch, so that a step of
@@ -31,8 +31,8 @@ from tqp.core.errors import BindError, ResourceError, UnsupportedError
 from tqp.data.backend import computing_with
 from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
-from tqp.operators import differentiable
 from tqp.operators.joins.pairs import TooManyPairs
+from tqp.operators.operations import operation_of
 from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect import BuildJoin, CollectRows, SortRows
 from tqp.runtime.breakers.collect_groups import CollectGroups
@@ -194,22 +194,17 @@ def _has_gradient(scorer: Scorer) -> bool:
 def _replaced(node: Node) -> Any:
     """The node's function in a form that autograd follows."""
     target = node.target
-    if is_head(target) or target in differentiable.NATIVE:
+    if is_head(target):
         return target
     if target == "to":
         dtype = node.arguments[1]
         if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
             return target
         raise _no_gradient(node, "a cast to whole numbers")
-    if target in differentiable.REPLACED:
-        return differentiable.REPLACED[target]
-    if isinstance(target, NamedKernel):
-        name = target.__name__
-        if name in differentiable.NATIVE_FUNCTIONS:
-            return NamedKernel(differentiable.asked_only(target.function), name, target.span)
-        if name in differentiable.REPLACED_FUNCTIONS:
-            return NamedKernel(differentiable.REPLACED_FUNCTIONS[name], name, target.span)
-    raise _no_gradient(node, str(getattr(target, "__name__", target)))
+    gradient = operation_of(target).gradient
+    if gradient is None:
+        raise _no_gradient(node, str(getattr(target, "__name__", target)))
+    return target.calling(gradient) if isinstance(target, NamedKernel) else gradient
 
 
 def _no_gradient(node: Node, what: str) -> UnsupportedError:

@@ -23,10 +23,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators.numbers import elementwise
+from tqp.operators.operations import operation_of
 from tqp.runtime.executor import one_torch_thread
 from tqp.runtime.graph import Graph, Node, function_name, nodes_in
-from tqp.runtime.graph_function import compile_graph
+from tqp.runtime.graph_function import compile_graph, lowered_for_torch
 from tqp.runtime.pipeline import Pipeline
 
 _LOG = logging.getLogger(__name__)
@@ -51,29 +51,6 @@ _OPTIONS: dict[str, Any] = {
     "cpp_wrapper": True,
     "guard_filter_fn": torch.compiler.skip_all_guards_unsafe,
 }
-
-#: Calls whose results inductor gives bit by bit. Not among them: functions that libraries approximate, each in its own way,
-#: and negation, where it may lose the sign of a zero.
-_FUSIBLE: frozenset[Any] = frozenset(
-    {
-        *elementwise.COMPARISONS,
-        elementwise.add,
-        elementwise.subtract,
-        elementwise.multiply,
-        elementwise.all_of,
-        elementwise.any_of,
-        elementwise.keep_where,
-        elementwise.put_where,
-        elementwise.choose,
-        operator.and_,
-        operator.or_,
-        operator.invert,
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.truediv,
-    }
-)
 
 
 class Fuser:
@@ -243,7 +220,7 @@ def _is_fusible(node: Node) -> bool:
         return False
     if node.target == "to":
         return isinstance(node.arguments[1], torch.dtype)
-    if node.target not in _FUSIBLE:
+    if not operation_of(node.target).can_fuse:
         return False
     # Adding 0 is left out by the compiler, which may leave the zero's sign another.
     return not any(isinstance(item, float) and item == 0 for item in node.arguments)
@@ -311,7 +288,9 @@ def _compiled(
     """The compiled graph, and which share of the eager one's time it takes for `values`; inf if it is not right."""
     values = _from_start(values)
     with torch.no_grad():
-        compiled = torch.compile(graph.module(), dynamic=True, fullgraph=True, options=_OPTIONS)
+        compiled = torch.compile(
+            lowered_for_torch(graph).module(), dynamic=True, fullgraph=True, options=_OPTIONS
+        )
         if not all(_same_bits(a, b) for a, b in zip(eager(*values), compiled(*values), strict=True)):
             return compiled, float("inf")
         eager_seconds = compiled_seconds = float("inf")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tqp.operators.array_forms import array_form, follows_arrays, keeps_nothing, takes_out
 from tqp.operators.memory import arrays
+from tqp.operators.operations import operation_of
 from tqp.runtime import row_blocks
 from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
+from tqp.runtime.lowering.graph_builder import NamedKernel
 
 #: The attribute of a compiled function that says which inputs may be arrays.
 ARRAY_INPUTS = "array_inputs"
@@ -43,6 +44,17 @@ class GraphFunction:
         return self._compiled(*arguments)
 
 
+def lowered_for_torch(graph: Graph) -> Graph:
+    """The same graph, every call in the form of it that runs on any device."""
+    for node in graph.nodes:
+        form = operation_of(node.target).device
+        if isinstance(node.target, NamedKernel) and callable(form):
+            node.target = node.target.calling(form)
+        elif form is not None:
+            node.target = form
+    return graph
+
+
 def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
     """The graph's outputs for these inputs."""
     values = dict(zip(graph.inputs, arguments, strict=True))
@@ -72,7 +84,7 @@ def compile_graph(
 ) -> Callable[..., Any]:
     """The graph as a Python function, its inputs as parameters; a value is let go of after its last use.
 
-    `on_arrays`: tensors are on the CPU and none has a gradient; calls that have an array form (`operators/array_forms.py`)
+    `on_arrays`: tensors are on the CPU and none has a gradient; calls that have an array form (`operators/operation.py`)
     pass numpy arrays on to each other, as every tensor made in between takes time and the interpreter lock four times.
     Tensors that are read by such calls only may be given as arrays; the function's attribute `array_inputs` tells which.
     `array_outputs`: what was computed as an array comes out as one.
@@ -116,9 +128,10 @@ class _Writer:
         """What computes the node from arrays and gives one, if it pays."""
         if not self._on_arrays:
             return None
-        if follows_arrays(node.target) and not any(used in self._prefers_array for used in node.uses()):
+        operation = operation_of(node.target)
+        if operation.only_of_arrays and not any(used in self._prefers_array for used in node.uses()):
             return None
-        return array_form(node.target)
+        return operation.host
 
     def call(self, node: Node, last: Sequence[Node] = ()) -> None:
         """Compute the node, from arrays by its array form if there is one; nobody reads the values `last` after it."""
@@ -133,7 +146,7 @@ class _Writer:
         name = self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
         self._prefers_array.add(node)
         keywords = node.keywords
-        if self._spare and takes_out(node.target):
+        if self._spare and operation_of(node.target).takes_out:
             reused = self._spare.pop()  # which is most likely in the caches
             keywords = {**keywords, "out": reused}
         on_arrays = Node(form, node.arguments, keywords, name)
@@ -170,10 +183,10 @@ class _Writer:
     def _is_spare(self, node: Node) -> bool:
         """May another value be written to the array of this one, which nobody reads any more? Nobody has a view of it."""
         return (
-            takes_out(node.target)
+            operation_of(node.target).takes_out
             and node in self._arrays
             and node not in self._tensors
-            and all(keeps_nothing(reader.target) for reader in self._readers[node])
+            and all(operation_of(reader.target).keeps_nothing for reader in self._readers[node])
         )
 
     def let_go(self, nodes: Sequence[Node]) -> None:

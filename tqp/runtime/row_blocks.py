@@ -7,34 +7,19 @@ again for each step of a condition. Six comparisons of three columns and what co
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tqp.operators.memory.arrays import Array
-from tqp.operators.numbers import elementwise
+from tqp.operators.operations import operation_of
 from tqp.runtime.graph import Graph, Node, nodes_in
 
 #: Rows of a block: two masks of one fit into the second cache; shorter calls would meet at the interpreter lock too often.
 BLOCK_ROWS = 524_288
 #: Fewer calls have too little in between that could stay in the caches.
 _FEWEST_CALLS = 3
-
-#: Row by row: a mask of values, ...
-_MASKS: frozenset[Any] = frozenset(
-    {
-        *elementwise.COMPARISONS,
-        elementwise.all_of,
-        elementwise.any_of,
-        operator.and_,
-        operator.or_,
-        operator.invert,
-    }
-)
-#: ... and values, of which masks are made.
-_ROW_BY_ROW = _MASKS | {elementwise.add, elementwise.subtract, elementwise.multiply}
 
 
 def conditions(graph: Graph) -> dict[Node, list[Node]]:
@@ -48,11 +33,12 @@ def conditions(graph: Graph) -> dict[Node, list[Node]]:
     root_of: dict[Node | None, Node | None] = {}
     found: dict[Node, list[Node]] = {}
     for node in reversed(graph.nodes):
-        if node.target not in _ROW_BY_ROW:
+        operation = operation_of(node.target)
+        if not operation.is_row_by_row:
             continue
         roots = {root_of.get(reader) for reader in readers[node]}
         root = roots.pop() if len(roots) == 1 else None
-        if root is None and node.target in _MASKS:
+        if root is None and operation.is_mask:
             root = node
         if root is not None:
             root_of[node] = root

@@ -15,7 +15,7 @@ from tqp.planner.algebra.expressions import Call, Expression, conjunction, read_
 from tqp.planner.algebra.join_keys import is_two_sided
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.physical.index_joins import IndexedTable, indexed_table
+from tqp.planner.physical.joins.index import IndexedTable, indexed_table
 from tqp.planner.rules.joins.region import column_equality, equivalence_classes
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators import differentiable
-from tqp.operators.groups import aggregates, group_ids
+from tqp.operators.groups import aggregates, gradients, group_ids
 from tqp.operators.rows import selection as rows
 from tqp.operators.sorting.sort import sort_rows
 from tqp.runtime.breakers.aggregate import FoldGroups
@@ -55,10 +54,10 @@ def _reduce(kind: str, column: FrameColumn, ids: Tensor, count: int) -> Tensor:
     values, validity = column
     assert isinstance(values, Tensor)
     if kind == "sum_float":
-        return differentiable.sum_by_group(values, ids, count, validity)
+        return gradients.sum_by_group(values, ids, count, validity)
     if kind == "first":
         return rows.take_padded(values, aggregates.first_by_group(ids, count, validity))
-    return differentiable.extreme_by_group(values, ids, count, validity, is_greatest=kind == "max")
+    return gradients.extreme_by_group(values, ids, count, validity, is_greatest=kind == "max")
 
 
 def sort_frame(breaker: SortRows, frame: Frame) -> State:

@@ -30,6 +30,10 @@ class NamedKernel:
                 error.span = self.span
             raise
 
+    def calling(self, function: Callable[..., Any]) -> NamedKernel:
+        """Another function, or another form of this one, under the same name and for the same place."""
+        return NamedKernel(function, self.__name__, self.span)
+
     def __eq__(self, other: object) -> bool:
         """Calls of one function at two places in the SQL are the same computation, if the function objects are."""
         return isinstance(other, NamedKernel) and (self.function, self.__name__) == (

@@ -26,6 +26,7 @@ from tqp.runtime.breakers.collect import Collect, SortRows
 from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import Graph, identifier, live_bytes
+from tqp.runtime.graph_function import lowered_for_torch
 from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
@@ -337,6 +338,8 @@ class ProgramBuilder:
         for value in values:
             outputs += [value.node, value.validity]
         graph, names = stream.builder.graph(tuple(outputs))
+        if not self.on_host and not self.carries_gradients:
+            graph = lowered_for_torch(graph)
         inputs = [stream.inputs[name] for name in names]
         self.pipelines.append(
             Pipeline(

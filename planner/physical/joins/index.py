@@ -13,13 +13,14 @@ from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids, c
 from tqp.planner.algebra.field_facts import Fields, filter_fields, join_fields
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
-from tqp.planner.physical.join_planning import every_row_matches, pack_join_keys
+from tqp.planner.physical.joins.algorithms import every_row_matches
+from tqp.planner.physical.joins.packing import pack_join_keys
 from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import JoinAlgorithm, KeyPacking, PhysicalPlan
 from tqp.planner.rules.columns import is_pass_through
 
-# Nanoseconds, in the measure of planner/physical/join_planning.py.
+# Nanoseconds, in the measure of planner/physical/joins/costs.py.
 _LOOK_UP = 10.0  # a probe row: one or two look-ups that miss the caches
 _PAIR = 8.0  # a row found, where a key has several
 _READ = 3.0  # a value that a condition reads
@@ -96,7 +97,6 @@ def index_join(
     required: frozenset[int],
     identifier: int,
     rows: float,
-    max_rows: int,
     in_order: Callable[[Sequence[Expression], Fields], Sequence[Expression]],
 ) -> PhysicalPlan | None:
     """The join of planned probe rows with the scan of the table, and the table's conditions on what it finds.
@@ -104,7 +104,7 @@ def index_join(
     None if less is known of the planned rows' keys than `index_for` was told. `in_order` orders conjuncts for evaluation.
     The rows come out in the order of the probe side.
     """
-    left, right = ({field.id: field for field in side.fields} for side in (probed, table))
+    left, right = probed.field_facts, table.field_facts
     is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.statistics.is_unique
     if not is_inner:
         keys = replace(keys, residual=(*keys.residual, *index.conditions))
@@ -127,7 +127,7 @@ def index_join(
     joined: PhysicalPlan = PhysicalJoin(
         tuple(field for field in known.values() if field.id in needed),
         probed.estimated_rows * index.rows_per_key if after else rows,
-        probed.max_rows * (1 if is_unique else index.scan.table.num_rows) if after else max_rows,
+        probed.max_rows * (1 if is_unique else index.scan.table.num_rows) if after else plan.max_rows,
         identifier,
         probed,
         table,
@@ -145,5 +145,5 @@ def index_join(
         parts = tuple(in_order(after, known))
         fields = filter_fields(known, parts).values()
         kept = tuple(field for field in fields if field.id in required)
-        joined = PhysicalFilter(kept, rows, max_rows, joined, parts)
+        joined = PhysicalFilter(kept, rows, plan.max_rows, joined, parts)
     return joined

@@ -1,0 +1,146 @@
+"""The ways in which one join can be run, and the cheapest: which side is built, or stands in an index, and by which keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+from tqp.core.backends import Backend
+from tqp.planner.algebra.expressions import ColumnRef, column_ids
+from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.physical.cardinality import Estimator
+from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.joins.costs import side_cost
+from tqp.planner.physical.joins.index import IndexedTable, index_for
+from tqp.planner.physical.joins.packing import dense_span, flip, reduce_keys, single_key
+from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
+from tqp.planner.physical.joins.rewrites import FreshIds, reduce_build_side
+from tqp.planner.physical.plan import Bound
+from tqp.planner.physical.runtime_filters import reads_runs, request_filter, saved_work
+
+_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
+#: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
+_SWAP_GAIN = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCandidate:
+    """`probe` is streamed; `build` is materialised, or with `index` is a table whose index takes the place of a build."""
+
+    probe: LogicalPlan
+    build: LogicalPlan
+    keys: JoinKeys  # left: of the probe side
+    probe_is_unique: bool  # no two rows match on the keys
+    build_is_unique: bool
+    cost: float = inf  # in nanoseconds; inf where nothing tells candidates apart
+    index: IndexedTable | None = None
+
+    def swapped(self) -> JoinCandidate:
+        """With the sides exchanged."""
+        return JoinCandidate(
+            self.build, self.probe, flip(self.keys), self.build_is_unique, self.probe_is_unique
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCandidates:
+    """`dictionaries`: entries of the dictionaries of table columns, by column id."""
+
+    estimator: Estimator
+    dictionaries: Mapping[int, int]
+    options: PhysicalOptions
+
+    def best(self, plan: Join) -> JoinCandidate:
+        """The cheapest way, by the keys that are worth it."""
+        kind = plan.join_type
+        written = JoinCandidate(
+            plan.left, plan.right, plan.keys, plan.left_key_is_unique, plan.right_key_is_unique
+        )
+        best = written
+        if kind is JoinType.INNER and self.options.is_on("swap_join_sides"):
+            as_written, swapped = self.costed(kind, written), self.costed(kind, written.swapped())
+            gain = _SWAP_GAIN * max(abs(as_written.cost), abs(swapped.cost)) if plan.keys.left else 0.0
+            best = swapped if as_written.cost - swapped.cost > gain else as_written
+        keys = self._useful_keys(kind, best)
+        if keys is best.keys and best is not written:
+            return best
+        return self.costed(kind, replace(best, keys=keys))
+
+    def costed(self, kind: JoinType, candidate: JoinCandidate) -> JoinCandidate:
+        """The candidate with its cost: by an index if one is cheaper, or of a build, less what its runtime filter saves."""
+        keys, probe, build = candidate.keys, candidate.probe, candidate.build
+        rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
+        if not keys.left:
+            sides = probe.field_facts, build.field_facts
+            bounds = split_bounds(keys, kind, *sides)[0] if self.options.is_on("range_join") else ()
+            return replace(candidate, cost=bounds_cost(bounds, rows, build_rows) if bounds else inf)
+        cost = side_cost(rows, build_rows, candidate.build_is_unique, self._span(keys, probe, build))
+        if self.options.is_on("runtime_filters"):
+            cost -= saved_work(kind, keys, probe, build, self.estimator)
+        if self.options.is_on("index_join") and self.options.backend is Backend.HOST:
+            index = index_for(kind, keys, probe.field_facts, build)
+            if index is not None and index.cost(rows) < cost:
+                return replace(candidate, cost=index.cost(rows), index=index)
+        return replace(candidate, cost=cost, index=None)
+
+    def bounds(
+        self, kind: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById, build_rows: int
+    ) -> tuple[tuple[Bound, ...], JoinKeys]:
+        """The bounds of a range join, if it pays, and the keys without them; of one build row at most there is no range."""
+        if build_rows <= 1 or not self.options.is_on("range_join"):
+            return (), keys
+        return split_bounds(keys, kind, probe, build)
+
+    def _span(self, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> int | None:
+        rows = self.estimator.rows(probe) + self.estimator.rows(build)
+        fields = probe.field_facts, build.field_facts
+        return dense_span(keys, *fields, self.dictionaries, rows)
+
+    def _useful_keys(self, kind: JoinType, candidate: JoinCandidate) -> JoinKeys:
+        """The keys, or one of them if a dense table over it beats hashing them all."""
+        keys, probe, build = candidate.keys, candidate.probe, candidate.build
+        if len(keys.left) < 2 or kind in _THREE_VALUED or not self.options.is_on("reduce_keys"):
+            return keys
+        if self._span(keys, probe, build) is not None:
+            return keys
+        rows = self.estimator.rows(build)
+        singles = [single_key(keys, position) for position in range(len(keys.left))]
+        candidates = [rows / self.estimator.distinct(build, single.right) for single in singles]
+        spans = [self._span(single, probe, build) for single in singles]
+        saved = [saved_work(kind, single, probe, build, self.estimator) for single in singles]
+        return reduce_keys(keys, candidates, spans, saved)
+
+    def with_reduced_build(self, plan: Join, required: frozenset[int], fresh: Callable[[], FreshIds]) -> Join:
+        """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
+        keys = plan.keys
+        if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
+            return plan
+        if not (self.options.is_on("reduce_build_side") and self.options.runs_are_known):
+            return plan
+        if not all(isinstance(key, ColumnRef) for key in (*keys.left, *keys.right)):
+            return plan
+        candidate = JoinCandidate(plan.left, plan.right, keys, False, True)
+        if self.costed(plan.join_type, candidate).index is not None:
+            return plan
+        request = request_filter(
+            -1, JoinType.SEMI, flip(keys), plan.right, plan.left, self.estimator, by_runs=True
+        )
+        if request is None or not reads_runs(plan.right, request, self.estimator):
+            return plan
+        needed = required.union(*map(column_ids, (*keys.left, *keys.residual)))
+        return reduce_build_side(plan, keys, needed, fresh())
+
+
+def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
+    """Entries of the dictionaries of table columns below, by column id."""
+    return {
+        field.id: field.statistics.dictionary_size
+        for node in walk_plan(root)
+        if isinstance(node, Scan)
+        for field in node.fields
+        if field.statistics.dictionary_size is not None
+    }

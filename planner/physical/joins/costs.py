@@ -1,0 +1,36 @@
+"""What joins cost, in nanoseconds a row on one CPU core; only the ratios matter."""
+
+from __future__ import annotations
+
+_PROBE = 3.0
+_BUILD = 8.0  # build rows are materialised, probe rows streamed
+_SORT = 15.0  # build rows with duplicate keys are sorted into a directory
+_BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
+_SCATTER = 1.5  # entering a row's value into a table, in look-ups
+OFFSET = 3.0  # an entry of a directory of offsets
+TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
+
+_ALWAYS_DENSE = 1 << 20
+_LARGEST_TABLE = 1 << 28
+
+
+def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span: int | None) -> float:
+    """Estimated nanoseconds of an inner join; `span`: how many values the key can take, if it is dense."""
+    offsets = 0.0 if build_is_unique or span is None else span * OFFSET
+    return build_rows * (_BUILD if build_is_unique else _BUILD + _SORT) + probe_rows * _PROBE + offsets
+
+
+def is_dense(size: int, probe_rows: float, build_rows: float, entry: float = TABLE_ENTRY) -> bool:
+    """Does a table over so many keys pay against hashing so many rows?"""
+    if size > _LARGEST_TABLE:
+        return False
+    dense = size * entry + (probe_rows + build_rows) * _PROBE
+    return size <= _ALWAYS_DENSE or dense <= (probe_rows + build_rows) * _BUCKET
+
+
+def stands_by_key(columns: int, build_rows: float, rows: float) -> bool:
+    """True if tables of the build columns by key cost less than one of positions that lead to the build rows.
+
+    They are filled for all build rows, and read once, not twice, for each row of the result.
+    """
+    return (columns - 1) * build_rows * _SCATTER <= rows

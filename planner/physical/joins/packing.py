@@ -1,0 +1,168 @@
+"""The keys of a join: packed into one integer, fewer of them, without NULLs that cannot match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjuncts
+from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.ranges import Range
+from tqp.planner.physical.joins.costs import OFFSET, TABLE_ENTRY, is_dense
+from tqp.planner.physical.plan import KeyPacking, KeyPart
+
+_FREE_ENTRIES = (
+    1 << 12
+)  # entries that a table may have too many, to save subtracting the least key of each row
+_LARGEST_PACKED = 1 << 62
+_INT64 = (-(2**63), 2**63 - 1)
+_MOST_CANDIDATES = 16.0
+
+
+def flip(keys: JoinKeys) -> JoinKeys:
+    """The keys with the sides exchanged."""
+    return replace(keys, left=keys.right, right=keys.left)
+
+
+def single_key(keys: JoinKeys, position: int) -> JoinKeys:
+    """The key at one position, alone."""
+    return JoinKeys((keys.left[position],), (keys.right[position],), (keys.null_equal[position],), ())
+
+
+def dense_span(
+    keys: JoinKeys, probe: FieldsById, build: FieldsById, dictionaries: Mapping[int, int], rows: float
+) -> int | None:
+    """The size of a packing of the keys if a table of that size pays for joins of about so many rows.
+
+    One of several keys has to pay against that of a single key, whose entries are fewer and stay in the caches.
+    """
+    packing = pack_join_keys(keys, probe, build, dictionaries, None)
+    entry = OFFSET if len(keys.left) > 1 else TABLE_ENTRY
+    return packing.size if packing is not None and is_dense(packing.size, rows, 0.0, entry) else None
+
+
+def reduce_keys(
+    keys: JoinKeys, candidates: Sequence[float], spans: Sequence[int | None], saved: Sequence[float]
+) -> JoinKeys:
+    """One dense key instead of several that are not dense together; the other equalities become residual.
+
+    `candidates[i]`: how many build rows share a value of key i on average; `spans[i]`: its range, if dense;
+    `saved[i]`: what a runtime filter on it saves.
+    """
+    usable = [
+        position
+        for position, span in enumerate(spans)
+        if span is not None and candidates[position] <= _MOST_CANDIDATES and not keys.null_equal[position]
+    ]
+    if not usable:
+        return keys
+    best = min(usable, key=lambda position: (-saved[position], candidates[position]))
+    rest = tuple(
+        Call("is_not_distinct_from" if null_equal else "equal", (left, right), BOOLEAN)
+        for position, (left, right, null_equal) in enumerate(
+            zip(keys.left, keys.right, keys.null_equal, strict=True)
+        )
+        if position != best
+    )
+    return JoinKeys((keys.left[best],), (keys.right[best],), (False,), rest + keys.residual)
+
+
+def pack_join_keys(
+    keys: JoinKeys,
+    probe: FieldsById,
+    build: FieldsById,
+    dictionaries: Mapping[int, int],
+    filtered: Sequence[Range] | None,
+) -> KeyPacking | None:
+    """A packing that covers the values of both sides, and the `filtered` ranges where a runtime filter looks keys up.
+
+    Strings are numbered by the dictionary of a table column that is the key of one side, the probe side's if it has one;
+    `dictionaries` gives the sizes by column id.
+    A part is nullable only where NULLs match; elsewhere a row with a NULL key is dropped before it is packed.
+    """
+    parts: list[KeyPart] = []
+    size = 1
+    for position, (left, right, null_equal) in enumerate(
+        zip(keys.left, keys.right, keys.null_equal, strict=True)
+    ):
+        if left.data_type != right.data_type:
+            return None
+        if left.data_type.is_string:
+            column = next(
+                (key.id for key in (left, right) if isinstance(key, ColumnRef) and key.id in dictionaries),
+                None,
+            )
+            if column is None:
+                return None
+            span = dictionaries[column] + 1 + null_equal
+            size *= span
+            if size >= _LARGEST_PACKED:
+                return None
+            parts.append(KeyPart(0, span, null_equal, column))
+            continue
+        if not left.data_type.is_integer_like:
+            return None
+        known = [value_range(left, probe), value_range(right, build)]
+        if filtered is not None:
+            known.append(filtered[position])
+        ranges = [pair for pair in known if pair is not None]
+        if len(ranges) < len(known):
+            return None
+        low, high = min(pair[0] for pair in ranges), max(pair[1] for pair in ranges)
+        if low < _INT64[0] or high > _INT64[1]:
+            return None
+        if len(keys.left) == 1 and 0 < low <= _FREE_ENTRIES and not null_equal:
+            low = 0  # the key is its own code then
+        span = high - low + 1 + null_equal
+        size *= span
+        if size >= _LARGEST_PACKED:
+            return None
+        parts.append(KeyPart(low, span, null_equal))
+    return KeyPacking(tuple(parts), size) if parts else None
+
+
+def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, build: FieldsById) -> JoinKeys:
+    """The keys with IS NOT DISTINCT FROM turned into = where one side is never NULL (then no two NULLs meet).
+
+    Not where NULL and false differ.
+    """
+    if not any(keys.null_equal) or join_type in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+        return keys
+    null_equal = tuple(
+        matches and nullable(left, probe) and nullable(right, build)
+        for left, right, matches in zip(keys.left, keys.right, keys.null_equal, strict=True)
+    )
+    return replace(keys, null_equal=null_equal)
+
+
+def plain_join_type(join_type: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById) -> JoinType:
+    """ANTI for a NULL_AWARE_ANTI join whose condition is never NULL."""
+    if join_type is JoinType.NULL_AWARE_ANTI and not _condition_may_be_null(keys, {**probe, **build}):
+        return JoinType.ANTI
+    return join_type
+
+
+def keys_for_three_values(
+    join_type: JoinType, keys: JoinKeys, condition: Expression, probe: FieldsById, build: FieldsById
+) -> JoinKeys:
+    """No keys where a pair that keys do not find can still make the outcome NULL: each pair has to be looked at.
+
+    That is MARK and NULL_AWARE_ANTI with a nullable condition of more parts than one key.
+    """
+    if join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+        return keys
+    single = len(keys.left) == 1 and not keys.residual and not keys.null_equal[0]
+    if single or not _condition_may_be_null(keys, {**probe, **build}):
+        return keys
+    return JoinKeys((), (), (), conjuncts(condition))
+
+
+def _condition_may_be_null(keys: JoinKeys, fields: FieldsById) -> bool:
+    compared = zip((*keys.left, *keys.right), keys.null_equal * 2, strict=True)
+    return any(not null_equal and nullable(key, fields) for key, null_equal in compared) or any(
+        nullable(part, fields) for part in keys.residual
+    )
