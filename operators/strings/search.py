@@ -73,7 +73,7 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
     values = [int.from_bytes(word[at : at + size], "little", signed=True) for at in range(size)]
     if len(word) < 2 * size - 1 or len(set(values)) < size:
         return _scan_bytes(data[low:high], word).add_(low)
-    before = (data.storage_offset() + low) % size
+    before = (int(data.storage_offset()) + low) % size
     if before > low:  # integers cannot begin where the data does
         return _scan(data[low:high].clone(), 0, high - low, word).add_(low)
     first = low - before
@@ -87,7 +87,7 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
     integer = torch.index_select(integers, 0, chosen)
     places = chosen * size + first
     for at, value in enumerate(values):
-        places -= (integer == value) * at
+        places = torch.where(integer == value, places - at, places)
     places = torch.index_select(places, 0, row_indices((places >= low) & (places + len(word) <= high)))
     for at, byte in enumerate(word):
         places = torch.index_select(places, 0, row_indices(data[at:].index_select(0, places) == byte))
