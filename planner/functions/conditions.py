@@ -123,8 +123,8 @@ CONDITIONS = (
         "is_null", null=NullRule.NEVER, raises=False, fold=lambda _, value: value is None, work=Work.MASKS
     ),
     scalar(
-        "coalesce",
-        forms={"coalesce ifnull": ()},
+        "coalesce ifnull",
+        is_call=True,
         null=NullRule.ALL,
         raises=False,
         range=_any_argument,
@@ -132,6 +132,6 @@ CONDITIONS = (
         one_type=True,
         short_circuits=True,
     ),
-    scalar("greatest", forms={"greatest": ()}, null=NullRule.ALL, raises=False, range=_any_argument),
-    scalar("least", forms={"least": ()}, null=NullRule.ALL, raises=False, range=_any_argument),
+    scalar("greatest", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
+    scalar("least", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
 )
