@@ -329,12 +329,7 @@ TEMPORAL = (
     ),
     _moves("subtract_days", "-", ("DATE INTEGER -> DATE",), STRICT, _shift_days(-1), _move_days(-1)),
     _moves(
-        "add_interval",
-        "+",
-        (*_BY_INTERVAL, *_INTERVAL_FIRST),
-        STRICT_IF_FINITE,
-        _shift_interval(1),
-        _move(1),
+        "add_interval", "+", (*_BY_INTERVAL, *_INTERVAL_FIRST), STRICT_IF_FINITE, _shift_interval(1), _move(1)
     ),
     _moves("subtract_interval", "-", _BY_INTERVAL, STRICT_IF_FINITE, _shift_interval(-1), _move(-1)),
     scalar(
@@ -362,10 +357,7 @@ TEMPORAL = (
     ),
     scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", null=STRICT, raises=True),
     scalar(
-        "make_timestamp",
-        "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP",
-        null=STRICT,
-        raises=True,
+        "make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", null=STRICT, raises=True
     ),
     scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
     scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
