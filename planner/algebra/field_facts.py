@@ -24,7 +24,7 @@ from tqp.planner.algebra.expressions import (
     column_ids,
     literal_labels,
 )
-from tqp.planner.algebra.join_keys import JoinKeys, JoinType, key_column
+from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
@@ -215,7 +215,7 @@ def join_fields(
     """Fields of a join. `left_once`: a left row comes out at most once (`right_once` likewise)."""
     left_padded = join_type is JoinType.FULL
     right_padded = left_padded or join_type in (JoinType.LEFT, JoinType.SINGLE)
-    one_side = join_type in (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+    one_side = join_type in LEFT_ONLY
     result = {
         identifier: weakened(field, left_padded, left_once or one_side, keeps_left_order)
         for identifier, field in left.items()

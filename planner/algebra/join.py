@@ -8,13 +8,11 @@ from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import TRUE, Expression, conjuncts
 from tqp.planner.algebra.field_facts import Fields, join_fields
-from tqp.planner.algebra.join_keys import TWO_SIDED, JoinKeys, JoinType, split_condition
+from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType, split_condition
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import conjunction_text
 from tqp.planner.algebra.unique_sets import UniqueSets, few
-
-_LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Join(LogicalPlan):
     @derived
     def left_at_most_once(self) -> bool:
         """True if every left row comes out at most once."""
-        never_repeated = (*_LEFT_ONLY, JoinType.SINGLE)
+        never_repeated = (*LEFT_ONLY, JoinType.SINGLE)
         return self.join_type in never_repeated or self.right_key_is_unique
 
     @derived
@@ -129,7 +127,7 @@ class Join(LogicalPlan):
     @derived
     def unique_sets(self) -> UniqueSets:
         left = self.left.unique_sets
-        if self.join_type in _LEFT_ONLY or self.join_type is JoinType.SINGLE:
+        if self.join_type in LEFT_ONLY or self.join_type is JoinType.SINGLE:
             return left
         if self.join_type is JoinType.FULL:  # two padded rows may agree in everything but their NULLs
             return frozenset()
@@ -146,6 +144,13 @@ class Join(LogicalPlan):
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         right = self.reads | needed if self.join_type in TWO_SIDED else self.reads
         return (self.reads | needed) & self.left.output_ids, right & self.right.output_ids
+
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        if self.join_type is not JoinType.FULL and columns <= self.left.output_ids:
+            return self.left
+        if self.join_type is JoinType.INNER and columns <= self.right.output_ids:
+            return self.right
+        return None
 
     def minds_order(self, is_seen: bool) -> bool:
         return False

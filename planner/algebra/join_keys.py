@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
-from tqp.planner.functions.conditions import ORDERINGS, UPPER
+from tqp.planner.functions.conditions import EQUALITIES, ORDERINGS, UPPER
 
 
 class JoinType(Enum):
@@ -28,8 +28,12 @@ class JoinType(Enum):
     SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
 
 
+#: Join types that ask whether a right row matches, not which: their output holds columns of the left side only.
+LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+#: Join types for which a condition that is NULL and one that is false differ.
+THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 #: Join types whose output holds the columns of both inputs.
-TWO_SIDED = frozenset({JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE})
+TWO_SIDED = (JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def split_condition(condition: Expression, left_ids: Collection[int], right_ids:
     null_equal: list[bool] = []
     residual: list[Expression] = []
     for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from"):
+        if isinstance(part, Call) and part.function in EQUALITIES:
             first, second = part.arguments
             first_ids, second_ids = column_ids(first), column_ids(second)
             if first_ids and second_ids:

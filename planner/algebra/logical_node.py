@@ -80,6 +80,10 @@ class LogicalPlan(Node["LogicalPlan"]):
         """Facts of the output fields by position; unlike `field_facts`, with repeated columns."""
         return [self.field_facts[field.id] for field in self.schema]
 
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        """The input from which these columns of the output come, if a filter on them may as well stand there."""
+        return None
+
     def without_unread(self, needed: Ids) -> LogicalPlan:
         """The node without what it lists and nobody needs; it may not drop what it has to compute anyway."""
         return self

@@ -6,11 +6,12 @@ identify a row. Column ids are unique over the whole query, so a plan may be mov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tqp.core.schema import Schema, TableSource
+from tqp.core.schema import Field, Schema, TableSource
 from tqp.planner.algebra.expression_text import Names
-from tqp.planner.algebra.expressions import AggregateCall, Expression, SortKey, conjuncts
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
     Fields,
     aggregate_fields,
@@ -21,6 +22,7 @@ from tqp.planner.algebra.field_facts import (
     sorted_fields,
     union_field,
     values_field,
+    with_facts,
 )
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
@@ -45,17 +47,52 @@ __all__ = [
     "LogicalPlan",
     "Project",
     "Scan",
+    "Series",
     "Shared",
     "Sort",
     "SortKey",
     "UnionAll",
     "Values",
     "as_nullable",
+    "bare_columns",
 ]
 
 
+class Leaf(LogicalPlan):
+    """A node without inputs."""
+
+    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "needs", "minds_order"}
+    INPUTS = ()
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return ()
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
-class Scan(LogicalPlan):
+class KeepsColumns(LogicalPlan):
+    """A node whose rows are rows of its only input."""
+
+    input: LogicalPlan
+
+    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "FIELDS", "schema", "needs"}
+    INPUTS, FIELDS = ("input",), ()
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return (self.reads | needed,)
+
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        return self.input
+
+
+@dataclass(frozen=True)
+class Scan(Leaf):
     """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds."""
 
     table: TableSource = field(compare=False)
@@ -63,7 +100,7 @@ class Scan(LogicalPlan):
     columns: tuple[str, ...]
     fields: Schema
 
-    INPUTS, EXPRESSIONS, FIELDS = (), (), ("fields",)
+    EXPRESSIONS, FIELDS = (), ("fields",)
 
     @property
     def schema(self) -> Schema:
@@ -81,12 +118,6 @@ class Scan(LogicalPlan):
     def unique_sets(self) -> UniqueSets:
         return unique_columns(self.fields)
 
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return ()
-
-    def minds_order(self, is_seen: bool) -> bool:
-        return False
-
     def without_unread(self, needed: Ids) -> Scan:
         kept = _kept(self.fields, needed)
         if len(kept) == len(self.fields):
@@ -102,13 +133,13 @@ class Scan(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Values(LogicalPlan):
+class Values(Leaf):
     """Literal rows; `rows[i][j]` is an expression without columns. One empty row is SELECT without FROM."""
 
     rows: tuple[tuple[Expression, ...], ...]
     fields: Schema
 
-    INPUTS, EXPRESSIONS, FIELDS = (), ("rows",), ("fields",)
+    EXPRESSIONS, FIELDS = ("rows",), ("fields",)
 
     @property
     def schema(self) -> Schema:
@@ -129,12 +160,6 @@ class Values(LogicalPlan):
     def unique_sets(self) -> UniqueSets:
         return ONE_ROW if len(self.rows) <= 1 else frozenset()
 
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return ()
-
-    def minds_order(self, is_seen: bool) -> bool:
-        return False
-
     def without_unread(self, needed: Ids) -> Values:
         kept = _kept(self.fields, needed)
         if len(kept) == len(self.fields):
@@ -147,17 +172,45 @@ class Values(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Filter(LogicalPlan):
-    """Rows for which `condition` is true (not false, not NULL)."""
+class Series(Leaf):
+    """`rows` integers: `start`, `start + step`, `start + 2 * step`, ..."""
 
-    input: LogicalPlan
-    condition: Expression
+    field: Field
+    start: int
+    step: int
+    rows: int  # at least one
 
-    INPUTS, EXPRESSIONS, FIELDS = ("input",), ("condition",), ()
+    EXPRESSIONS, FIELDS = (), ("field",)
 
     @property
     def schema(self) -> Schema:
-        return self.input.schema
+        return (self.field,)
+
+    @derived
+    def field_facts(self) -> Fields:
+        ends = self.start, self.start + (self.rows - 1) * self.step
+        known = min(ends), max(ends)
+        return {self.field.id: with_facts(self.field, known, False, float(self.rows), True, self.step > 0)}
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.rows, self.rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return frozenset((frozenset((self.field.id,)),)) if self.rows > 1 else ONE_ROW
+
+    def describe(self, names: Names) -> str:
+        return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
+
+
+@dataclass(frozen=True)
+class Filter(KeepsColumns):
+    """Rows for which `condition` is true (not false, not NULL)."""
+
+    condition: Expression
+
+    EXPRESSIONS = ("condition",)
 
     @derived
     def field_facts(self) -> Fields:
@@ -170,9 +223,6 @@ class Filter(LogicalPlan):
     @derived
     def unique_sets(self) -> UniqueSets:
         return self.input.unique_sets
-
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return (self.reads | needed,)
 
     def minds_order(self, is_seen: bool) -> bool:
         return is_seen
@@ -214,6 +264,9 @@ class Project(LogicalPlan):
 
     def minds_order(self, is_seen: bool) -> bool:
         return is_seen
+
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        return self.input if columns <= bare_columns(self.fields, self.outputs) else None
 
     def without_unread(self, needed: Ids) -> Project:
         kept = _kept(self.fields, needed)
@@ -278,6 +331,9 @@ class Aggregate(LogicalPlan):
     def minds_order(self, is_seen: bool) -> bool:
         return False
 
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        return self.input if columns <= bare_columns(self.key_fields, self.keys) else None
+
     def without_unread(self, needed: Ids) -> Aggregate:
         kept = _kept(self.aggregate_fields, needed)
         if len(kept) == len(self.aggregates):
@@ -293,17 +349,12 @@ class Aggregate(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Sort(LogicalPlan):
+class Sort(KeepsColumns):
     """Rows in order of the keys; ties in input order."""
 
-    input: LogicalPlan
     keys: tuple[SortKey, ...]
 
-    INPUTS, EXPRESSIONS, FIELDS = ("input",), ("keys",), ()
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    EXPRESSIONS = ("keys",)
 
     @derived
     def field_facts(self) -> Fields:
@@ -317,9 +368,6 @@ class Sort(LogicalPlan):
     def unique_sets(self) -> UniqueSets:
         return self.input.unique_sets
 
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return (self.reads | needed,)
-
     def minds_order(self, is_seen: bool) -> bool:
         return False
 
@@ -328,18 +376,13 @@ class Sort(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class Limit(LogicalPlan):
+class Limit(KeepsColumns):
     """Skip `offset` rows, then pass at most `limit` (None: all)."""
 
-    input: LogicalPlan
     limit: int | None
     offset: int = 0
 
-    INPUTS, EXPRESSIONS, FIELDS = ("input",), (), ()
-
-    @property
-    def schema(self) -> Schema:
-        return self.input.schema
+    EXPRESSIONS = ()
 
     @derived
     def field_facts(self) -> Fields:
@@ -354,11 +397,11 @@ class Limit(LogicalPlan):
     def unique_sets(self) -> UniqueSets:
         return ONE_ROW if self.limit is not None and self.limit <= 1 else self.input.unique_sets
 
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return (needed,)
-
     def minds_order(self, is_seen: bool) -> bool:
         return True
+
+    def source_of(self, columns: Ids) -> LogicalPlan | None:
+        return None  # which rows pass depends on the others
 
     def describe(self, names: Names) -> str:
         return f"Limit{limit_text(self.limit, self.offset)}"
@@ -447,6 +490,15 @@ class Shared(LogicalPlan):
 
     def describe(self, names: Names) -> str:
         return f"Shared ${self.identifier} {fields_text(self.fields, names)}"
+
+
+def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
+    """Ids of the columns that pass through under their own id."""
+    return frozenset(
+        output.id
+        for field, output in zip(fields, outputs, strict=True)
+        if isinstance(output, ColumnRef) and output.id == field.id
+    )
 
 
 def _kept(fields: Schema, needed: Ids) -> list[int]:

@@ -25,6 +25,7 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Scan,
+    Series,
     Shared,
     Sort,
     UnionAll,
@@ -106,7 +107,7 @@ class PlanVerifier:
                 first = self._shared.setdefault(plan.identifier, plan.input)
                 _require(first is plan.input or first == plan.input, f"shared plan {plan.identifier} differs")
                 _same_types(plan.fields, plan.input.schema, "a shared plan")
-            case Sort() | Limit():
+            case Sort() | Limit() | Series():
                 pass
             case _:
                 raise AssertionError(f"nothing says what a well-formed {type(plan).__name__} is")

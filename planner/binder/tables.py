@@ -23,6 +23,7 @@ from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
 from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
+from tqp.planner.binder.series import SERIES, bind_series
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -266,7 +267,10 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         result = _bind_table_name(context, node, node.this.name, outer)
     else:
         alias, names = _alias_of(node)
-        bound = bind_table_function(context, node.this, siblings, head_span(node))
+        if node.this.name.lower() in SERIES:
+            bound, alias = bind_series(context, node.this, head_span(node)), alias or node.this.name
+        else:
+            bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
     return _joined(context, result, node.args.get("joins"), outer)
 

@@ -21,9 +21,10 @@ from tqp.planner.algebra.logical_plan import (
     JoinType,
     Limit,
     LogicalPlan,
-    Scan,
+    Project,
+    Shared,
+    Sort,
     UnionAll,
-    Values,
 )
 from tqp.planner.algebra.value_ranges import field_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
@@ -66,10 +67,10 @@ class Estimator:
 
     def _derive(self, plan: LogicalPlan) -> float:
         match plan:
-            case Scan():
-                return float(plan.table.num_rows)
-            case Values():
-                return float(len(plan.rows))
+            case _ if not plan.inputs:
+                return float(plan.max_rows)
+            case Project() | Sort() | Shared():
+                return self.rows(plan.input)
             case Filter():
                 rows = self.rows(plan.input)
                 return rows * self.selectivity(plan.condition, plan.input.field_facts)
@@ -87,7 +88,7 @@ class Estimator:
                 return rows if plan.limit is None else min(rows, plan.limit)
             case UnionAll():
                 return sum(self.rows(branch) for branch in plan.branches)
-        return self.rows(plan.inputs[0])
+        raise AssertionError(f"no estimate of the rows of a {type(plan).__name__}")
 
     def _join(self, plan: Join) -> float:
         left, right = self.rows(plan.left), self.rows(plan.right)

@@ -168,6 +168,19 @@ class ValuesScan(PhysicalPlan):
 
 
 @dataclass(frozen=True)
+class SeriesScan(PhysicalPlan):
+    """As the logical node; `max_rows` is how many rows there are."""
+
+    start: int
+    step: int
+
+    INPUTS, EXPRESSIONS = (), ()
+
+    def describe(self, names: Names) -> str:
+        return f"SeriesScan {fields_text(self.fields, names)} from {self.start} by {self.step}"
+
+
+@dataclass(frozen=True)
 class Filter(PhysicalPlan):
     input: PhysicalPlan
     conjuncts: tuple[

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids, column_ids, conjuncts
+from tqp.planner.algebra.expressions import ColumnRef, Expression, conjuncts
 from tqp.planner.algebra.field_facts import (
     Fields,
     aggregate_fields,
     filter_fields,
     project_field,
+    renamed_fields,
     sorted_fields,
     union_field,
-    values_field,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -28,10 +28,12 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Scan,
+    Series,
     Shared,
     Sort,
     UnionAll,
     Values,
+    bare_columns,
 )
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
@@ -52,7 +54,6 @@ from tqp.planner.physical.joins.rewrites import FreshIds
 from tqp.planner.physical.plan import GroupAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     Requests,
-    bare_columns,
     columns_of,
     pass_operator,
     place,
@@ -62,6 +63,7 @@ from tqp.planner.physical.runtime_filters import (
     stops_above,
 )
 from tqp.planner.physical.shared_scans import share_filtered_scans
+from tqp.planner.rules.columns import is_pass_through
 
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = (
@@ -118,6 +120,11 @@ class Planner:
                 return self.scan(plan, required)
             case Values():
                 return self._values(plan, required)
+            case Series():
+                fields = tuple(plan.field_facts.values())
+                return physical.SeriesScan(
+                    fields, self.estimator.rows(plan), plan.rows, plan.start, plan.step
+                )
             case Filter():
                 return self._filter(plan, required, requests)
             case Project():
@@ -156,28 +163,19 @@ class Planner:
         return rows
 
     def scan(self, plan: Scan, required: frozenset[int]) -> PhysicalPlan:
-        pairs = [pair for pair in zip(plan.columns, plan.fields, strict=True) if pair[1].id in required]
-        return physical.TableScan(
-            tuple(field for _, field in pairs),
-            self.estimator.rows(plan),
-            plan.max_rows,
-            plan.table,
-            plan.table_name,
-            tuple(column for column, _ in pairs),
-        )
+        plan = plan.without_unread(required)
+        rows = self.estimator.rows(plan)
+        return physical.TableScan(plan.fields, rows, plan.max_rows, plan.table, plan.table_name, plan.columns)
 
     def _values(self, plan: Values, required: frozenset[int]) -> PhysicalPlan:
-        kept = [position for position, field in enumerate(plan.fields) if field.id in required]
-        rows = tuple(tuple(row[position] for position in kept) for row in plan.rows)
-        fields = tuple(
-            values_field(plan.fields[position], [row[position] for row in plan.rows]) for position in kept
-        )
-        return physical.ValuesScan(fields, float(len(rows)), len(rows), rows)
+        plan = plan.without_unread(required)
+        fields = tuple(plan.field_facts.values())
+        return physical.ValuesScan(fields, float(len(plan.rows)), len(plan.rows), plan.rows)
 
     def _filter(self, plan: Filter, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         if scores_rows(plan):
             requests = pass_operator(requests)
-        below = self.plan(plan.input, required | column_ids(plan.condition), requests)
+        below = self.plan(plan.input, required | plan.reads, requests)
         parts, fields = conjuncts(plan.condition), below.field_facts
         parts = self.in_order(parts, fields)
         return physical.Filter(
@@ -196,22 +194,20 @@ class Planner:
         if scores_rows(plan):
             inside = pass_operator(inside)
         required |= columns_of(outside)
-        pairs = [pair for pair in zip(plan.fields, plan.outputs, strict=True) if pair[0].id in required]
-        outputs = tuple(output for _, output in pairs)
-        below = self.plan(plan.input, all_column_ids(outputs), inside)
-        if not all(isinstance(output, ColumnRef) and output.id == field.id for field, output in pairs):
+        plan = plan.without_unread(required)
+        below = self.plan(plan.input, plan.reads, inside)
+        if not is_pass_through(plan):
             known = below.field_facts
+            pairs = zip(plan.fields, plan.outputs, strict=True)
             fields = tuple(project_field(field, output, known) for field, output in pairs)
-            below = physical.Project(fields, below.estimated_rows, below.max_rows, below, outputs)
+            below = physical.Project(fields, below.estimated_rows, below.max_rows, below, plan.outputs)
         return place(below, outside)
 
     def _aggregate(self, plan: Aggregate, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         inside, outside = split(requests, bare_columns(plan.key_fields, plan.keys))
         required |= columns_of(outside)
-        measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
-        kept = [(field, call) for field, call in measures if field.id in required]
-        aggregates = tuple(call for _, call in kept)
-        below = self.plan(plan.input, all_column_ids((*plan.keys, *aggregates)), pass_operator(inside))
+        plan = plan.without_unread(required)
+        below = self.plan(plan.input, plan.reads, pass_operator(inside))
         known = below.field_facts
         rows = min(self.rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
         situation = GroupSituation(plan.keys, below, rows, self.options)
@@ -222,13 +218,15 @@ class Planner:
             known,
             plan.key_fields,
             plan.keys,
-            [field for field, _ in kept],
-            aggregates,
+            plan.aggregate_fields,
+            plan.aggregates,
             plan.input.max_rows,
         )
         factors = None
         if algorithm is GroupAlgorithm.DIRECT and packing is not None and self.is_on("factored_sums"):
-            factors = choose_factors(aggregates, known, packing, below.estimated_rows, plan.input.max_rows)
+            factors = choose_factors(
+                plan.aggregates, known, packing, below.estimated_rows, plan.input.max_rows
+            )
         grouped = physical.Aggregate(
             tuple(fields),
             rows,
@@ -236,7 +234,7 @@ class Planner:
             below,
             algorithm,
             plan.keys,
-            aggregates,
+            plan.aggregates,
             packing,
             factors,
         )
@@ -245,7 +243,7 @@ class Planner:
     def _sort(
         self, plan: Sort, required: frozenset[int], requests: Requests, limit: Limit | None
     ) -> PhysicalPlan:
-        below = self.plan(plan.input, required | all_column_ids(plan.expressions), requests)
+        below = self.plan(plan.input, required | plan.reads, requests)
         fields = _kept(sorted_fields(plan.keys, below.field_facts).values(), required)
         if limit is None or limit.limit is None:
             return physical.Sort(fields, below.estimated_rows, below.max_rows, below, plan.keys)
@@ -286,23 +284,16 @@ class Planner:
             schema = plan.input.schema
             below = self.with_schema(self.plan(plan.input, _ids(schema), ()), schema)
             self._shared[plan.identifier] = below
-        fields = tuple(
-            Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
-            for field, source in zip(plan.fields, below.fields, strict=True)
-        )
+        fields = tuple(renamed_fields(plan.fields, below.fields).values())
         return physical.Shared(fields, below.estimated_rows, below.max_rows, below, plan.identifier)
 
     def fresh_ids(self) -> FreshIds:
         if self._fresh is None:
             nodes = list(walk_plan(self._root))
-            last_id = max((field.id for node in nodes for field in _own_fields(node)), default=-1)
+            last_id = max((field.id for node in nodes for field in node.created_fields), default=-1)
             last_shared = max((node.identifier for node in nodes if isinstance(node, Shared)), default=-1)
             self._fresh = FreshIds(last_id + 1, last_shared + 1)
         return self._fresh
-
-
-def _own_fields(plan: LogicalPlan) -> Schema:
-    return plan.schema if not isinstance(plan, Filter | Sort | Limit) else ()
 
 
 def _ids(fields: Schema) -> frozenset[int]:

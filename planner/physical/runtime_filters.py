@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
@@ -21,8 +20,7 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Scan,
     Shared,
-    Sort,
-    Values,
+    bare_columns,
 )
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.value_ranges import value_range
@@ -142,24 +140,9 @@ def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
 def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
     """How deep below `plan` a filter on these columns can go; None if it would pass no join, group-by or prediction."""
     has_passed = False
-    while not stops_above(plan):
-        match plan:
-            case Filter() | Sort():
-                plan, has_passed = plan.input, has_passed or scores_rows(plan)
-            case Project() if columns <= bare_columns(plan.fields, plan.outputs):
-                plan, has_passed = plan.input, has_passed or scores_rows(plan)
-            case Aggregate() if columns <= bare_columns(plan.key_fields, plan.keys):
-                plan, has_passed = plan.input, True
-            case Join() if plan.join_type is not JoinType.FULL:
-                if columns <= plan.left.output_ids:
-                    plan = plan.left
-                elif plan.join_type is JoinType.INNER and columns <= plan.right.output_ids:
-                    plan = plan.right
-                else:
-                    break
-                has_passed = True
-            case _:
-                break
+    while not stops_above(plan) and (below := plan.source_of(columns)) is not None:
+        has_passed = has_passed or scores_rows(plan) or isinstance(plan, Join | Aggregate)
+        plan = below
     return plan if has_passed else None
 
 
@@ -221,15 +204,6 @@ def stops_above(plan: LogicalPlan) -> bool:
     return isinstance(plan, Filter) and _is_leaf(plan)
 
 
-def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
-    """Ids of the columns that pass through under their own id."""
-    return frozenset(
-        output.id
-        for field, output in zip(fields, outputs, strict=True)
-        if isinstance(output, ColumnRef) and output.id == field.id
-    )
-
-
 def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
     """The plan under those of the requests that are worth it here."""
     fields = plan.field_facts if requests else {}
@@ -256,4 +230,4 @@ def scores_rows(plan: LogicalPlan) -> bool:
 def _is_leaf(plan: LogicalPlan) -> bool:
     while isinstance(plan, Filter | Project) and not scores_rows(plan):
         plan = plan.input
-    return isinstance(plan, Scan | Values | Shared)
+    return not plan.inputs or isinstance(plan, Shared)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, read_ids, walk
+from tqp.planner.algebra.join_keys import LEFT_ONLY
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -19,9 +20,6 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
 )
 from tqp.planner.rules.joins.region import column_equality
-
-_LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
-
 
 _EQUAL_BUT_DIFFERENT = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.INTERVAL)
 
@@ -108,7 +106,7 @@ class Dependencies:
         if plan.join_type is JoinType.INNER:
             self._conditions(plan.condition)
             self._collect(plan.right)
-        elif plan.join_type not in _LEFT_ONLY:
+        elif plan.join_type not in LEFT_ONLY:
             # Padding makes a row of NULLs: that breaks a dependency only on columns that were NULL in other rows.
             right = Dependencies.of(plan.right)
             fields = plan.right.field_facts

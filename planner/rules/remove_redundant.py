@@ -16,7 +16,7 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     Values,
 )
-from tqp.planner.rules.columns import substitute
+from tqp.planner.rules.columns import is_pass_through, substitute
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -63,11 +63,7 @@ def _filter(plan: Filter) -> LogicalPlan:
 def _project(plan: Project) -> LogicalPlan:
     """Without an identity project, and two projects as one where no work is done twice."""
     below = plan.input
-    passes_on = all(
-        isinstance(output, ColumnRef) and output.id == field.id
-        for field, output in zip(plan.fields, plan.outputs, strict=True)
-    )
-    if passes_on and [field.id for field in plan.fields] == [field.id for field in below.schema]:
+    if is_pass_through(plan) and [field.id for field in plan.fields] == [field.id for field in below.schema]:
         return below
     if isinstance(below, Project):
         outputs = {field.id: output for field, output in zip(below.fields, below.outputs, strict=True)}

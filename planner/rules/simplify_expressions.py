@@ -20,8 +20,9 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjuncts,
 )
+from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan
 from tqp.planner.algebra.may_raise import is_decided_by_null, may_raise
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
@@ -33,9 +34,6 @@ from tqp.planner.rules.or_predicates import any_of, branches_of
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
-
-#: Joins for which a NULL condition and a false one differ.
-_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 
 
 def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -50,7 +48,7 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
             return {key: value for child in node.inputs for key, value in child.field_facts.items()}
 
         simplifier = Simplifier(fields)
-        if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in _THREE_VALUED):
+        if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in THREE_VALUED):
             return node.map_expressions(simplifier.condition)
         return node.map_expressions(simplifier.value)
 

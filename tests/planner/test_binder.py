@@ -376,7 +376,7 @@ def test_explain() -> None:
         ),
         ("select i from u intersect all select i from u", UnsupportedError, "INTERSECT ALL", "i"),
         ("select [1, 2]", UnsupportedError, "lists", None),
-        ("select * from range(3)", UnsupportedError, "range()", "range"),
+        ("select * from unnested(3)", UnsupportedError, "unnested()", "unnested"),
         ("select i from u tablesample 10%", UnsupportedError, "TABLESAMPLE", "10"),
         ("select distinct on (i) i, j from u", UnsupportedError, "DISTINCT ON", "i"),
         ("select now()", UnsupportedError, "the time of the query", "now"),

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef
-from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.physical.choice import Choice
 from tqp.planner.physical.joins.costs import is_dense
 from tqp.planner.physical.plan import Bound, Join, JoinAlgorithm, KeyPacking, PhysicalPlan, Project, TableScan
-
-#: Joins that ask whether a build row exists, not which: without a residual, duplicates of a key change nothing.
-_EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class JoinSituation:
     @property
     def one_row_a_key(self) -> bool:
         """Does at most one build row matter for each key?"""
-        return self.build_is_unique or (self.join_type in _EXISTENCE and not self.keys.residual)
+        return self.build_is_unique or (self.join_type in LEFT_ONLY and not self.keys.residual)
 
     @property
     def is_one_string(self) -> bool:

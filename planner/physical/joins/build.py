@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import all_column_ids
 from tqp.planner.algebra.field_facts import join_fields
-from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinType
 from tqp.planner.algebra.logical_plan import Join as LogicalJoin
 from tqp.planner.physical.choice import choose
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES, JoinSituation, every_row_matches
@@ -36,8 +36,6 @@ from tqp.planner.physical.shared_scans import filter_as_build_side
 
 if TYPE_CHECKING:
     from tqp.planner.physical.planner import Planner
-
-_KEEPS_PROBE_ORDER = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 class JoinPlanner:
@@ -158,7 +156,7 @@ class JoinPlanner:
             plan.mark,
             left_once=join.build_is_unique or plan.join_type is JoinType.SINGLE,
             right_once=join.probe_is_unique,
-            keeps_left_order=join_type in _KEEPS_PROBE_ORDER
+            keeps_left_order=join_type in LEFT_ONLY
             or (is_lookup and (join_type is JoinType.INNER or not keys.residual)),
         )
         rows = self._planner.rows(plan, (join.probe, probed), (join.build, built))

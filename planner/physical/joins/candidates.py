@@ -8,7 +8,7 @@ from math import inf
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.expressions import ColumnRef, column_ids
-from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import walk_plan
@@ -22,7 +22,6 @@ from tqp.planner.physical.joins.rewrites import FreshIds, reduce_build_side
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import reads_runs, request_filter, saved_work
 
-_THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
 _SWAP_GAIN = 0.1
 
@@ -103,7 +102,7 @@ class JoinCandidates:
     def _useful_keys(self, kind: JoinType, candidate: JoinCandidate) -> JoinKeys:
         """The keys, or one of them if a dense table over it beats hashing them all."""
         keys, probe, build = candidate.keys, candidate.probe, candidate.build
-        if len(keys.left) < 2 or kind in _THREE_VALUED or not self.options.is_on("reduce_keys"):
+        if len(keys.left) < 2 or kind in THREE_VALUED or not self.options.is_on("reduce_keys"):
             return keys
         if self._span(keys, probe, build) is not None:
             return keys

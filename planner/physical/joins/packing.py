@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjuncts
-from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
@@ -130,7 +130,7 @@ def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, bu
 
     Not where NULL and false differ.
     """
-    if not any(keys.null_equal) or join_type in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+    if not any(keys.null_equal) or join_type in THREE_VALUED:
         return keys
     null_equal = tuple(
         matches and nullable(left, probe) and nullable(right, build)
@@ -153,7 +153,7 @@ def keys_for_three_values(
 
     That is MARK and NULL_AWARE_ANTI with a nullable condition of more parts than one key.
     """
-    if join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+    if join_type not in THREE_VALUED:
         return keys
     single = len(keys.left) == 1 and not keys.residual and not keys.null_equal[0]
     if single or not _condition_may_be_null(keys, {**probe, **build}):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT
 from tqp.planner.algebra.expressions import Call, Expression, column_ids
-from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.null_facts import nullable
@@ -34,9 +34,7 @@ def split_bounds(
     if keys.left:
         return (), keys
     fields = {**probe, **build}
-    if join_type in (JoinType.MARK, JoinType.NULL_AWARE_ANTI) and any(
-        nullable(part, fields) for part in keys.residual
-    ):
+    if join_type in THREE_VALUED and any(nullable(part, fields) for part in keys.residual):
         return (), keys
     found = [(part, bound) for part in keys.residual if (bound := _bound(part, probe, build)) is not None]
     chosen = _choose([bound for _, bound in found])

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import conjunction, conjuncts, read_ids
-from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Project, Sort
+from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import scoring_may_raise
-from tqp.planner.physical.runtime_filters import bare_columns
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.models.predictions import (
     Scoring,
@@ -72,23 +71,11 @@ def _compared(join: Join, context: OptimizerContext) -> float:
 def _best_place(plan: LogicalPlan, ids: set[int], context: OptimizerContext) -> LogicalPlan:
     """Of the nodes below that put out the columns, as the rows that they are of, the first with the fewest rows."""
     best = node = plan
-    while True:
-        match node:
-            case Join():
-                if ids <= node.left.output_ids and node.join_type is not JoinType.FULL:
-                    node = node.left
-                elif ids <= node.right.output_ids and node.join_type is JoinType.INNER:
-                    node = node.right
-                else:
-                    return best
-            case Filter() | Sort():
-                node = node.input
-            case Project() if ids <= bare_columns(node.fields, node.outputs):
-                node = node.input
-            case _:
-                return best
+    while not isinstance(node, Aggregate) and (below := node.source_of(ids)) is not None:
+        node = below
         if context.estimator.rows(node) < context.estimator.rows(best):
             best = node
+    return best
 
 
 def _rebuilt(plan: LogicalPlan, place: LogicalPlan, replacement: LogicalPlan) -> LogicalPlan:

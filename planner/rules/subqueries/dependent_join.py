@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     conjunction,
     conjuncts,
 )
+from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import (
     Filter,
     Join,
@@ -35,9 +36,6 @@ from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
-
-#: Joins for which a NULL condition and a false one differ.
-_THREE_VALUED = (JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 def join_dependent(
@@ -93,7 +91,7 @@ def _joined(
     predicates = pulled.predicates
     if join_type is JoinType.SINGLE and pulled.is_single_row:
         join_type = JoinType.LEFT
-    if join_type in _THREE_VALUED:
+    if join_type in THREE_VALUED:
         # A row on which a predicate is NULL is no row of the subquery: it must not make the result unknown.
         fields = {**left.field_facts, **right.field_facts}
         outer, known = left.output_ids, []

@@ -19,6 +19,7 @@ from tqp.operators.joins.range_join import build_ranges
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.joins.string_join import build_strings
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids
+from tqp.planner.algebra.join_keys import LEFT_ONLY, THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.physical import plan as physical
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 #: Pairs for each value that is moved, from which on a build's columns are put in the order of their keys.
 _PAIRS_IN_KEY_ORDER = 2
-_EXISTENCE = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,9 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
         outputs.append(Value(layout, key, validity))
     has_keys = program.slot("has_keys") if _probe_may_raise(node) else None
     slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), has_keys, exact)
-    existence_only = node.join_type in _EXISTENCE and not residual
+    existence_only = node.join_type in LEFT_ONLY and not residual
     title = f"build side of the {algorithm.value}"
-    if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI):
+    if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in THREE_VALUED:
         in_tables = _by_key(plan, node, lowering, [] if existence_only else fields, slot)
         if in_tables is not None:
             by_key, found = in_tables

@@ -18,6 +18,7 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
+from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
@@ -462,7 +463,7 @@ def _comparable(node: physical.Join) -> physical.Join:
 
     Any other one becomes a nested loop, which evaluates the whole condition for every pair.
     """
-    if node.join_type not in (JoinType.MARK, JoinType.NULL_AWARE_ANTI) or node.algorithm in (
+    if node.join_type not in THREE_VALUED or node.algorithm in (
         JoinAlgorithm.NESTED_LOOP,
         JoinAlgorithm.RANGE,
     ):

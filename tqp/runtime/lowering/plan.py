@@ -12,11 +12,13 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.planner.algebra.value_ranges import field_range
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.concatenate import Concatenate
+from tqp.runtime.breakers.series import MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.conditions import all_of
@@ -25,7 +27,7 @@ from tqp.runtime.lowering.frames_in_parts import leave_in_parts
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
-from tqp.runtime.lowering.layouts import Layout, Pool
+from tqp.runtime.lowering.layouts import Layout, Pool, integer_layout
 from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
@@ -52,6 +54,8 @@ class PlanLowering:
                 stream = self._scan(node)
             case physical.ValuesScan():
                 stream = self._values(node)
+            case physical.SeriesScan():
+                stream = self._series(node)
             case physical.Filter():
                 stream = self._filter(node)
             case physical.Project():
@@ -177,6 +181,15 @@ class PlanLowering:
         return self.stream_of(
             slot, [StoredColumn(layout, slot, i) for i, layout in enumerate(layouts)], node.fields
         )
+
+    def _series(self, node: physical.SeriesScan) -> Stream:
+        slot, stream = self.program.slot("series"), Stream(self._unit())
+        self.enter(stream, node)
+        (output,) = node.fields
+        layout = integer_layout(output.data_type, field_range(output), nullable=False)
+        made = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
+        self.program.close(stream, [], made, "series")
+        return self.stream_of(slot, [StoredColumn(layout, slot, 0)], node.fields)
 
     def _unit(self) -> str:
         """The slot of a frame with one row and no columns."""
