@@ -50,8 +50,8 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
         found, places = string_match.all_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)
-    low = int(strings.starts[0])
-    hits = _scan(strings.data, low, int(strings.starts[-1] + strings.lengths[-1]), word)
+    low, high = torch.stack([strings.starts[0], strings.starts[-1] + strings.lengths[-1]]).tolist()
+    hits = _scan(strings.data, low, high, word)
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
@@ -68,30 +68,32 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
 
     Integers of k bytes, one next to the other, are looked at: wherever a word of 2k - 1 bytes or more begins, one of them lies
     within it, and begins at one of its first k bytes. So it is looked for by k integers, and compared where one of them is.
+    Where no cores compute, comparing each byte everywhere is as quick, and fewer launches.
     """
     size = 4 if len(word) >= 7 else 2
     values = [int.from_bytes(word[at : at + size], "little", signed=True) for at in range(size)]
-    if len(word) < 2 * size - 1 or len(set(values)) < size:
+    can_be = len(word) >= 2 * size - 1 and len(set(values)) == size and high - low >= len(word)
+    if not (can_be and has_core_caches(data)):
         return _scan_bytes(data[low:high], word).add_(low)
     before = (int(data.storage_offset()) + low) % size
     if before > low:  # integers cannot begin where the data does
         return _scan(data[low:high].clone(), 0, high - low, word).add_(low)
     first = low - before
     integers = data[first : high - (high - first) % size].view(_INTEGERS[size])
-    step = _BLOCK // size if has_core_caches(data) else max(1, integers.shape[0])
     found = []
-    for start in range(0, max(1, integers.shape[0]), step):
-        block = integers[start : start + step]
+    for start in range(0, max(1, integers.shape[0]), _BLOCK // size):
+        block = integers[start : start + _BLOCK // size]
         found.append(row_indices(elementwise.any_of([block == value for value in values])).add_(start))
     chosen = torch.cat(found)
     integer = torch.index_select(integers, 0, chosen)
-    places = chosen * size + first
-    for at, value in enumerate(values):
-        places = torch.where(integer == value, places - at, places)
-    places = torch.index_select(places, 0, row_indices((places >= low) & (places + len(word) <= high)))
-    for at, byte in enumerate(word):
-        places = torch.index_select(places, 0, row_indices(data[at:].index_select(0, places) == byte))
-    return places
+    which = integer.unsqueeze(1) == torch.tensor(values, dtype=integer.dtype, device=data.device)
+    places = chosen.mul_(size).add_(first).sub_(which.to(torch.uint8).argmax(1))
+    inside = (places >= low) & (places <= high - len(word))
+    # every run of so many bytes as a row of a matrix that overlaps itself, of which rows are copied
+    windows = data.as_strided((data.shape[0] - len(word) + 1, len(word)), (1, 1))
+    letters = torch.index_select(windows, 0, places.clamp(low, high - len(word)))
+    wanted = torch.tensor(list(word), dtype=torch.uint8, device=data.device)
+    return torch.index_select(places, 0, row_indices((letters == wanted).all(1).logical_and_(inside)))
 
 
 def _scan_bytes(span: Tensor, word: bytes) -> Tensor:
