@@ -89,6 +89,7 @@ _LISTED: Mapping[Any, Operation] = {
     rows.take: _with_gradient(rows.take),
     rows.take_selected: _same_of_arrays(rows.take_selected, gradient=rows.take_selected),
     rows.take_padded: _same_of_arrays(rows.take_padded, gradient=rows.take_padded),
+    rows.compose_selected: _same_of_arrays(rows.compose_selected),
     rows.compose_padded: _same_of_arrays(rows.compose_padded),
     rows.padding_validity: _same_of_arrays(rows.padding_validity),
     batches.repeat: _with_gradient(batches.repeat),

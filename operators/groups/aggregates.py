@@ -35,7 +35,8 @@ def sum_by_group(
 ) -> Tensor:
     """Sums [num_groups]: int64 of integers and booleans (the caller proves that they fit), float64 of floats."""
     values = _summands(values, validity)
-    if is_host(values) and values.is_floating_point() and num_groups * _ROWS_COUNTED <= values.shape[0]:
+    is_dense = num_groups * _ROWS_COUNTED <= values.shape[0] > 0  # of no rows, bincount makes integers
+    if is_host(values) and values.is_floating_point() and is_dense:
         sums = torch.bincount(group_ids, values, minlength=num_groups)  # in row order; group ids of any width
         return sums if out is None else out.add_(sums)
     if out is None:

@@ -139,6 +139,13 @@ def compose(rows_outer: Tensor, rows_inner: Tensor) -> Tensor:
     return torch.index_select(rows_outer, 0, rows_inner)
 
 
+def compose_selected(rows_outer: Values | None, rows_inner: Values | None) -> Values | None:
+    """As `compose`; either may be None, meaning all rows."""
+    if rows_outer is None or rows_inner is None:
+        return rows_inner if rows_outer is None else rows_outer
+    return take(rows_outer, rows_inner)
+
+
 def compose_padded(rows_outer: Values, rows_inner: Values) -> Values:
     """As `compose` where rows_inner may be -1, which stays -1; rows_outer may hold -1 too."""
     rows = take_padded(rows_outer, rows_inner)

@@ -391,7 +391,10 @@ class Stream:
             padded = found.padded or link.padded
             if link.rows is None:
                 return Path(found.space, found.rows, padded, found.selected)
-            assert not found.selected, "rows are selected last"
+            if found.selected:
+                assert not link.padded, "no join comes after rows are selected"
+                rows = self.builder.call(row_kernels.compose_selected, found.rows, link.rows, name="rows")
+                return Path(found.space, rows, selected=link.selected)
             if link.selected:
                 rows = self.builder.call(row_kernels.take_selected, found.rows, link.rows, name="rows")
             elif link.padded:
