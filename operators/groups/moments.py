@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -106,12 +107,12 @@ def median_rows(
 
 def median_by_group(
     values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """(medians float64, validity bool) of each group of numbers [n]: half-way between the two middle values."""
+) -> Tensor:
+    """float64 [num_groups]: half-way between the two middle ones of each group's numbers [n]."""
     lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
     lower = take_padded(values, lower_rows).to(torch.float64)
     upper = take_padded(values, upper_rows).to(torch.float64)
-    return lower * 0.5 + upper * 0.5, lower_rows >= 0
+    return lower * 0.5 + upper * 0.5
 
 
 #: Which way half of an odd number goes: DuckDB takes another one for each family of types.
@@ -124,8 +125,8 @@ def median_integers_by_group(
     num_groups: int,
     validity: Tensor | None = None,
     halves: Halves = "down",
-) -> tuple[Tensor, Tensor]:
-    """(medians, validity bool) of each group of integers [n] (or [n, 2]): int64 [num_groups] (or [num_groups, 2]).
+) -> Tensor:
+    """Medians of each group's integers [n] (or [n, 2]): int64 [num_groups] (or [num_groups, 2]).
 
     Half-way between the two middle values; `halves` are rounded towards zero for decimals, down for those of 128 bits
     (which are always rounded so), and away from zero for times.
@@ -134,8 +135,8 @@ def median_integers_by_group(
     lower = take_padded(values, lower_rows).to(torch.int64)
     upper = take_padded(values, upper_rows).to(torch.int64)
     if wide.is_wide(values):
-        return _half_way_wide(lower, upper), lower_rows >= 0
-    return _half_way(lower, upper, halves), lower_rows >= 0
+        return _half_way_wide(lower, upper)
+    return _half_way(lower, upper, halves)
 
 
 def _half_way(lower: Tensor, upper: Tensor, halves: Halves) -> Tensor:
@@ -160,8 +161,8 @@ _MICROSECONDS_PER_DAY = 86_400_000_000
 
 def median_intervals_by_group(
     values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """(medians int64 [num_groups, 3], validity bool) of each group of intervals [n, 3].
+) -> Tensor:
+    """int64 [num_groups, 3]: medians of each group's intervals [n, 3].
 
     The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days.
     """
@@ -171,7 +172,7 @@ def median_intervals_by_group(
     middle = _half_way(totals[0], totals[1], "away")
     days = torch.div(middle, _MICROSECONDS_PER_DAY, rounding_mode="trunc")
     between = torch.stack([torch.zeros_like(days), days, middle - days * _MICROSECONDS_PER_DAY], 1)
-    return torch.where((lower_rows == upper_rows).unsqueeze(1), lower, between), lower_rows >= 0
+    return torch.where((lower_rows == upper_rows).unsqueeze(1), lower, between)
 
 
 # ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----
@@ -206,19 +207,12 @@ FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
 }
 
 
-def _median_of_integers(halves: Halves) -> Callable[..., Tensor]:
-    def medians(values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None) -> Tensor:
-        return median_integers_by_group(values, group_ids, num_groups, validity, halves)[0]
-
-    return medians
-
-
 #: Reductions that need all rows of a group at once: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
 COLLECTED: dict[str, Callable[..., Tensor]] = {
     "second_moment": lambda *rows: variance_by_group(*rows).m2,
-    "median": lambda *rows: median_by_group(*rows)[0],
-    "median_interval": lambda *rows: median_intervals_by_group(*rows)[0],
-    "median_down": _median_of_integers("down"),
-    "median_to_zero": _median_of_integers("to_zero"),
-    "median_away": _median_of_integers("away"),
+    "median": median_by_group,
+    "median_interval": median_intervals_by_group,
+    "median_down": partial(median_integers_by_group, halves="down"),
+    "median_to_zero": partial(median_integers_by_group, halves="to_zero"),
+    "median_away": partial(median_integers_by_group, halves="away"),
 }

@@ -58,6 +58,8 @@ def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     return torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
 
 
+#: So few bytes are compared one by one: that asks for fewer steps, each of which costs more than to read so many.
+_FEW_BYTES = 1 << 20
 #: Bytes that are searched at a time, so that what is computed of them stays in the caches.
 _BLOCK = 1 << 20
 _INTEGERS = {2: torch.int16, 4: torch.int32}
@@ -71,7 +73,7 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
     """
     size = 4 if len(word) >= 7 else 2
     values = [int.from_bytes(word[at : at + size], "little", signed=True) for at in range(size)]
-    if len(word) < 2 * size - 1 or len(set(values)) < size:
+    if high - low < _FEW_BYTES or len(word) < 2 * size - 1 or len(set(values)) < size:
         return _scan_bytes(data[low:high], word).add_(low)
     before = (int(data.storage_offset()) + low) % size
     if before > low:  # integers cannot begin where the data does
@@ -83,15 +85,16 @@ def _scan(data: Tensor, low: int, high: int, word: bytes) -> Tensor:
     for start in range(0, max(1, integers.shape[0]), step):
         block = integers[start : start + step]
         found.append(row_indices(elementwise.any_of([block == value for value in values])).add_(start))
-    chosen = torch.cat(found)
+    chosen = torch.cat(found) if len(found) > 1 else found[0]
     integer = torch.index_select(integers, 0, chosen)
-    places = chosen * size + first
-    for at, value in enumerate(values):
-        places = torch.where(integer == value, places - at, places)
-    places = torch.index_select(places, 0, row_indices((places >= low) & (places + len(word) <= high)))
-    for at, byte in enumerate(word):
-        places = torch.index_select(places, 0, row_indices(data[at:].index_select(0, places) == byte))
-    return places
+    looked_for = torch.tensor(values, dtype=integers.dtype, device=data.device)
+    places = chosen * size + first - (integer.unsqueeze(1) == looked_for).to(torch.uint8).argmax(1)
+    inside = torch.arange(len(word), device=data.device)
+    positions = (places.unsqueeze(1) + inside).clamp_(low, high - 1)  # bytes outside are none of the word
+    bytes_there = torch.index_select(data, 0, positions.flatten()).view(-1, len(word))
+    is_word = (bytes_there == torch.tensor(list(word), dtype=torch.uint8, device=data.device)).all(1)
+    is_inside = (positions[:, -1] - positions[:, 0]) == len(word) - 1
+    return torch.index_select(places, 0, row_indices(is_word & is_inside))
 
 
 def _scan_bytes(span: Tensor, word: bytes) -> Tensor:

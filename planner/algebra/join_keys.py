@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
-from tqp.planner.functions.conditions import ORDERINGS, UPPER
+from tqp.planner.functions.conditions import EQUALITIES, ORDERINGS, UPPER
 
 
 class JoinType(Enum):
@@ -53,7 +53,7 @@ def split_condition(condition: Expression, left_ids: Collection[int], right_ids:
     null_equal: list[bool] = []
     residual: list[Expression] = []
     for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from"):
+        if isinstance(part, Call) and part.function in EQUALITIES:
             first, second = part.arguments
             first_ids, second_ids = column_ids(first), column_ids(second)
             if first_ids and second_ids:

@@ -338,32 +338,10 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     return apply(overloads, arguments, span, "date_part()")
 
 
-_PART_NAMES = [
-    "year",
-    "month",
-    "day",
-    "decade",
-    "century",
-    "millennium",
-    "quarter",
-    "week",
-    "isodow",
-    "isoyear",
-    "yearweek",
-    "era",
-    "dow",
-    "doy",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "epoch",
-    "julian",
-    "timezone",
-    "timezone_hour",
-    "timezone_minute",
-]
+_PART_NAMES = """
+    year month day decade century millennium quarter week isodow isoyear yearweek era dow doy hour
+    minute second millisecond microsecond epoch julian timezone timezone_hour timezone_minute
+""".split()
 _PART_SPELLINGS = {
     **{name: name for name in _PART_NAMES},
     **dict.fromkeys(("dayofweek", "weekday"), "dow"),

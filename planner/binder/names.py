@@ -45,22 +45,8 @@ _TYPE_NAMES = {
     "interval": "INTERVAL",
 }
 _EXTRACT_KEYWORDS = {
-    **{
-        part: part.upper()
-        for part in [
-            "year",
-            "month",
-            "day",
-            "hour",
-            "minute",
-            "second",
-            "quarter",
-            "week",
-            "decade",
-            "century",
-            "millennium",
-        ]
-    },
+    **{part: part.upper() for part in "year month day hour minute second".split()},
+    **{part: part.upper() for part in "quarter week decade century millennium".split()},
     "millisecond": "MILLISECONDS",
     "microsecond": "MICROSECONDS",
 }

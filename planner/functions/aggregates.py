@@ -30,7 +30,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "sum",
         *("INTEGERS -> HUGEINT", "BOOLEAN -> HUGEINT", "DOUBLE -> DOUBLE", "DECIMAL -> widened"),
-        forms={"count_if countif": ("BOOLEAN -> HUGEINT",)},
+        "count_if countif: BOOLEAN -> HUGEINT",
         range=_sum,
         raises=_sum_overflows,
     ),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator as operators
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
+from tqp.planner.functions.declaration import Fold, Infix, NullRule, RangeRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.ranges import Range, Ranges, operand, within
 
@@ -116,7 +117,7 @@ def _overflows(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return call.data_type.is_integer_like and not within(result, call.data_type)
 
 
-def _division(call: Call, ranges: Ranges, result: Range | None) -> bool:
+def _division_raises(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """A zero divisor, or the one quotient that does not fit; the remainder of floats has neither."""
     dividend, divisor = call.arguments
     if call.data_type.is_float:
@@ -185,79 +186,62 @@ def _fold_modulo(call: Call, left: Any, right: Any) -> Any:
     return rest if left >= 0 else -rest
 
 
-def _strict(names: str, *signatures: str, raises: Any = False, **facts: Any) -> ScalarFunction:
-    return scalar(names, *signatures, null=NullRule.STRICT, raises=raises, **facts)
+def _strict(names: str, *lines: str, raises: Any = False, **facts: Any) -> ScalarFunction:
+    return scalar(names, *lines, null=NullRule.STRICT, raises=raises, **facts)
 
+
+def _operation(name: str, infix: Infix, decimal_rule: str, range: RangeRule, compute: Any) -> ScalarFunction:
+    """+, - and *."""
+    fold = _folded(infix.operator, compute)
+    lines = _pair(decimal_rule)
+    return _strict(name, *lines, raises=_overflows, range=range, fold=fold, work=Work.ARITHMETIC, infix=infix)
+
+
+def _division(name: str, infix: Infix, lines: Sequence[str], fold: Fold, **facts: Any) -> ScalarFunction:
+    return _strict(name, *lines, fold=fold, work=Work.CALCULATION, infix=infix, **facts)
+
+
+_OF_FLOATS = ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")
+_TO_WHOLE = ("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE")
+_TO_DIGITS = ("FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE")
+_OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 
 ARITHMETIC = (
-    _strict(
-        "add",
-        *_pair("sum"),
-        raises=_overflows,
-        range=_add,
-        fold=_folded("+", lambda left, right: left + right),
-        work=Work.ARITHMETIC,
-        infix=Infix("+", 6, is_associative=True),
-    ),
-    _strict(
-        "subtract",
-        *_pair("sum"),
-        raises=_overflows,
-        range=_subtract,
-        fold=_folded("-", lambda left, right: left - right),
-        work=Work.ARITHMETIC,
-        infix=Infix("-", 6),
-    ),
-    _strict(
-        "multiply",
-        *_pair("product"),
-        raises=_overflows,
-        range=_multiply,
-        fold=_folded("*", lambda left, right: left * right),
-        work=Work.ARITHMETIC,
-        infix=Infix("*", 7, is_associative=True),
-    ),
+    _operation("add", Infix("+", 6, is_associative=True), "sum", _add, operators.add),
+    _operation("subtract", Infix("-", 6), "sum", _subtract, operators.sub),
+    _operation("multiply", Infix("*", 7, is_associative=True), "product", _multiply, operators.mul),
     _strict(
         "negate",
-        forms={"-": _NUMBERS},
+        *(f"-: {line}" for line in _NUMBERS),
         raises=_overflows,
         range=_negate,
         fold=_fold_negate,
         work=Work.ARITHMETIC,
     ),
-    _strict(
-        "divide",
-        forms={"/": ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")},
-        fold=_fold_divide,
-        work=Work.CALCULATION,
-        infix=Infix("/", 7),
-    ),
-    _strict(
+    _division("divide", Infix("/", 7), [f"/: {line}" for line in _OF_FLOATS], _fold_divide),
+    _division(
         "integer_divide",
-        forms={"// divide": ("INTEGERS INTEGERS -> same", "FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")},
-        raises=_division,
+        Infix("//", 7),
+        [f"// divide: {line}" for line in ("INTEGERS INTEGERS -> same", *_OF_FLOATS)],
+        _fold_integer_divide,
+        raises=_division_raises,
         range=_integer_divide,
-        fold=_fold_integer_divide,
-        work=Work.CALCULATION,
-        infix=Infix("//", 7),
     ),
-    _strict(
+    _division(
         "modulo",
-        forms={"% mod": _pair("remainder")},
-        raises=_division,
+        Infix("%", 7),
+        [f"% mod: {line}" for line in _pair("remainder")],
+        _fold_modulo,
+        raises=_division_raises,
         range=_modulo,
-        fold=_fold_modulo,
-        work=Work.CALCULATION,
-        infix=Infix("%", 7),
     ),
     _strict("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
     _strict("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
-    _strict("floor", "DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", range=_round),
-    _strict("ceil ceiling", "DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", range=_round),
+    _strict("floor", *_TO_WHOLE, range=_round),
+    _strict("ceil ceiling", *_TO_WHOLE, range=_round),
     _strict(
         "round",
-        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE"),
-        *("DECIMAL INTEGER -> rounded", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
+        *(*_TO_WHOLE, "DECIMAL INTEGER -> rounded", *_TO_DIGITS),
         *(f"{each} -> {each}" for each in _SIGNED),
         *(f"{each} INTEGER -> {each}" for each in _SIGNED),
         raises=_overflows,
@@ -266,24 +250,18 @@ ARITHMETIC = (
     ),
     _strict(
         "trunc",
-        *("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "INTEGERS -> same"),
-        *("DECIMAL INTEGER -> cut", "FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE"),
-        "INTEGERS INTEGER -> same",
+        *(*_TO_WHOLE, "INTEGERS -> same", "DECIMAL INTEGER -> cut", *_TO_DIGITS, "INTEGERS INTEGER -> same"),
         raises=_overflows,
         range=_round,
         takes_digits=True,
     ),
-    _strict("bit_and", forms={"&": ("INTEGERS INTEGERS -> same",)}),
-    _strict("bit_or", forms={"|": ("INTEGERS INTEGERS -> same",)}),
-    _strict("bit_xor", forms={"xor": ("INTEGERS INTEGERS -> same",)}),
-    _strict("bit_not", forms={"~": ("INTEGERS -> same",)}),
+    _strict("bit_and", "&: INTEGERS INTEGERS -> same"),
+    _strict("bit_or", "|: INTEGERS INTEGERS -> same"),
+    _strict("bit_xor", "xor: INTEGERS INTEGERS -> same"),
+    _strict("bit_not", "~: INTEGERS -> same"),
     _strict("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
-    _strict("shift_left", forms={"<<": ("INTEGERS INTEGERS -> same",)}, raises=True),
-    _strict("shift_right", forms={">>": ("INTEGERS INTEGERS -> same",)}),
-    _strict(
-        "gcd greatest_common_divisor", "BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT", raises=True
-    ),
-    _strict(
-        "lcm least_common_multiple", "BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT", raises=True
-    ),
+    _strict("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
+    _strict("shift_right", ">>: INTEGERS INTEGERS -> same"),
+    _strict("gcd greatest_common_divisor", *_OF_LARGE, raises=True),
+    _strict("lcm least_common_multiple", *_OF_LARGE, raises=True),
 )

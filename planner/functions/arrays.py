@@ -15,6 +15,6 @@ ARRAYS = (
     _of_pairs("array_inner_product array_dot_product"),
     _of_pairs("array_negative_inner_product array_negative_dot_product"),
     _of_pairs("array_distance"),
-    scalar("array_value", forms={"array_value": ()}, null=NullRule.REFUSES, raises=False),
+    scalar("array_value", is_call=True, null=NullRule.REFUSES, raises=False),
     scalar("category_code", null=NullRule.STRICT, raises=False),
 )

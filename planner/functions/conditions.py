@@ -30,6 +30,8 @@ NEGATED = {
     "is_not_distinct_from": "is_distinct_from",
 }
 COMPARISONS = frozenset(MIRRORED)
+#: What is true only of equal values.
+EQUALITIES = frozenset(("equal", "is_not_distinct_from"))
 #: Those that bound the left side from above, from below, and both.
 UPPER, LOWER = frozenset(("less", "less_equal")), frozenset(("greater", "greater_equal"))
 ORDERINGS = UPPER | LOWER
@@ -121,8 +123,8 @@ CONDITIONS = (
         "is_null", null=NullRule.NEVER, raises=False, fold=lambda _, value: value is None, work=Work.MASKS
     ),
     scalar(
-        "coalesce",
-        forms={"coalesce ifnull": ()},
+        "coalesce ifnull",
+        is_call=True,
         null=NullRule.ALL,
         raises=False,
         range=_any_argument,
@@ -130,6 +132,6 @@ CONDITIONS = (
         one_type=True,
         short_circuits=True,
     ),
-    scalar("greatest", forms={"greatest": ()}, null=NullRule.ALL, raises=False, range=_any_argument),
-    scalar("least", forms={"least": ()}, null=NullRule.ALL, raises=False, range=_any_argument),
+    scalar("greatest", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
+    scalar("least", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
 )

@@ -102,16 +102,23 @@ class ScalarFunction:
 
 
 def scalar(
-    names: str,
-    *signatures: str,
-    null: NullRule,
-    raises: bool | RaiseRule,
-    forms: Mapping[str, tuple[str, ...]] | None = None,
-    **facts: Any,
+    names: str, *lines: str, null: NullRule, raises: bool | RaiseRule, is_call: bool = False, **facts: Any
 ) -> ScalarFunction:
-    """A declaration. `names`: the canonical name and other spellings of `signatures`; `forms`: spellings with their own."""
-    written = {names: signatures} if signatures else {}
-    return ScalarFunction(names.split()[0], {**written, **(forms or {})}, null, raises, **facts)
+    """A declaration. `names`: the canonical name and other spellings; a line may begin with a spelling of its own.
+
+    `is_call`: it is called by its names, though it has no lines, as the binder types it.
+    """
+    return ScalarFunction(names.split()[0], _forms(names, lines, is_call), null, raises, **facts)
+
+
+def _forms(names: str, lines: Sequence[str], is_call: bool = False) -> Mapping[str, tuple[str, ...]]:
+    """`"+: DATE INTEGER -> DATE"` is a signature of `+`; a line without a spelling is one of `names`."""
+    forms: dict[str, tuple[str, ...]] = {names: ()} if is_call else {}
+    for line in lines:
+        spellings, colon, signature = line.partition(": ")
+        spellings, signature = (spellings, signature) if colon else (names, line)
+        forms[spellings] = (*forms.get(spellings, ()), signature)
+    return forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +140,9 @@ class AggregateFunction:
     unsupported: frozenset[TypeKind] = frozenset()  # of which DuckDB has it, and we do not
 
 
-def aggregate(
-    names: str, *signatures: str, forms: Mapping[str, tuple[str, ...]] | None = None, **facts: Any
-) -> AggregateFunction:
+def aggregate(names: str, *lines: str, **facts: Any) -> AggregateFunction:
     """A declaration, as `scalar` makes one."""
-    written = {names: signatures} if signatures else {}
-    return AggregateFunction(names.split()[0], {**written, **(forms or {})}, **facts)
+    return AggregateFunction(names.split()[0], _forms(names, lines), **facts)
 
 
 def constant_text(expression: Expression) -> str | None:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.core.patterns import parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.functions.declaration import Infix, NullRule, Work, constant_text, scalar
-from tqp.planner.functions.literal_casts import interval_of, unit_name
+from tqp.planner.functions.declaration import (
+    Fold,
+    Infix,
+    NullRule,
+    RangeRule,
+    ScalarFunction,
+    Work,
+    constant_text,
+    scalar,
+)
 from tqp.planner.functions.ranges import (
     CALENDAR_DAYS,
     EPOCH_ORDINAL,
@@ -228,25 +236,6 @@ def _move(sign: int) -> Callable[..., Any]:
     return evaluate
 
 
-def _combine_intervals(sign: int) -> Callable[..., Any]:
-    def evaluate(_: Call, left: tuple[int, int, int], right: tuple[int, int, int]) -> Any:
-        return _interval(a + sign * b for a, b in zip(left, right))
-
-    return evaluate
-
-
-def _interval(fields: Iterable[int]) -> Any:
-    """The fields, or NotImplemented where one is out of range: the kernel raises."""
-    months, whole_days, micros = fields
-    fits = max(abs(months), abs(whole_days)) < 2**31 and abs(micros) < 2**63
-    return (months, whole_days, micros) if fits else NotImplemented
-
-
-def _to_interval(_: Call, unit: str, count: float) -> Any:
-    name = unit_name(unit)
-    return NotImplemented if name is None else interval_of(name, count) or NotImplemented
-
-
 def _check_format(arguments: Sequence[Expression]) -> None:
     pattern = constant_text(arguments[1])
     if pattern is not None:
@@ -256,55 +245,56 @@ def _check_format(arguments: Sequence[Expression]) -> None:
 # ---- signatures ----
 
 
-def _part(part: str, *sources: str, result: str = "BIGINT") -> tuple[str, ...]:
+def _part(spellings: str, *sources: str, part: str = "", result: str = "BIGINT") -> tuple[str, ...]:
     """`year(x)` and friends: date_part with a constant."""
-    return tuple(f"[{part}] {source} -> {result}" for source in (*_INSTANTS, "INTERVAL", *sources))
-
-
-def _intervals(unit: str, *sources: str) -> tuple[str, ...]:
-    return tuple(f"[{unit}] {source} -> INTERVAL" for source in sources)
+    constant = part or spellings.split()[0]
+    return tuple(
+        f"{spellings}: [{constant}] {each} -> {result}" for each in (*_INSTANTS, "INTERVAL", *sources)
+    )
 
 
 def _of_each(template: str, types: Sequence[str]) -> tuple[str, ...]:
     return tuple(template.format(each) for each in types)
 
 
-_PARTS = "year month decade century millennium quarter isodow isoyear yearweek era".split()
-_PART_FORMS = {
-    **{name: _part(name) for name in _PARTS},
-    "day dayofmonth": _part("day"),
-    "week weekofyear": _part("week"),
-    "dayofweek weekday": _part("dow"),
-    "dayofyear": _part("doy"),
-    **{name: _part(name, "TIME") for name in ("hour", "minute", "second", "millisecond", "microsecond")},
-    "epoch": _part("epoch", "TIME", result="DOUBLE"),
-    "epoch_ms": _part("epoch_ms", "TIME"),
-}
-_INTERVAL_FORMS = {
-    **{f"to_{unit}s": _intervals(unit, "INTEGER", "BIGINT") for unit in "year quarter month week day decade".split()},
-    "to_centuries": _intervals("century", "INTEGER", "BIGINT"),
-    "to_millennia": _intervals("millennium", "INTEGER", "BIGINT"),
-    **{f"to_{unit}s": _intervals(unit, "BIGINT") for unit in ("hour", "minute", "microsecond")},
-    **{f"to_{unit}s": _intervals(unit, "DOUBLE") for unit in ("second", "millisecond")},
-}  # fmt: skip
-
-
-def _moved(sign: str, *, swapped: bool) -> dict[str, tuple[str, ...]]:
-    """An instant and an interval, in this order, and for + in the other as well."""
-    results = {"DATE": "TIMESTAMP", "TIME": "TIME", "TIMESTAMP": "TIMESTAMP", "TIMESTAMP_TZ": "TIMESTAMP_TZ"}
-    lines = [f"{source} INTERVAL -> {result}" for source, result in results.items()]
-    lines += [f"~ INTERVAL {source} -> {result}" for source, result in results.items() if swapped]
-    return {sign: tuple(lines)}
-
-
+_PARTS = "year month decade century millennium quarter isodow isoyear yearweek era"
+_PART_LINES = (
+    *(line for part in _PARTS.split() for line in _part(part)),
+    *(*_part("day dayofmonth"), *_part("week weekofyear")),
+    *(*_part("dayofweek weekday", part="dow"), *_part("dayofyear", part="doy")),
+    *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, "TIME")),
+    *(*_part("epoch", "TIME", result="DOUBLE"), *_part("epoch_ms", "TIME")),
+)
 STRICT, STRICT_IF_FINITE, PROPAGATES = NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
+
+
+def _moves(
+    name: str, sign: str, lines: Sequence[str], null: NullRule, range: RangeRule, fold: Fold
+) -> ScalarFunction:
+    """An instant moved by days or an interval."""
+    spelling, raises, infix = "add" if sign == "+" else "subtract", _moves_out_of_calendar, Infix(sign, 6)
+    lines = [f"{spelling}: {line}" for line in lines]
+    return scalar(
+        name, *lines, null=null, raises=raises, range=range, fold=fold, work=Work.CALENDAR, infix=infix
+    )
+
+
+_BY_INTERVAL = (
+    *("DATE INTERVAL -> TIMESTAMP", "TIME INTERVAL -> TIME"),
+    *("TIMESTAMP INTERVAL -> TIMESTAMP", "TIMESTAMP_TZ INTERVAL -> TIMESTAMP_TZ"),
+)
+_INTERVAL_FIRST = (
+    *("~ INTERVAL DATE -> TIMESTAMP", "~ INTERVAL TIME -> TIME"),
+    *("~ INTERVAL TIMESTAMP -> TIMESTAMP", "~ INTERVAL TIMESTAMP_TZ -> TIMESTAMP_TZ"),
+)
+_PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
 
 TEMPORAL = (
     scalar("epoch_ms", "BIGINT -> TIMESTAMP", null=STRICT, raises=True),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
-        forms=_PART_FORMS,
+        *_PART_LINES,
         null=STRICT_IF_FINITE,
         raises=False,
         range=_date_part,
@@ -312,10 +302,8 @@ TEMPORAL = (
     ),
     scalar(
         "date_trunc datetrunc",
-        "VARCHAR DATE -> TIMESTAMP",
-        "VARCHAR TIMESTAMP -> TIMESTAMP",
-        "VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ",
-        "VARCHAR INTERVAL -> INTERVAL",
+        *("VARCHAR DATE -> TIMESTAMP", "VARCHAR TIMESTAMP -> TIMESTAMP"),
+        *("VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ", "VARCHAR INTERVAL -> INTERVAL"),
         null=STRICT_IF_FINITE,
         raises=_truncation_leaves_calendar,
         range=_date_trunc,
@@ -331,19 +319,22 @@ TEMPORAL = (
         )
         for names in ("date_diff datediff", "date_sub datesub")
     ),
-    scalar(
+    _moves(
         "add_days",
-        forms={"add": ("DATE INTEGER -> DATE", "~ INTEGER DATE -> DATE")},
-        null=STRICT,
-        raises=_moves_out_of_calendar,
-        range=_shift_days(1),
-        fold=_move_days(1),
-        work=Work.CALENDAR,
-        infix=Infix("+", 6),
+        "+",
+        ("DATE INTEGER -> DATE", "~ INTEGER DATE -> DATE"),
+        STRICT,
+        _shift_days(1),
+        _move_days(1),
     ),
+    _moves("subtract_days", "-", ("DATE INTEGER -> DATE",), STRICT, _shift_days(-1), _move_days(-1)),
+    _moves(
+        "add_interval", "+", (*_BY_INTERVAL, *_INTERVAL_FIRST), STRICT_IF_FINITE, _shift_interval(1), _move(1)
+    ),
+    _moves("subtract_interval", "-", _BY_INTERVAL, STRICT_IF_FINITE, _shift_interval(-1), _move(-1)),
     scalar(
         "subtract_dates",
-        forms={"subtract": ("DATE DATE -> BIGINT",)},
+        "subtract: DATE DATE -> BIGINT",
         null=STRICT,
         raises=False,
         range=_subtract_dates,
@@ -352,104 +343,28 @@ TEMPORAL = (
         infix=Infix("-", 6),
     ),
     scalar(
-        "subtract_days",
-        forms={"subtract": ("DATE INTEGER -> DATE",)},
-        null=STRICT,
-        raises=_moves_out_of_calendar,
-        range=_shift_days(-1),
-        fold=_move_days(-1),
-        work=Work.CALENDAR,
-        infix=Infix("-", 6),
-    ),
-    scalar(
         "subtract_timestamps",
-        forms={
-            "subtract": (
-                "TIMESTAMP TIMESTAMP -> INTERVAL",
-                "TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL",
-            )
-        },
+        *("subtract: TIMESTAMP TIMESTAMP -> INTERVAL", "subtract: TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL"),
         null=STRICT_IF_FINITE,
         raises=_leaves_calendar,
-        infix=Infix("-", 6),
-    ),
-    scalar(
-        "add_intervals",
-        forms={"add": ("INTERVAL INTERVAL -> INTERVAL",)},
-        null=STRICT,
-        raises=True,
-        fold=_combine_intervals(1),
-    ),
-    scalar(
-        "subtract_intervals",
-        forms={"subtract": ("INTERVAL INTERVAL -> INTERVAL",)},
-        null=STRICT,
-        raises=True,
-        fold=_combine_intervals(-1),
-    ),
-    scalar(
-        "add_interval",
-        forms=_moved("add", swapped=True),
-        null=STRICT_IF_FINITE,
-        raises=_moves_out_of_calendar,
-        range=_shift_interval(1),
-        fold=_move(1),
-        work=Work.CALENDAR,
-        infix=Infix("+", 6),
-    ),
-    scalar(
-        "subtract_interval",
-        forms=_moved("subtract", swapped=False),
-        null=STRICT_IF_FINITE,
-        raises=_moves_out_of_calendar,
-        range=_shift_interval(-1),
-        fold=_move(-1),
-        work=Work.CALENDAR,
         infix=Infix("-", 6),
     ),
     scalar(
         "add_time",
-        forms={"add": ("DATE TIME -> TIMESTAMP", "~ TIME DATE -> TIMESTAMP")},
+        *("add: DATE TIME -> TIMESTAMP", "add: ~ TIME DATE -> TIMESTAMP"),
         null=PROPAGATES,
         raises=_leaves_calendar,
     ),
-    scalar(
-        "negate_interval",
-        forms={"-": ("INTERVAL -> INTERVAL",)},
-        null=STRICT,
-        raises=True,
-        fold=lambda _, interval: _interval(-part for part in interval),
-    ),
-    scalar(
-        "multiply_interval",
-        forms={
-            "multiply": (
-                *("INTERVAL BIGINT -> INTERVAL", "INTERVAL DOUBLE -> INTERVAL"),
-                *("~ BIGINT INTERVAL -> INTERVAL", "~ DOUBLE INTERVAL -> INTERVAL"),
-            )
-        },
-        null=STRICT,
-        raises=True,
-    ),
-    scalar("divide_interval", forms={"/": ("INTERVAL DOUBLE -> INTERVAL",)}, null=PROPAGATES, raises=True),
-    scalar("to_interval", forms=_INTERVAL_FORMS, null=STRICT, raises=True, fold=_to_interval),
     scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", null=STRICT, raises=True),
     scalar(
-        "make_timestamp",
-        "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP",
-        null=STRICT,
-        raises=True,
+        "make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", null=STRICT, raises=True
     ),
     scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
     scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
     scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
     scalar(
         "strftime",
-        *(
-            line
-            for each in (*_INSTANTS, "TIMESTAMP_NS")
-            for line in (f"{each} VARCHAR -> VARCHAR", f"~ VARCHAR {each} -> VARCHAR")
-        ),
+        *(line.format(each) for each in (*_INSTANTS, "TIMESTAMP_NS") for line in _PATTERN_FIRST),
         null=PROPAGATES,
         raises=False,
         check=_check_format,

@@ -55,23 +55,16 @@ def _text(names: str, *signatures: str, raises: Any = False, **facts: Any) -> Sc
 
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
+
+def _pattern(name: str, operator: str) -> ScalarFunction:
+    lines = (f"{operator}: {line}" for line in _PATTERN)
+    infix = Infix(name.upper(), 4)
+    return _text(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
+
+
 TEXT = (
-    _text(
-        "like",
-        raises=_escaped,
-        forms={"~~": _PATTERN},
-        work=Work.SEARCH,
-        selectivity=0.07,
-        infix=Infix("LIKE", 4),
-    ),
-    _text(
-        "ilike",
-        raises=_escaped,
-        forms={"~~*": _PATTERN},
-        work=Work.SEARCH,
-        selectivity=0.07,
-        infix=Infix("ILIKE", 4),
-    ),
+    _pattern("like", "~~"),
+    _pattern("ilike", "~~*"),
     _text(
         "regexp_matches",
         *_PATTERN,
@@ -105,13 +98,13 @@ TEXT = (
     _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     _text("contains", "VARCHAR VARCHAR -> BOOLEAN", work=Work.SEARCH, selectivity=0.07),
-    _text("position", forms={"strpos instr": ("VARCHAR VARCHAR -> BIGINT",)}, range=_length),
+    _text("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=_length),
     _text("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     _text("left", "VARCHAR BIGINT -> VARCHAR"),
     _text("right", "VARCHAR BIGINT -> VARCHAR"),
     _text("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
     _text("bit_length", "VARCHAR -> BIGINT", range=_length),
-    _text("octet_length", "BLOB -> BIGINT", forms={"strlen": ("VARCHAR -> BIGINT",)}, range=_length),
+    _text("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=_length),
     _text("upper ucase", "VARCHAR -> VARCHAR"),
     _text("lower lcase", "VARCHAR -> VARCHAR"),
     _text("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
@@ -130,6 +123,6 @@ TEXT = (
     _text("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
     _text("chr", "INTEGER -> VARCHAR", raises=True),
     _text("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
-    scalar("concat", forms={"concat": ()}, null=NullRule.NEVER, raises=False),
-    scalar("concat_ws", forms={"concat_ws": ()}, null=NullRule.FIRST, raises=False),
+    scalar("concat", is_call=True, null=NullRule.NEVER, raises=False),
+    scalar("concat_ws", is_call=True, null=NullRule.FIRST, raises=False),
 )

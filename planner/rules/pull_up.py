@@ -28,6 +28,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
+from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference, substitute
 
@@ -192,7 +193,7 @@ def _key_field(expression: Expression, plan: LogicalPlan, context: OptimizerCont
 
 def is_equality_with(predicate: Expression, outer: Collection[int]) -> tuple[Expression, Expression] | None:
     """The (outer, inner) sides of an equality whose one side reads outer columns and whose other side does not."""
-    if not (isinstance(predicate, Call) and predicate.function in ("equal", "is_not_distinct_from")):
+    if not (isinstance(predicate, Call) and predicate.function in EQUALITIES):
         return None
     first, second = predicate.arguments
     first_outer = not read_ids(first).isdisjoint(outer)

@@ -186,7 +186,7 @@ def test_occurrences(word: bytes) -> None:
         if value.startswith(word, offset)
     ]
     assert list(zip(rows.tolist(), offsets.tolist(), strict=True)) == expected
-    on_device = string_search._scan(strings.data, word)
+    on_device = string_search._scan(strings.data, 0, strings.data.shape[0], word)
     search = string_match.search_for(strings, word)
     assert on_device.tolist() == string_scan.find_all(strings.data.numpy(), search).tolist()
 

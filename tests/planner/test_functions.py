@@ -8,7 +8,7 @@ import pytest
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import missing_feature
+from tqp.planner.functions.missing import _NAMES, missing_feature
 from tqp.planner.functions.overloads import (
     _RESULT_RULES,
     ANY,
@@ -157,3 +157,4 @@ def test_every_function_of_duckdb_that_is_missing_is_known_to_be() -> None:
     unknown = sorted(name for (name,) in rows if name not in ours and missing_feature(name) is None)
     assert unknown == []
     assert missing_feature("lenght") is None
+    assert not _NAMES & set(functions.function_names())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.planner.plans import example_tables, optimized
 from tests.reference_plan import MemoryTable
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import ColumnStatistics, Field
+from tqp.planner import binder
 from tqp.planner.algebra import logical_plan
 from tqp.planner.algebra.expressions import Call, ColumnRef, Literal, SortKey
 from tqp.planner.algebra.logical_plan import (
@@ -108,6 +110,13 @@ def test_a_node_grows_only_until_something_is_derived_from_it() -> None:
     assert project.output_ids == {0}
     with pytest.raises(AssertionError, match="finished"):
         grow(project, fields=(), outputs=())
+
+
+def test_only_the_binder_grows_nodes() -> None:
+    root = Path(binder.__file__).parents[1]
+    growing = {path for path in root.rglob("*.py") if "grow(" in path.read_text(encoding="utf-8")}
+    assert {path.parent.name for path in growing} == {"algebra", "binder"}
+    assert not any("object.__setattr__" in path.read_text(encoding="utf-8") for path in root.rglob("*.py"))
 
 
 def test_a_dependent_side_has_other_rows_for_each_left_row() -> None:

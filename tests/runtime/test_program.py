@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import tqp
+from tqp.result import Result
+from tqp.runtime import frame
 from tqp.runtime.program import TensorProgram
 
 
@@ -118,3 +120,29 @@ def test_tables_over_a_domain_are_as_narrow_as_their_values() -> None:
         table = connection.compile(query).steps()[0]
         assert any(torch.int16 in node.arguments for node in table.record.nodes)
         assert connection.sql(query).fetchall()[0] == (2015, 556)
+
+
+def test_a_program_says_why_it_cannot_be_moved() -> None:
+    with tqp.connect() as connection:
+        connection.register("t", {"x": [1, 2]})
+        program = connection.compile("SELECT x + 1 AS y FROM t WHERE x > 1")
+        assert program.to("cpu") is program
+        with pytest.raises(tqp.UnsupportedError, match='moved to meta: the columns of "t" .* stay on cpu'):
+            program.to("meta")
+        with pytest.raises(tqp.UnsupportedError, match="moved to torch.float16"):
+            program.half()
+        assert Result(program.names, program.types, program()).fetchall() == [(3,)]
+
+
+def test_rows_that_cannot_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame, "MAX_ROWS", 100)
+    with tqp.connect(batch_rows=10) as connection:
+        connection.register("t", {"x": list(range(101))})
+        assert connection.sql("SELECT count(*) FROM t").fetchall() == [(101,)]
+        for query in (
+            "SELECT x FROM t",
+            "SELECT x FROM t ORDER BY x",
+            "SELECT count(*) FROM t a JOIN (SELECT x + 0.5 AS y FROM t) b ON a.x < b.y",
+        ):
+            with pytest.raises(tqp.ResourceError, match="makes .* rows, more than the 100"):
+                connection.sql(query)

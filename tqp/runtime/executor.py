@@ -41,7 +41,7 @@ from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.allocator import keep_freed_memory
-from tqp.runtime.frame import Frame, FrameParts
+from tqp.runtime.frame import MAX_ROWS, Frame, FrameParts
 from tqp.runtime.graph_function import ARRAY_INPUTS
 from tqp.runtime.memory import MemoryBudget
 from tqp.runtime.pipeline import Pipeline, State
@@ -115,7 +115,7 @@ class Executor:
         else:
             keep_freed_memory()
         self.threads = threads or processors()
-        self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else 1 << 62)
+        self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else MAX_ROWS)
         self.memory = MemoryBudget(memory_limit, device)
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core.errors import ResourceError
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -62,6 +63,20 @@ class ColumnParts(NamedTuple):
     validity: tuple[Any, ...]
 
 
+#: Rows of a frame that a program makes at most: 32 bits number them in joins, sorts and groups.
+MAX_ROWS = 2**31 - 1
+
+
+def check_rows(num_rows: int) -> int:
+    """The number of rows of a frame that is being made. Raises ResourceError where 32 bits cannot number them."""
+    if num_rows > MAX_ROWS:
+        raise ResourceError(
+            f"a step of the query makes {num_rows:,} rows, more than the {MAX_ROWS:,} that can be numbered; "
+            "filter or aggregate before, or run the query on parts of the tables"
+        )
+    return num_rows
+
+
 class FrameParts:
     """Rows that stay in several frames, one after the other, none of them empty. Nothing of it ever changes.
 
@@ -74,7 +89,7 @@ class FrameParts:
     def __init__(self, parts: Sequence[Frame]) -> None:
         self.parts = tuple(parts)
         self._ends = list(itertools.accumulate(part.num_rows for part in parts))
-        self.num_rows = self._ends[-1]
+        self.num_rows = check_rows(self._ends[-1])
         self.columns = tuple(
             ColumnParts(*zip(*column, strict=True))
             for column in zip(*(p.columns for p in parts), strict=True)
@@ -131,6 +146,7 @@ def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> F
     Frames without rows are left out, as they need not have the types of the others. Workers share what is much.
     """
     frames = _with_rows(frames)
+    num_rows = check_rows(sum(frame.num_rows for frame in frames))
     if len(frames) == 1:
         return frames[0]
     columns = []
@@ -139,7 +155,7 @@ def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> F
         columns.append(
             FrameColumn(concatenate_values(values, workers), concatenate_values(validities, workers))
         )
-    return Frame(sum(frame.num_rows for frame in frames), tuple(columns))
+    return Frame(num_rows, tuple(columns))
 
 
 def joined_frames(

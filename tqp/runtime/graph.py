@@ -129,7 +129,7 @@ class Graph:
             if self._named:
                 return
             taken = set(GLOBALS)
-            taken.update(function_name(node.target) for node in self.nodes if not _has_syntax(node.target))
+            taken.update(function_name(node.target) for node in self.nodes if not has_syntax(node.target))
             for node in (*self.inputs, *self.nodes):
                 node.name = unique_name(identifier(node.name), taken)
             self._named = True
@@ -250,7 +250,7 @@ def function_name(function: Any) -> str:
     return name if name.isidentifier() else identifier(name)
 
 
-def _has_syntax(target: Any) -> bool:
+def has_syntax(target: Any) -> bool:
     """Is it written without a name, as an operator or a method is?"""
     return isinstance(target, str) or target in _INFIX or target in _PREFIX or target is operator.getitem
 

@@ -49,7 +49,7 @@ def lowered_for_torch(graph: Graph) -> Graph:
     for node in graph.nodes:
         form = operation_of(node.target).device
         if isinstance(node.target, NamedKernel) and callable(form):
-            node.target = node.target.calling(form)
+            node.target = node.target.on_device(form)
         elif form is not None:
             node.target = form
     return graph

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
+from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column, Table
 from tqp.data.encoding.key_index import KeyIndex
@@ -19,11 +21,11 @@ from tqp.operators.joins.perfect_hash_join import build_of_index
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
-from tqp.runtime.graph import function_name
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.program_builder import DomainFrame, ProgramBuilder, TableInput
-from tqp.runtime.lowering.stream import BATCH_KINDS, StoredColumn
+from tqp.runtime.lowering.stream import StoredColumn
 from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.program_text import program_text
 
 
 class Constants(nn.Module):
@@ -133,6 +135,24 @@ class TensorProgram(nn.Module):
                 wanted.add(source.domain.pool.slot)
         return found[::-1]
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """What `.to`, `.cuda`, `.half` and the like do to every tensor: refused where it is not what a tensor is already.
+
+        The columns of tables, and what a run makes of them, belong to the connection that compiled the program.
+        """
+        device = self._executor.device
+        probe = torch.empty(0, dtype=torch.float64, device=device)
+        moved = fn(probe)
+        if moved.device != device or moved.dtype != probe.dtype:
+            tables = ", ".join(f'"{table.source.name}"' for table in self.tables.values())
+            wanted = f"to {moved.device}" if moved.device != device else f"to {moved.dtype}"
+            raise UnsupportedError(
+                f"a program cannot be moved {wanted}: the columns{f' of {tables}' if tables else ''} and the states of its "
+                f"pipelines stay on {device}, in the types that the query gives them; compile the query on "
+                "tqp.connect(device=...)"
+            )
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
     def steps(self) -> list[Pipeline]:
         return self._steps
 
@@ -191,26 +211,9 @@ class TensorProgram(nn.Module):
 
     @property
     def code(self) -> str:
-        """The program as Python: one function a pipeline, each part under the SQL it comes from."""
-        return "\n\n".join(_pipeline_code(number, step, self) for number, step in enumerate(self.steps(), 1))
+        """The program as Python: one function a pipeline, each part under the SQL it comes from.
 
-
-def _pipeline_code(number: int, pipeline: Pipeline, program: TensorProgram) -> str:
-    names = pipeline.record.parameters()
-    source = pipeline.source_slot
-    if source in program.tables:
-        source = f"each batch of {program.tables[source].source.name}"
-    lines = [f"# pipeline {number}: {pipeline.title}; over {source}"]
-    lines.append(f"def pipeline_{number}({', '.join(names)}):")
-    whole = [name for name, item in zip(names, pipeline.inputs, strict=True) if item.kind not in BATCH_KINDS]
-    if whole:
-        lines.append(f"    # not cut into batches: {', '.join(whole)}")
-    before: str | None = None
-    for node, line in pipeline.record.lines(function_name):
-        if node.fragment and node.fragment != before:
-            lines.append(f"    # {node.fragment}")
-        before = node.fragment
-        lines.append(f"    {line}")
-    lines.append(f"    {pipeline.record.result()}")
-    lines.append(f"# then {pipeline.breaker.describe()}")
-    return "\n".join(lines)
+        For torch, it runs by itself: it imports what its functions call.
+        """
+        tables = {slot: table.source.name for slot, table in self.tables.items()}
+        return program_text(self.steps(), tables, with_imports=self._executor.backend is Backend.TORCH)

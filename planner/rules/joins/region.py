@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
 
 
@@ -54,7 +55,7 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
 
     def joins(part: Expression) -> bool:
         reads = [read_ids(side) for side in part.inputs]
-        is_equality = isinstance(part, Call) and part.function in ("equal", "is_not_distinct_from")
+        is_equality = isinstance(part, Call) and part.function in EQUALITIES
         return (
             is_equality
             and all(any(side and side <= available for available in ids) for side in reads)

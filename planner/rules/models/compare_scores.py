@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
-from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
+from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.functions.conditions import MIRRORED
 from tqp.planner.rules.models.predictions import has_prediction, plain
 
@@ -28,17 +29,9 @@ def compare_scores(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 
 def _computed(plan: LogicalPlan) -> Iterator[Predict]:
     """The calls whose values are needed for more than comparisons with constants."""
-    stack: list[LogicalPlan] = [plan]
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Shared):
-            if node.identifier in seen:
-                continue
-            seen.add(node.identifier)
+    for node in walk_plan(plan):
         for expression in node.expressions:
             yield from _values(expression)
-        stack.extend(node.inputs)
 
 
 def _values(expression: Expression) -> Iterator[Predict]:

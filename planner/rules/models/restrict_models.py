@@ -19,7 +19,8 @@ from tqp.planner.algebra.expressions import (
     conjuncts,
 )
 from tqp.planner.algebra.field_facts import Fields
-from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, LogicalPlan, Project, Shared, Sort
+from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
@@ -43,7 +44,8 @@ def restrict_models(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
     In linear models constants, and categories that a condition fixes, become part of the bias, and are not read.
     """
     restriction = _Restriction(context)
-    restriction.collect(plan, set())
+    for node in walk_plan(plan):
+        restriction.collect(node)
     return restriction.rewrite(plan) if restriction.ranges else plan
 
 
@@ -55,13 +57,8 @@ class _Restriction:
         self.ranges: dict[Scoring, tuple[InputRange | None, ...]] = {}
         self.rows: dict[Scoring, float] = {}
 
-    def collect(self, plan: LogicalPlan, shared: set[int]) -> None:
-        if isinstance(plan, Shared):
-            if plan.identifier in shared:
-                return
-            shared.add(plan.identifier)
-        for below in plan.inputs:
-            self.collect(below, shared)
+    def collect(self, plan: LogicalPlan) -> None:
+        """Note the ranges of the calls in one node."""
         calls = predictions_in(plan.expressions)
         if not calls:
             return

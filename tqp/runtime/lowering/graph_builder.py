@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tqp.core.errors import Error
+from tqp.operators.kernel import Origin
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Expression
 from tqp.runtime.graph import Graph, Node
@@ -17,8 +18,14 @@ __all__ = ["GraphBuilder", "NamedKernel", "Node"]
 class NamedKernel:
     """A kernel under the name it has in SQL, bound to the place in the SQL that an error of its should point at."""
 
-    def __init__(self, function: Callable[..., Any], name: str, span: tuple[int, int] | None) -> None:
-        self.function, self.span = function, span
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        span: tuple[int, int] | None,
+        origin: Origin | None = None,
+    ) -> None:
+        self.function, self.span, self.origin = function, span, origin
         self.__name__ = self.__qualname__ = name
         self.__module__ = "tqp.operators"
 
@@ -31,8 +38,13 @@ class NamedKernel:
             raise
 
     def calling(self, function: Callable[..., Any]) -> NamedKernel:
-        """Another function, or another form of this one, under the same name and for the same place."""
+        """Another function under the same name and for the same place."""
         return NamedKernel(function, self.__name__, self.span)
+
+    def on_device(self, form: Callable[..., Any]) -> NamedKernel:
+        """The form of the function that runs on any device."""
+        origin = None if self.origin is None else self.origin._replace(of_device=True)
+        return NamedKernel(form, self.__name__, self.span, origin)
 
     def __eq__(self, other: object) -> bool:
         """Calls of one function at two places in the SQL are the same computation, if the function objects are."""

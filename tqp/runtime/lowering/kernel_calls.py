@@ -33,7 +33,7 @@ def call_kernel(
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
     keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
-    target = NamedKernel(kernel.function, name, expression.span)
+    target = NamedKernel(kernel.function, name, expression.span, kernel.origin)
     column = lowering.derived(_first_column, expression)
     node = build.call(target, *lowered, name=f"{name}_{column or 'value'}", **keywords)
     node.scans = kernel.scans

@@ -1,0 +1,160 @@
+"""What functions and aggregates declare of NULL, against the kernels: every one is called, on both backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import tqp
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS, resolve
+from tqp.planner.algebra.expressions import ColumnRef
+from tqp.planner.functions.declaration import NullRule
+from tqp.planner.functions.overloads import Overload
+from tqp.planner.functions.overloads import resolve as resolve_call
+from tqp.planner.functions.registry import (
+    AGGREGATES,
+    SCALARS,
+    aggregate_overloads,
+    scalar_names,
+    scalar_overloads,
+)
+from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
+
+_SAMPLES = {
+    TypeKind.VARCHAR: "'day'",
+    TypeKind.BLOB: "'day'::BLOB",
+    TypeKind.BOOLEAN: "true",
+    TypeKind.DECIMAL: "1.5::DECIMAL(4,1)",
+    TypeKind.FLOAT: "0.5::FLOAT",
+    TypeKind.DOUBLE: "0.5::DOUBLE",
+    TypeKind.DATE: "DATE '2020-01-02'",
+    TypeKind.TIME: "TIME '12:34:56'",
+    TypeKind.INTERVAL: "INTERVAL '1 month 2 days'",
+    TypeKind.ARRAY: "[1, 2]::FLOAT[2]",
+}
+#: Constants that functions ask for, by name and place.
+_CONSTANTS = {
+    ("strftime", 0): "'%Y'",
+    ("strftime", 1): "'%Y'",
+    ("strptime", 0): "'2020'",
+    ("strptime", 1): "'%Y'",
+    ("regexp_matches", 2): "'i'",
+    ("regexp_full_match", 2): "'i'",
+    ("regexp_replace", 3): "'g'",
+    ("regexp_extract", 2): "0",
+    ("like", 2): "'!'",
+    ("ilike", 2): "'!'",
+}
+#: Of the integer types, and the timestamps, one will do.
+_OTHERS = frozenset(
+    kind
+    for kind in TypeKind
+    if (DataType(kind).is_integer and kind not in (TypeKind.INTEGER, TypeKind.BIGINT))
+    or (DataType(kind).is_timestamp and kind is not TypeKind.TIMESTAMP)
+)
+
+
+def _calls() -> Iterator[tuple[str, Overload]]:
+    seen = set()
+    for name in scalar_names():
+        for overload in scalar_overloads(name) or ():
+            kinds = {each.kind for each in overload.parameters if isinstance(each, DataType)}
+            key = (overload.canonical, overload.parameters, overload.swapped)
+            if key not in seen and not kinds & _OTHERS:
+                seen.add(key)
+                yield name, overload
+
+
+def _sample(overload: Overload, place: int) -> str:
+    data_type = overload.parameters[place]
+    assert isinstance(data_type, DataType)
+    constant = _CONSTANTS.get((overload.canonical, place))
+    if constant is not None and data_type.kind in (TypeKind.VARCHAR, TypeKind.INTEGER):
+        return constant
+    if data_type.kind is TypeKind.VARCHAR and DataType(TypeKind.TIME) in overload.parameters:
+        return "'hour'"
+    if data_type.is_timestamp:
+        return f"CAST('2020-01-02 03:04:05' AS {data_type})"
+    return _SAMPLES.get(data_type.kind) or f"1::{data_type}"
+
+
+def _constant_places(overload: Overload) -> frozenset[int]:
+    """Arguments of the call as written for which the kernel takes constants only."""
+    if overload.canonical not in SCALAR_FUNCTIONS:
+        return frozenset()
+    concrete = {ANY_ARRAY: DataType(TypeKind.ARRAY, size=2), ANY_DECIMAL: DataType(TypeKind.DECIMAL, 4, 1)}
+    types = [concrete.get(each, each) for each in overload.parameters if isinstance(each, DataType)]
+    resolution = resolve_call([overload], [ColumnRef(0, each) for each in types])
+    given = list(resolution.argument_types)
+    if overload.swapped:
+        given.reverse()
+    if overload.constant is not None:
+        given.insert(0, DataType(TypeKind.VARCHAR))
+    places = resolve(overload.canonical, tuple(given), resolution.result).constant_arguments
+    if overload.swapped:
+        return frozenset(len(types) - 1 - place for place in places)
+    return frozenset(place - (overload.constant is not None) for place in places)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_scalar_functions_are_null_where_they_say(backend: str) -> None:
+    with tqp.connect(backend=backend) as connection:
+        for name, overload in _calls():
+            places = range(len(overload.parameters))
+            constants = _constant_places(overload)
+            samples = [_sample(overload, place) for place in places]
+            columns = [place for place in places if place not in constants]
+            arguments = [samples[place] if place in constants else f"a{place}" for place in places]
+            if not columns:
+                continue
+            rows = [samples[place] for place in columns]
+            nulls = [
+                [
+                    f"CASE WHEN false THEN {value} END" if other == place else value
+                    for other, value in enumerate(rows)
+                ]
+                for place in range(len(rows))
+            ]
+            values = ", ".join(f"({', '.join(row)})" for row in (rows, *nulls))
+            written = f"{name}({', '.join(arguments)})" if name.isidentifier() else _operator(name, arguments)
+            query = (
+                f"SELECT {written} FROM (VALUES {values}) t({', '.join(f'a{place}' for place in columns)})"
+            )
+            (first,), *others = connection.sql(query).fetchall()
+            function = SCALARS[overload.canonical]
+            assert first is not None or function.null is NullRule.PROPAGATES, query
+            assert function.is_null_for_null and all(value is None for (value,) in others), query
+
+
+def _operator(name: str, arguments: list[str]) -> str:
+    shown = {"~~": "LIKE", "~~*": "ILIKE"}.get(name, name)
+    if len(arguments) == 1:
+        return f"{shown} {arguments[0]}"
+    escape = f" ESCAPE {arguments[2]}" if len(arguments) > 2 else ""
+    return f"{arguments[0]} {shown} {arguments[1]}{escape}"
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_aggregates_need_as_many_values_as_they_say(backend: str) -> None:
+    with tqp.connect(backend=backend) as connection:
+        for name, function in AGGREGATES.items():
+            overloads = aggregate_overloads(name)
+            if not overloads:
+                continue
+            argument = "b" if str(overloads[0].parameters[0]) == "BOOLEAN" else "x"
+            rows = "(1, NULL, NULL), (2, 5, true), (3, 5, true), (3, 6, false), (3, 6, false)"
+            by_key = connection.sql(
+                f"SELECT {name}({argument}) FROM (VALUES {rows}) t(k, x, b) GROUP BY k ORDER BY k"
+            ).fetchall()
+            nothing = connection.sql(f"SELECT {name}({argument}) FROM (VALUES {rows}) t(k, x, b) WHERE k > 3")
+            assert nothing.fetchall() == [(function.of_nothing,)], name
+            assert by_key[0] == (function.of_nothing,), name
+            assert (by_key[1][0] is None) == (function.fewest_values > 1) and by_key[2][0] is not None, name
+            if function.ignores_duplicates:
+                both = (
+                    f"SELECT {name}(DISTINCT {argument}), {name}({argument}) FROM (VALUES {rows}) t(k, x, b)"
+                )
+                ((distinct, all_values),) = connection.sql(both).fetchall()
+                assert distinct == all_values, name

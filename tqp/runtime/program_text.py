@@ -1,0 +1,115 @@
+"""A program as Python that a person can read: one function a pipeline, each part under the SQL it comes from.
+
+The text of a program for torch runs by itself: it begins by importing what its functions call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tqp.core.datatypes import DataType
+from tqp.operators.kernel import Origin
+from tqp.runtime.graph import function_name, has_syntax, unique_name
+from tqp.runtime.lowering.graph_builder import NamedKernel
+from tqp.runtime.lowering.stream import BATCH_KINDS
+from tqp.runtime.pipeline import Pipeline
+
+
+def program_text(pipelines: Sequence[Pipeline], tables: Mapping[str, str], *, with_imports: bool) -> str:
+    """The text; `tables`: the names of the tables that pipelines read, by slot."""
+    names = _Names(pipelines) if with_imports else None
+    parts = [
+        _pipeline_text(number, each, tables, names.of if names else function_name)
+        for number, each in enumerate(pipelines, 1)
+    ]
+    return "\n\n".join([*([names.imports()] if names else []), *parts])
+
+
+def _pipeline_text(
+    number: int, pipeline: Pipeline, tables: Mapping[str, str], name_of: Callable[[Any], str]
+) -> str:
+    names = pipeline.record.parameters()
+    source = pipeline.source_slot
+    if source in tables:
+        source = f"each batch of {tables[source]}"
+    lines = [f"# pipeline {number}: {pipeline.title}; over {source}"]
+    lines.append(f"def pipeline_{number}({', '.join(names)}):")
+    whole = [name for name, item in zip(names, pipeline.inputs, strict=True) if item.kind not in BATCH_KINDS]
+    if whole:
+        lines.append(f"    # not cut into batches: {', '.join(whole)}")
+    before: str | None = None
+    for node, line in pipeline.record.lines(name_of):
+        if node.fragment and node.fragment != before:
+            lines.append(f"    # {node.fragment}")
+        before = node.fragment
+        lines.append(f"    {line}")
+    lines.append(f"    {pipeline.record.result()}")
+    lines.append(f"# then {pipeline.breaker.describe()}")
+    return "\n".join(lines)
+
+
+class _Names:
+    """The names of the functions that pipelines call, in a text of all of them, and what makes the functions known there."""
+
+    def __init__(self, pipelines: Sequence[Pipeline]) -> None:
+        self._names: dict[Any, str] = {}
+        self._lines: list[str] = []
+        graphs = [pipeline.record for pipeline in pipelines]
+        taken = {"torch", "inf", "nan", *(f"pipeline_{number}" for number in range(1, len(graphs) + 1))}
+        for graph in graphs:
+            taken.update(graph.parameters(), (node.name for node in graph.nodes))
+        functions: dict[Any, None] = {}
+        for graph in graphs:
+            for node in graph.nodes:
+                if not has_syntax(node.target):
+                    functions[node.target] = None
+        first: set[str] = set()
+        for function in functions:
+            name = function_name(function)
+            if not name.startswith("torch."):
+                # no variable of a pipeline has the name of a function that it calls, but it may have that of another's
+                name = unique_name(name, taken) if name in first else name
+                first.add(name)
+                taken.add(name)
+                self._lines.append(_definition(name, function))
+            self._names[function] = name
+
+    def of(self, function: Any) -> str:
+        """The name of a function, or what `function_name` says of what is none."""
+        return self._names.get(function) or function_name(function)
+
+    def imports(self) -> str:
+        """The lines that the text begins with."""
+        lines = sorted(line for line in self._lines if line.startswith("from "))
+        lines += [line for line in self._lines if not line.startswith("from ")]
+        if any(isinstance(each, NamedKernel) and each.origin for each in self._names):
+            lines.insert(0, "from tqp.operators.numbers.casts import resolve_cast")
+            lines.insert(0, "from tqp.operators.scalar_kernels import resolve")
+            lines.insert(0, "from tqp.core.datatypes import DataType, TypeKind")
+        return "\n".join(["from math import inf, nan", "import torch", *lines])
+
+
+def _definition(name: str, function: Any) -> str:
+    """The line that gives a function its name."""
+    if isinstance(function, NamedKernel):
+        if function.origin is not None:
+            return f"{name} = {_origin_text(function.origin)}"
+        function = function.function
+    known = function.__qualname__
+    return f"from {function.__module__} import {known if known == name else f'{known} as {name}'}"
+
+
+def _origin_text(origin: Origin) -> str:
+    arguments = ", ".join(_text(each) for each in origin.arguments)
+    return f"{origin.resolve}({arguments}).function{'.device' if origin.of_device else ''}"
+
+
+def _text(item: Any) -> str:
+    if isinstance(item, DataType):
+        numbers = re.sub(r"(, 0)+$", "", f", {item.precision}, {item.scale}, {item.size}")
+        return f"DataType(TypeKind.{item.kind.name}{numbers})"
+    if isinstance(item, tuple):
+        return f"({''.join(_text(each) + ', ' for each in item)})"
+    return repr(item)
