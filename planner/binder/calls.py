@@ -60,7 +60,7 @@ def apply(
 ) -> Expression:
     """The call of the overload that fits, its arguments cast, folded if they are literals.
 
-    A NULL that comes of a constant NULL is a constant, too; as text it bends, as a constant text does.
+    A NULL that comes of a constant NULL is a constant, too; as text it mostly bends, as a constant text does.
     """
     try:
         overload = choose(overloads, arguments)
@@ -68,7 +68,7 @@ def apply(
         _check_constants(function, overload, arguments, span)
         null = null_type(overload, arguments)
         if null is not None:
-            return (SourceLiteral if null == VARCHAR else Literal)(None, null)
+            return (SourceLiteral if null == VARCHAR and function.bends else Literal)(None, null)
         if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
             arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)
@@ -206,7 +206,10 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
 def make_case(
     conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
 ) -> Expression:
-    """CASE; branches that are constantly false go, a constantly true one ends it."""
+    """CASE; branches that are constantly false go, a constantly true one ends it.
+
+    But it is no constant NULL, which decides overloads and types, where a branch is no constant: DuckDB folds it later.
+    """
     common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
     cast = [cast_to(value, common, span) for value in values]
     branches: list[tuple[Expression, Expression]] = []
@@ -218,6 +221,9 @@ def make_case(
                 break
             continue
         branches.append((condition, value))
+    is_null = not branches and isinstance(default, Literal) and default.value is None
+    if is_null and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
+        return Case(tuple(zip(conditions, cast)), cast[-1], common)
     return Case(tuple(branches), default, common) if branches else default
 
 
@@ -315,7 +321,7 @@ def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span |
     _need(nodes, 2, "date_part()", span, exactly=True)
     part = binder.bind(nodes[0])
     if isinstance(part, Literal) and part.value is None:
-        return Literal(None, DOUBLE)
+        return bind_operator(binder, "date_part", nodes, span, "date_part()")
     if not isinstance(part, Literal) or not isinstance(part.value, str):
         raise UnsupportedError("date_part() with a part that is not a constant is not supported", span)
     return date_part(binder, part.value, nodes[1], span)

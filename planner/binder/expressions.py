@@ -221,6 +221,8 @@ class ExpressionBinder:
         if any(side.data_type == NULL for side in bound):
             return Literal(None, NULL)
         target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
+        if any(isinstance(side, Literal) and side.value is None for side in bound):
+            return (SourceLiteral if target == VARCHAR else Literal)(None, target)
         sides = tuple(cast_to(side, target, span) for side in bound)
         return folded(Call("concat_operator", sides, target, span))
 

@@ -85,6 +85,9 @@ class ScalarFunction:
     takes_digits: bool = (
         False  # the second argument is a number of digits, which decides the type of a DECIMAL
     )
+    bends: bool = (
+        True  # where an argument is the constant NULL, the text that it gives bends as a literal does
+    )
 
     @property
     def is_strict(self) -> bool:

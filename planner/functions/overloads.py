@@ -26,6 +26,7 @@ from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.functions.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
+    SourceLiteral,
     common_decimal,
     exact_decimal,
     implicit_cast_cost,
@@ -92,9 +93,9 @@ def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Ov
                 best.append(overload)
     if not best:
         raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
-    of_bits = _of_bits(best[0], arguments)
-    if len(best) > 1 or of_bits is not None:
-        raise NoOverloadError([*map(describe, best), *filter(None, (of_bits,))], ambiguous=True)
+    others = [each for each in (_of_bits(best[0], arguments), _of_lists(best[0], arguments)) if each]
+    if len(best) > 1 or others:
+        raise NoOverloadError([*map(describe, best), *others], ambiguous=True)
     return best[0]
 
 
@@ -113,6 +114,14 @@ _OF_BITS: dict[tuple[str, DataType], str] = {
     ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
     ("octet_length", BLOB): "(BIT) -> BIGINT",
 }
+
+
+def _of_lists(overload: Overload, arguments: Sequence[Expression]) -> str | None:
+    """As `_of_bits`, for lists: text and NULL may mean one, and a NULL may be the element that it contains."""
+    if overload.canonical != "contains" or arguments[1].data_type != NULL:
+        return None
+    is_text = isinstance(arguments[0], SourceLiteral) and arguments[0].data_type.is_string
+    return "(ANY[], ANY) -> BOOLEAN" if is_text or arguments[0].data_type == NULL else None
 
 
 def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:

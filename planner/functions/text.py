@@ -85,6 +85,7 @@ TEXT = (
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
         work=Work.SEARCH,
         check=_regular_expression("regexp_replace", options=3),
+        bends=False,
     ),
     _text(
         "regexp_extract",
@@ -92,6 +93,7 @@ TEXT = (
         "VARCHAR VARCHAR INTEGER -> VARCHAR",
         work=Work.SEARCH,
         check=_regular_expression("regexp_extract", options=3),
+        bends=False,
     ),
     _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
@@ -116,7 +118,7 @@ TEXT = (
     _text(
         "concat_operator", fold=lambda _, left, right: left + right, infix=Infix("||", 5, is_associative=True)
     ),
-    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR"),
+    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False),
     _text("ascii", "VARCHAR -> INTEGER", range=_code_point),
     _text("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
     _text("chr", "INTEGER -> VARCHAR", raises=True),

@@ -2,7 +2,7 @@
 
 From loose to close, each level left to right:
 
-    || <-> && @> <@ ^@ ->> ->      every operator that has no level of its own
+    || <-> && @> <@ ^@ ->> ->      every operator that has no level of its own, and = ANY, < ALL, ...
     & | << >>
     ~ x
     + -
@@ -33,6 +33,12 @@ _OTHERS: dict[TokenType, Any] = {
 _SHIFTS: dict[TokenType, Any] = {
     TokenType.LT: exp.BitwiseLeftShift,
     TokenType.GT: exp.BitwiseRightShift,
+}
+_COMPARISONS: dict[TokenType, Any] = {**DuckDBParser.EQUALITY, **DuckDBParser.COMPARISON}
+_QUANTIFIERS: dict[TokenType, Any] = {
+    TokenType.ANY: exp.Any,
+    TokenType.SOME: exp.Any,
+    TokenType.ALL: exp.All,
 }
 _COLLATE = {TokenType.COLLATE}
 
@@ -79,6 +85,11 @@ class OperatorParser(DuckDBParser):
             elif kind in self.JSON_OPERATORS:
                 self._advance()
                 this = self.JSON_OPERATORS[kind](self, this, self._parse_bits())
+            elif self._next.token_type in _QUANTIFIERS and kind in _COMPARISONS:
+                quantifier = _QUANTIFIERS[self._next.token_type]
+                self._advance(2)
+                quantified = self.expression(quantifier(this=self._parse_bits()))
+                this = self._build_predicate(_COMPARISONS[kind], this, quantified)
             else:
                 return this
 
