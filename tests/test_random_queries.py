@@ -84,12 +84,21 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("FROM t0 FULL JOIN t1 ON t0.c0 = t1.k", "intended"),
         ("FROM t0 RIGHT JOIN t1 ON t0.c0 = t1.k", "intended"),
         (
-            "FROM (SELECT NULL WHERE NULL) CROSS JOIN t0 JOIN (FROM t0 WHERE k > 2) r ON t0.c0 = r.k",
+            "SELECT make_date(9999, 0, 0) FROM VALUES (1) r(v) WHERE v IN (v) INTERSECT SELECT c0 FROM t1",
             "intended",
         ),
         ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "intended"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
         ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
+        ("FROM t0 a JOIN t1 b ON NULL AND 1 = a.c0::INTEGER", "equal"),
+        (
+            "SELECT coalesce(max(o) < 'x', TRUE) FROM (SELECT NULL::INTEGER AS o FROM t0) GROUP BY o",
+            "intended",
+        ),
+        (
+            "FROM t0 a JOIN (SELECT NULL::INTEGER AS o) b ON length(a.c0) // 0 IS NOT DISTINCT FROM o",
+            "both refuse",
+        ),
         ("SELECT k FROM t0 WHERE c0::INTEGER = 1", "both refuse"),
     ],
 )

@@ -17,7 +17,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, Self
 
 import duckdb
@@ -33,7 +33,10 @@ from tests.random.variants import (
     with_inlined_ctes,
     with_late_conditions,
     with_lone_keys,
+    with_lone_operands,
     with_null_cases,
+    with_null_guards,
+    with_nulls_apart,
     with_other_items,
     with_shields,
     with_swapped_operands,
@@ -134,6 +137,8 @@ class Engines:
         ):
             return Verdict("too large")
         actual = _in_tqp(self._connection, sql, parameters)
+        # Variants may write a parameter twice, which needs a name.
+        sql, parameters = replace(query, style="$name").rendered()
         outcome, signature, detail = self._judge(sql, parameters, expected, actual, is_mutated)
         return Verdict(outcome, signature, detail, expected, actual)
 
@@ -213,7 +218,11 @@ class Engines:
             return "fails in one", "", ""  # what nobody reads is not computed
         if any(
             isinstance(self._in_duckdb(each, parameters, optimize=False), Rows)
-            for each in {with_shields(sql), with_late_conditions(sql), with_null_cases(sql)} - {sql}
+            for each in {
+                change(sql)
+                for change in (with_shields, with_late_conditions, with_null_cases, with_null_guards)
+            }
+            - {sql}
         ):
             return "intended", "", ""  # an earlier condition, a join or a NULL has decided
         if not self._depends_on_rows(sql, parameters):
@@ -238,23 +247,25 @@ class Engines:
         return any(isinstance(answer, _FAILURES) for answer in answers)
 
     def _computes_keys_first(self, sql: str, parameters: Any, error: tqp.Error) -> bool:
-        """Whether DuckDB raises, too, for rows of the tables that one condition joins, which other joins drop."""
+        """Whether DuckDB raises, too, for rows of the tables that one condition joins, or of one side of INTERSECT."""
         if not isinstance(error, tqp.ExecutionError):
             return False
-        for variant in with_lone_keys(sql):
+        for variant in chain(with_lone_keys(sql), with_lone_operands(sql)):
             answer = self._in_duckdb(variant, _parameters_of(variant, parameters), optimize=False)
             if isinstance(answer, _FAILURES):
                 return True
         return False
 
     def _is_unneeded(self, sql: str, parameters: Any, actual: Rows) -> bool:
-        """Whether what fails is read by nobody, or a WHERE that no row reaches."""
+        """Whether what fails is read by nobody, a WHERE that no row reaches, or a key with only NULL to compare."""
 
         def is_same(variant: str) -> bool:
             answer = self._in_duckdb(variant, _parameters_of(variant, parameters), optimize=False)
             return isinstance(answer, Rows) and _difference(sql, answer, actual, False) is None
 
         if not actual.rows and any(map(is_same, without_where(sql))):
+            return True
+        if is_same(with_nulls_apart(sql)):
             return True
         return any(is_same(first) and any(map(is_same, others)) for first, others in with_other_items(sql))
 

@@ -104,6 +104,33 @@ def with_null_cases(sql: str) -> str:
     return _transformed(sql, change)
 
 
+def with_null_guards(sql: str) -> str:
+    """The query with each operator x + y as CASE WHEN x IS NULL THEN NULL ELSE x + y END; itself if it cannot be parsed.
+
+    Row by row then, DuckDB computes no constant y after an x that is NULL.
+    """
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, _OPERATORS) or isinstance(node.this, exp.Literal):
+            return node
+        is_null = exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null())
+        case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
+        return exp.Paren(this=case)
+
+    return _transformed(sql, change)
+
+
+def with_nulls_apart(sql: str) -> str:
+    """The query with = for IS NOT DISTINCT FROM: the same where a side is never NULL; itself if it cannot be parsed."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.NullSafeEQ):
+            return node
+        return exp.EQ(this=node.this.copy(), expression=node.expression.copy())
+
+    return _transformed(sql, change)
+
+
 def with_inlined_ctes(sql: str) -> str:
     """The query with NOT MATERIALIZED in each CTE; it itself if it cannot be parsed.
 
@@ -121,7 +148,7 @@ def with_inlined_ctes(sql: str) -> str:
 def with_shields(sql: str) -> str:
     """The query with each AND and OR as a CASE whose first condition may decide; it itself if it cannot be parsed.
 
-    DuckDB computes all conditions of those that do not stand in WHERE or ON themselves.
+    DuckDB computes all conditions of those that do not stand in WHERE or ON themselves. In WHERE and ON, NULL decides, too.
     """
     return _transformed(sql, _shielded)
 
@@ -130,6 +157,10 @@ def _shielded(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.And | exp.Or):
         return node
     first, decided = exp.Paren(this=node.this.copy()), isinstance(node, exp.Or)
+    if not decided and (isinstance(node.parent, exp.Where) or node.arg_key == "on"):
+        second = exp.Paren(this=node.expression.copy())
+        case = exp.Case(ifs=[exp.If(this=first, true=second)], default=exp.Boolean(this=False))
+        return exp.Paren(this=case)
     case = exp.Case(
         ifs=[
             exp.If(
@@ -188,6 +219,16 @@ def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
 _MAX_TABLES = 3
 #: Any type takes one of them.
 _TEXTS = ("'0.1'", "'true'", "'2000-01-01'", "'12:00:00'", "'1 day'")
+
+
+def with_lone_operands(sql: str) -> Iterator[str]:
+    """What stands on the left of each INTERSECT and EXCEPT; none if it cannot be parsed.
+
+    Where the other side decides that no row is left of it, DuckDB need not compute it.
+    """
+    for node in _nodes(sql):
+        if isinstance(node, exp.Intersect | exp.Except):
+            yield f"{_ctes(sql)}{node.this.sql(dialect='duckdb')}"
 
 
 def with_lone_keys(sql: str) -> Iterator[str]:
