@@ -135,8 +135,12 @@ class ExpressionBinder:
         )
 
     def _alias(self, name: str, span: Span | None) -> Expression:
-        if name in self._open_aliases:
-            raise BindError(f'the alias "{name}" is defined by itself', span)
+        if self._open_aliases:
+            if self.clause == "GROUP BY":
+                raise BindError(f'the alias "{name}" may be a key of GROUP BY, and no part of one', span)
+            names = list(self.aliases)
+            if names.index(name) >= names.index(self._open_aliases[-1]):
+                raise BindError(f'the alias "{name}" is used before it is defined', span)
         self._open_aliases.append(name)
         try:
             return self.bind_once(self.aliases[name])

@@ -212,15 +212,16 @@ class SelectBlock:
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
         place = ordinal(node, len(nodes), "GROUP BY")
+        without_aliases = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
+        without_aliases.keys_by_node = {}
         if place is not None:
             item = nodes[place]
             if item.node is None:
                 return self._star_value(item.column)
-            return self._remember(item.node, settle(binder.bind_once(item.node)))
+            return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
         named = node.unnest()
         if not isinstance(named, exp.Column):
-            binder = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
-            binder.keys_by_node = {}
+            binder = without_aliases
         elif not named.table and not self.scope.has_column(named.name, None):
             return self._remember(binder.aliases.get(named.name.lower(), node), binder.bind(node))
         return self._remember(node, binder.bind(node))

@@ -136,8 +136,10 @@ class Queries:
         inner = Scope(scope.columns, scope.outer, 0)
         keys: list[str] = []
         items: list[str] = []
+        computed: list[Column] = []  # keys and aggregates so far
         for family in families:
-            if random.random() < 0.5:
+            form = random.random()
+            if form < 0.45:
                 key = expressions.column(family, Scope(scope.columns))
                 keys.append(
                     key.sql
@@ -145,14 +147,19 @@ class Queries:
                     else expressions.draw(family, Scope(scope.columns), 1)
                 )
                 items.append(keys[-1])
+                computed.append(Column(keys[-1], family))
+            elif form < 0.6 and computed:
+                outer = scope.outer if random.random() < 0.3 else ()
+                items.append(expressions.draw(family, Scope(computed, outer), 2))
             else:
                 call = expressions.aggregate(family, inner, keys)
+                computed.append(Column(call, family))
                 nested = "{} {} {}" if family in ("int", "dec", "float") and random.random() < 0.2 else ""
                 items.append(
                     nested.format(call, random.choice("+-*"), random.choice((1, 2))) if nested else call
                 )
         if not keys and random.random() < 0.5:
-            return f"SELECT {_named(items)}{relations}{self._having(inner, [], 0.2)}"
+            return f"SELECT {_named(items)}{relations}{self._having(inner, [], computed, 0.2)}"
         form = random.random()
         hidden = expressions.draw(expressions.family(scope), Scope(scope.columns), 1)
         if form < 0.2:
@@ -163,13 +170,15 @@ class Queries:
             group = ", ".join(f"o{index}" for index, item in enumerate(items) if item in keys) or hidden
         else:
             group = ", ".join((*keys, hidden) if random.random() < 0.15 else keys) or hidden
-        return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, 0.3)}"
+        return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, computed, 0.3)}"
 
-    def _having(self, scope: Scope, keys: Sequence[str], share: float) -> str:
+    def _having(self, scope: Scope, keys: Sequence[str], computed: Sequence[Column], share: float) -> str:
         """HAVING over aggregates, keys, or nothing of the rows at all."""
         random = self.random
         if random.random() >= share:
             return ""
+        if computed and random.random() < 0.4:
+            return f" HAVING {self.expressions.predicate(Scope(computed, scope.outer), 1)}"
         family = random.choice(("int", "int", "float", "str", "date"))
         call = self.expressions.aggregate(family, scope, keys)
         if keys and random.random() < 0.4:

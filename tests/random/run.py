@@ -58,16 +58,22 @@ def run(
     groups: Collection[int],
     *,
     fuse: str = "off",
+    backend: str | None = None,
     only: int | None = None,
     seen: Counter[str] | None = None,
     reduce_seconds: float = 12.0,
 ) -> Outcome:
-    """Runs all queries of the groups, or query `only`; `seen` are the likely causes already known, with counts."""
+    """Runs all queries of the groups, or query `only`; `seen` are the likely causes already known, with counts.
+
+    A `backend` that is given takes the place of those drawn.
+    """
     outcome = Outcome(seen=Counter(seen))
     for group in groups:
         random = Random(f"group {seed} {group}")
         tables = random_tables(random)
         settings = {**_settings(random, tables), **({"fuse": fuse} if fuse != "off" else {})}
+        if backend is not None:
+            settings["backend"] = backend
         numbers = range(group * GROUP_SIZE, (group + 1) * GROUP_SIZE) if only is None else (only,)
         with Engines(tables, settings) as engines:
             for number in numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.random.values import FAMILIES, FAMILY_OF, random_value
+from tests.random.values import FAMILIES, FAMILY_OF, INTEGERS, random_value
 
 #: Rows of a table that is not large; most of them few, since what goes wrong goes wrong in few.
 _NUM_ROWS = (0, 1, 1, 2, 3, 7, 10, 20, 20, 30, 40)
@@ -102,7 +102,7 @@ def _column(random: Random, name: str, sql_type: str) -> TableColumn:
     size = random.choice((1, 3, 8, 8, 40))
     pool = tuple(random_value(random, sql_type, profile) for _ in range(size))
     nulls = random.choice((0, 0, 0, 10, 10, 40, 95)) if random.random() < 0.97 else 100
-    layout = random.choice(("mixed", "mixed", "mixed", "skewed", "sorted", "sequence"))
+    layout = random.choice(("mixed", "mixed", "mixed", "skewed", "sorted", "sequence", "unique"))
     return TableColumn(name, sql_type, profile == "small", pool, nulls, layout)
 
 
@@ -112,6 +112,10 @@ def _values(random: Random, column: TableColumn, num_rows: int) -> list[str | No
         step = random.choice((1, 7, 100, 40_000))
         numbers = sorted(random.randrange(0, 1 + num_rows // 2) * step + 29_297 for _ in range(num_rows))
         return [str(number) for number in numbers]
+    if column.layout == "unique" and column.family == "int":
+        low, high = INTEGERS[column.sql_type]
+        numbers = random.sample(range(max(low, -5), min(high, 120)), num_rows)
+        return [None if random.randrange(100) < column.null_percent else str(number) for number in numbers]
     pool = column.pool[:1] * 20 + column.pool if column.layout == "skewed" else column.pool
     values = [random.choice(pool) for _ in range(num_rows)]
     if column.layout == "sorted":
