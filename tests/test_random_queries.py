@@ -93,6 +93,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             "FROM t0 a JOIN (SELECT NULL::INTEGER AS o) b ON length(a.c0) // 0 IS NOT DISTINCT FROM o",
             "both refuse",
         ),
+        ("FROM (t0 a JOIN t1 b ON 'x' > CASE WHEN a.k < 0 THEN 1 END)", "fails in one"),
         ("SELECT k FROM t0 WHERE c0::INTEGER = 1", "both refuse"),
     ],
 )

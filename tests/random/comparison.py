@@ -40,7 +40,7 @@ from tests.random.variants import (
     with_other_items,
     with_shields,
     with_swapped_operands,
-    without_where,
+    without_condition,
 )
 from tests.settings import switchable_rules
 
@@ -266,13 +266,13 @@ class Engines:
         return False
 
     def _is_unneeded(self, sql: str, parameters: Any, actual: Rows) -> bool:
-        """Whether what fails is read by nobody, a WHERE that no row reaches, or a key with only NULL to compare."""
+        """Whether what fails is read by nobody, a condition that no row reaches, or a key with only NULL to compare."""
 
         def is_same(variant: str) -> bool:
             answer = self._in_duckdb(variant, _parameters_of(variant, parameters), optimize=False)
             return isinstance(answer, Rows) and _difference(sql, answer, actual, False) is None
 
-        if not actual.rows and any(map(is_same, without_where(sql))):
+        if not actual.rows and any(map(is_same, without_condition(sql))):
             return True
         if is_same(with_nulls_apart(sql)):
             return True

@@ -278,12 +278,18 @@ def _swapped_all(condition: exp.Expr) -> exp.Expr:
     return tree
 
 
-def without_where(sql: str) -> Iterator[str]:
-    """The query without one of its WHERE clauses; none if it cannot be parsed."""
+def without_condition(sql: str) -> Iterator[str]:
+    """The query without one of its WHERE clauses, or with one ON TRUE; none if it cannot be parsed."""
     for position, select in enumerate(_selects(sql)):
         if select.args.get("where") is not None:
             tree = sqlglot.parse_one(sql, read="duckdb")
             list(tree.find_all(exp.Select))[position].set("where", None)
+            yield tree.sql(dialect="duckdb")
+    for position, join in enumerate(each for each in _nodes(sql) if isinstance(each, exp.Join)):
+        if join.args.get("on") is not None:
+            tree = sqlglot.parse_one(sql, read="duckdb")
+            joins = [each for each in tree.walk() if isinstance(each, exp.Join)]
+            joins[position].set("on", exp.Boolean(this=True))
             yield tree.sql(dialect="duckdb")
 
 
