@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.random.comparison import Verdict
+import tqp
+from tests.random.comparison import Rows, Verdict
 from tests.random.mutations import mutated
 from tests.random.queries import RandomQuery, random_query
 from tests.random.reduction import Case, judge, reduced
@@ -66,6 +67,60 @@ def test_a_difference_is_reduced_to_what_shows_it(monkeypatch: pytest.MonkeyPatc
 )
 def test_verdicts(sql: str, outcome: str) -> None:
     assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == outcome
+
+
+_EMPTY = RandomTable("t1", _TABLE.columns, ())
+
+
+@pytest.mark.parametrize(
+    ("sql", "outcome"),
+    [
+        ("FROM t0 FULL JOIN t1 ON t0.c0 = t1.k", "intended"),
+        ("FROM t0 RIGHT JOIN t1 ON t0.c0 = t1.k", "intended"),
+        (
+            "FROM (SELECT NULL WHERE NULL) CROSS JOIN t0 JOIN (FROM t0 WHERE k > 2) r ON t0.c0 = r.k",
+            "intended",
+        ),
+        ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "intended"),
+        ("SELECT []::FLOAT[2] FROM t1", "intended"),
+        ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
+        ("SELECT k FROM t0 WHERE c0::INTEGER = 1", "both refuse"),
+    ],
+)
+def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:
+    assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT o FROM (SELECT c0::INTEGER AS o FROM t0)", [(None,), (None,), (None,)]),
+        ("SELECT k FROM t0 WHERE c0::INTEGER = 1", []),
+        ("SELECT k FROM t0 WHERE c0::INTEGER IS DISTINCT FROM 1", [(1,), (2,), (300,)]),
+        ("SELECT sum(o) FROM (SELECT c0::INTEGER AS o FROM t0)", [(None,)]),
+    ],
+)
+def test_an_error_of_what_is_read_is_missed(
+    sql: str, rows: list[tuple[int | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = "HUGEINT" if "sum" in sql else "INTEGER"
+    answer = Rows((sql.split()[1],), (kind,), rows)
+    monkeypatch.setattr("tests.random.comparison._in_tqp", lambda *_: answer)
+    assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == "unnoticed"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k FROM t0 WHERE k > 1000 AND c0::INTEGER = 1",
+        "SELECT CASE WHEN k > 0 THEN 1 ELSE c0::INTEGER END FROM t0",
+    ],
+)
+def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "tests.random.comparison._in_tqp", lambda *_: tqp.ExecutionError("Could not convert string")
+    )
+    assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == "raised"
 
 
 def test_parameters_are_written_in_every_style() -> None:

@@ -12,9 +12,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.core.errors import ExecutionError
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
 
@@ -157,6 +159,7 @@ def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
 
 
 _MICROSECONDS_PER_DAY = 86_400_000_000
+_MOST_MICROSECONDS = float(2**63 - 2**11)
 
 
 def median_intervals_by_group(
@@ -164,15 +167,27 @@ def median_intervals_by_group(
 ) -> Tensor:
     """int64 [num_groups, 3]: medians of each group's intervals [n, 3].
 
-    The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days.
+    The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days. Raises
+    ExecutionError if one of the two does not fit in 64 bits of microseconds.
     """
     lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
     lower, upper = take_padded(values, lower_rows), take_padded(values, upper_rows)
-    totals = [(side[:, 0] * 30 + side[:, 1]) * _MICROSECONDS_PER_DAY + side[:, 2] for side in (lower, upper)]
-    middle = _half_way(totals[0], totals[1], "away")
+    is_between = lower_rows != upper_rows
+    middle = _half_way(_microseconds(lower, is_between), _microseconds(upper, is_between), "away")
     days = torch.div(middle, _MICROSECONDS_PER_DAY, rounding_mode="trunc")
     between = torch.stack([torch.zeros_like(days), days, middle - days * _MICROSECONDS_PER_DAY], 1)
-    return torch.where((lower_rows == upper_rows).unsqueeze(1), lower, between)
+    return torch.where(is_between.unsqueeze(1), between, lower)
+
+
+def _microseconds(intervals: Tensor, validity: Tensor) -> Tensor:
+    """How long intervals [n, 3] are, a month being 30 days, int64 [n]; raises for a valid row beyond 64 bits."""
+    days = intervals[:, 0] * 30 + intervals[:, 1]
+    total = days * _MICROSECONDS_PER_DAY + intervals[:, 2]
+    # float64 does not wrap around; next to the limit it is off by a millisecond, so that much is refused as well
+    length = days.to(torch.float64) * _MICROSECONDS_PER_DAY + intervals[:, 2]
+    if any_true(validity & (length.abs() > _MOST_MICROSECONDS)):
+        raise ExecutionError("The median of INTERVALs of more than 292471 years is out of range")
+    return total
 
 
 # ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----

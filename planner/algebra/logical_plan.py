@@ -7,9 +7,9 @@ identify a row. Column ids are unique over the whole query, so a plan may be mov
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from tqp.core.schema import Field, Schema, TableSource
+from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
@@ -21,11 +21,10 @@ from tqp.planner.algebra.field_facts import (
     renamed_fields,
     sorted_fields,
     union_field,
-    values_field,
-    with_facts,
 )
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.leaves import Scan, Series, Values, kept_positions
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import (
@@ -36,7 +35,7 @@ from tqp.planner.algebra.node_text import (
     outputs_text,
     sort_keys_text,
 )
-from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets, unique_columns
+from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
 
 __all__ = [
     "Aggregate",
@@ -58,19 +57,6 @@ __all__ = [
 ]
 
 
-class Leaf(LogicalPlan):
-    """A node without inputs."""
-
-    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "needs", "minds_order"}
-    INPUTS = ()
-
-    def needs(self, needed: Ids) -> tuple[Ids, ...]:
-        return ()
-
-    def minds_order(self, is_seen: bool) -> bool:
-        return False
-
-
 @dataclass(frozen=True)
 class KeepsColumns(LogicalPlan):
     """A node whose rows are rows of its only input."""
@@ -89,119 +75,6 @@ class KeepsColumns(LogicalPlan):
 
     def source_of(self, columns: Ids) -> LogicalPlan | None:
         return self.input
-
-
-@dataclass(frozen=True)
-class Scan(Leaf):
-    """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds."""
-
-    table: TableSource = field(compare=False)
-    table_name: str
-    columns: tuple[str, ...]
-    fields: Schema
-
-    EXPRESSIONS, FIELDS = (), ("fields",)
-
-    @property
-    def schema(self) -> Schema:
-        return self.fields
-
-    @derived
-    def field_facts(self) -> Fields:
-        return {field.id: field for field in self.fields}
-
-    @derived
-    def row_bounds(self) -> Bounds:
-        return self.table.num_rows, self.table.num_rows
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return unique_columns(self.fields)
-
-    def without_unread(self, needed: Ids) -> Scan:
-        kept = _kept(self.fields, needed)
-        if len(kept) == len(self.fields):
-            return self
-        return replace(
-            self,
-            columns=tuple(self.columns[i] for i in kept),
-            fields=tuple(self.fields[i] for i in kept),
-        )
-
-    def describe(self, names: Names) -> str:
-        return f"Scan {self.table_name} {fields_text(self.fields, names)}"
-
-
-@dataclass(frozen=True)
-class Values(Leaf):
-    """Literal rows; `rows[i][j]` is an expression without columns. One empty row is SELECT without FROM."""
-
-    rows: tuple[tuple[Expression, ...], ...]
-    fields: Schema
-
-    EXPRESSIONS, FIELDS = ("rows",), ("fields",)
-
-    @property
-    def schema(self) -> Schema:
-        return self.fields
-
-    @derived
-    def field_facts(self) -> Fields:
-        return {
-            field.id: values_field(field, [row[position] for row in self.rows])
-            for position, field in enumerate(self.fields)
-        }
-
-    @derived
-    def row_bounds(self) -> Bounds:
-        return len(self.rows), len(self.rows)
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return ONE_ROW if len(self.rows) <= 1 else frozenset()
-
-    def without_unread(self, needed: Ids) -> Values:
-        kept = _kept(self.fields, needed)
-        if len(kept) == len(self.fields):
-            return self
-        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return Values(rows, tuple(self.fields[i] for i in kept))
-
-    def describe(self, names: Names) -> str:
-        return f"Values {fields_text(self.fields, names)}"
-
-
-@dataclass(frozen=True)
-class Series(Leaf):
-    """`rows` integers: `start`, `start + step`, `start + 2 * step`, ..."""
-
-    field: Field
-    start: int
-    step: int
-    rows: int  # at least one
-
-    EXPRESSIONS, FIELDS = (), ("field",)
-
-    @property
-    def schema(self) -> Schema:
-        return (self.field,)
-
-    @derived
-    def field_facts(self) -> Fields:
-        ends = self.start, self.start + (self.rows - 1) * self.step
-        known = min(ends), max(ends)
-        return {self.field.id: with_facts(self.field, known, False, float(self.rows), True, self.step > 0)}
-
-    @derived
-    def row_bounds(self) -> Bounds:
-        return self.rows, self.rows
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return frozenset((frozenset((self.field.id,)),)) if self.rows > 1 else ONE_ROW
-
-    def describe(self, names: Names) -> str:
-        return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
 
 
 @dataclass(frozen=True)
@@ -269,7 +142,7 @@ class Project(LogicalPlan):
         return self.input if columns <= bare_columns(self.fields, self.outputs) else None
 
     def without_unread(self, needed: Ids) -> Project:
-        kept = _kept(self.fields, needed)
+        kept = kept_positions(self.fields, needed)
         if len(kept) == len(self.fields):
             return self
         fields = tuple(self.fields[i] for i in kept)
@@ -335,7 +208,7 @@ class Aggregate(LogicalPlan):
         return self.input if columns <= bare_columns(self.key_fields, self.keys) else None
 
     def without_unread(self, needed: Ids) -> Aggregate:
-        kept = _kept(self.aggregate_fields, needed)
+        kept = kept_positions(self.aggregate_fields, needed)
         if len(kept) == len(self.aggregates):
             return self
         return replace(
@@ -499,8 +372,3 @@ def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> froz
         for field, output in zip(fields, outputs, strict=True)
         if isinstance(output, ColumnRef) and output.id == field.id
     )
-
-
-def _kept(fields: Schema, needed: Ids) -> list[int]:
-    """The positions of the fields that are needed."""
-    return [position for position, field in enumerate(fields) if field.id in needed]

@@ -20,11 +20,13 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     Predict,
+    column_ids,
     walk,
 )
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
+from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.ranges import within
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
@@ -41,6 +43,23 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
     suspects = [node for node in walk(expression) if not _is_harmless(node)]
     known = fields if len(suspects) < 2 else KnownFields(fields)
     return any(_node_may_raise(node, known) for node in suspects)
+
+
+def is_failing_constant(expression: Expression) -> bool:
+    """It has not been folded, so that it fails for each row or is one of the few that are computed."""
+    return isinstance(expression, (Call, Cast)) and not column_ids(expression) and may_raise(expression, {})
+
+
+def is_decided_by_null(call: Call) -> bool:
+    """Is it NULL because an argument is the literal NULL, whatever the others are?
+
+    They are not asked for, as in DuckDB; but a comparison computes a constant on its left, and so raises if that fails.
+    """
+    if not SCALARS[call.function].is_null_for_null:
+        return False
+    if not any(isinstance(argument, Literal) and argument.value is None for argument in call.arguments):
+        return False
+    return not (call.function in COMPARISONS and is_failing_constant(call.arguments[0]))
 
 
 def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:

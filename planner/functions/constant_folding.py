@@ -8,6 +8,7 @@ from __future__ import annotations
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
+from tqp.planner.algebra.may_raise import is_decided_by_null
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.registry import SCALARS
@@ -48,7 +49,7 @@ def _fold_call(call: Call) -> Expression:
         return _fold_connective(call)
     literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
     values = [literal.value for literal in literals]
-    if function.is_null_for_null and None in values:
+    if None in values and is_decided_by_null(call):
         return Literal(None, call.data_type)
     if function.fold is None or len(values) < len(call.arguments):
         return call

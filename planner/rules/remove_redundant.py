@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -44,7 +44,7 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 return project.with_inputs((node.with_inputs((project.input,)),))
             case Aggregate():
                 return _distinct(node, context)
-            case Join(join_type=JoinType.INNER) if node.condition == FALSE:
+            case Join() if _is_empty_join(node):
                 return Values((), node.schema)
             case _:
                 return node
@@ -55,9 +55,23 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
 def _filter(plan: Filter) -> LogicalPlan:
     if plan.condition == TRUE:
         return plan.input
-    if isinstance(plan.condition, Literal):  # FALSE or NULL
+    if isinstance(plan.condition, Literal) or _is_empty(plan.input):  # FALSE or NULL
         return Values((), plan.schema)
     return plan
+
+
+def _is_empty_join(plan: Join) -> bool:
+    if _is_empty(plan.left) and plan.join_type is not JoinType.FULL:
+        return True
+    needs_partner = plan.join_type in (JoinType.INNER, JoinType.SEMI)
+    return needs_partner and (_is_empty(plan.right) or FALSE in conjuncts(plan.condition))
+
+
+def _is_empty(plan: LogicalPlan) -> bool:
+    """Has it no row whatever the tables hold?"""
+    while isinstance(plan, Project):
+        plan = plan.input
+    return isinstance(plan, Values) and not plan.rows
 
 
 def _project(plan: Project) -> LogicalPlan:

@@ -23,12 +23,11 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import is_decided_by_null, may_raise
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
-from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.cast_comparisons import without_cast
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
@@ -116,8 +115,7 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
-        is_null = SCALARS[call.function].is_null_for_null and any(map(_is_null_literal, call.arguments))
-        if is_null and may_raise(call, {}):  # the other arguments are not asked for, so they must not raise
+        if is_decided_by_null(call):  # the other arguments are not asked for, so they must not raise
             return Literal(None, call.data_type)
         match call.function:
             case "not":

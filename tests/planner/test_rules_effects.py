@@ -207,6 +207,22 @@ def test_nodes_without_effect_go() -> None:
     assert kinds(plan_of("SELECT k FROM t WHERE a > 1 AND a < 100 AND a > -5"))[Filter] == 1
 
 
+@pytest.mark.parametrize(
+    ("query", "scans"),
+    [
+        ("SELECT t.k FROM t JOIN u ON t.k = u.k WHERE false", 0),
+        ("SELECT t.k FROM t, u, (SELECT 1 AS one WHERE NULL) AS v WHERE t.k = u.k", 0),
+        ("SELECT t.k FROM t WHERE k IN (SELECT k FROM u WHERE 1 = 2)", 0),
+        ("SELECT * FROM (SELECT k FROM t WHERE false) AS s LEFT JOIN u ON s.k = u.k", 0),
+        ("SELECT * FROM (SELECT k FROM t WHERE false) AS s FULL JOIN u ON s.k = u.k", 1),
+        ("SELECT t.k FROM t LEFT JOIN (SELECT k FROM u WHERE false) AS s ON t.k = s.k", 1),
+        ("SELECT k FROM t WHERE k NOT IN (SELECT k FROM u WHERE false)", 1),
+    ],
+)
+def test_joins_without_rows_read_nothing(query: str, scans: int) -> None:
+    assert kinds(plan_of(query))[Scan] == scans
+
+
 def test_the_order_that_shows_is_kept() -> None:
     plan = optimized("SELECT k + 1 FROM (SELECT k FROM t ORDER BY k DESC LIMIT 3) AS s", TABLES)
     assert kinds(plan)[Limit] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations
 
 import sqlglot
 from sqlglot import exp
@@ -181,3 +182,130 @@ def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
             else:
                 node.replace(new)
     return str(tree.sql(dialect="duckdb"))
+
+
+#: Of how many tables a condition is asked at most.
+_MAX_TABLES = 3
+#: Any type takes one of them.
+_TEXTS = ("'0.1'", "'true'", "'2000-01-01'", "'12:00:00'", "'1 day'")
+
+
+def with_lone_keys(sql: str) -> Iterator[str]:
+    """For each condition of several tables, the question whether it is true of the rows of those tables; none if unparsed.
+
+    In whatever order tables are joined, and whichever side is computed first: a join's keys see no more rows than these.
+    Of a correlated subquery also its other conditions, which may be computed once and not for each row around it.
+    """
+    for select in _selects(sql):
+        tables = _tables(select)
+        is_inner = isinstance(select.parent, exp.Subquery | exp.Exists | exp.In) and not _is_table(
+            select.parent
+        )
+        for condition in _conditions(select):
+            for number in range(1 if is_inner else 2, _MAX_TABLES + 1):
+                for few in combinations(tables, number):
+                    for kind in ("CROSS JOIN", "FULL JOIN"):
+                        yield from _asked(sql, few, kind, condition)
+
+
+def _asked(sql: str, tables: tuple[exp.Expr, ...], kind: str, condition: exp.Expr) -> Iterator[str]:
+    """Rows of which one stands beside NULLs show what fails before there is a partner."""
+    end = " ON FALSE" if kind == "FULL JOIN" else ""
+    texts = [_padded(table, kind).sql(dialect="duckdb") for table in tables]
+    source = texts[0] + "".join(f" {kind} {text}{end}" for text in texts[1:])
+    for each in {condition.sql(dialect="duckdb"), _swapped_all(condition).sql(dialect="duckdb")}:
+        yield f"{_ctes(sql)}SELECT NULL FROM {source} WHERE {each}"
+
+
+def _padded(table: exp.Expr, kind: str) -> exp.Expr:
+    """A table with its inner joins as FULL JOIN ON FALSE, if that is the kind: all rows of all that it is made of."""
+    table = table.copy()
+    if kind == "FULL JOIN":
+        for join in table.find_all(exp.Join):
+            if not join.args.get("side"):
+                join.set("kind", None)
+                join.set("side", "FULL")
+                join.set("on", exp.Boolean(this=False))
+    return table
+
+
+def _swapped_all(condition: exp.Expr) -> exp.Expr:
+    tree = exp.Paren(this=condition.copy())
+    for node in reversed(list(tree.walk())):
+        if type(node) in _MIRRORED:
+            node.replace(_swapped(node))
+    return tree
+
+
+def without_where(sql: str) -> Iterator[str]:
+    """The query without one of its WHERE clauses; none if it cannot be parsed."""
+    for position, select in enumerate(_selects(sql)):
+        if select.args.get("where") is not None:
+            tree = sqlglot.parse_one(sql, read="duckdb")
+            list(tree.find_all(exp.Select))[position].set("where", None)
+            yield tree.sql(dialect="duckdb")
+
+
+def with_other_items(sql: str) -> Iterator[tuple[str, list[str]]]:
+    """The query with one item of a subquery in FROM as NULL, and as constants that are not NULL.
+
+    Where the answer stays the same nobody reads the item.
+    """
+    for position, select in enumerate(_selects(sql)):
+        if not (isinstance(select.parent, exp.CTE) or _is_table(select.parent)):
+            continue
+        for number, item in enumerate(select.expressions):
+            if isinstance(item, exp.Column | exp.Star):
+                continue
+            texts = []
+            for value in ("NULL", *_TEXTS):
+                tree = sqlglot.parse_one(sql, read="duckdb")
+                old = list(tree.find_all(exp.Select))[position].expressions[number].unalias()
+                for part in _arguments(old) or [old]:
+                    case = exp.Case(ifs=[exp.If(this=exp.Boolean(this=False), true=part.copy())])
+                    case.set("default", sqlglot.parse_one(value, read="duckdb"))
+                    part.replace(exp.Paren(this=case))
+                texts.append(tree.sql(dialect="duckdb"))
+            yield texts[0], texts[1:]
+
+
+def _arguments(item: exp.Expr) -> list[exp.Expr]:
+    """Of the aggregates in an item."""
+    sets = [each.this for each in item.find_all(exp.AggFunc)]
+    return [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in sets if each]
+
+
+def _selects(sql: str) -> list[exp.Select]:
+    try:
+        return list(sqlglot.parse_one(sql, read="duckdb").find_all(exp.Select))
+    except sqlglot.ParseError:
+        return []
+
+
+def _is_table(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join)
+
+
+def _tables(select: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM, without the joins between."""
+    clause = select.args.get("from_")
+    if clause is None:
+        return []
+    joins = [*_joins_of_first(select), *(select.args.get("joins") or ())]
+    tables = [clause.this.copy(), *(join.this.copy() for join in joins)]
+    for table in tables:
+        table.set("joins", None)
+    return tables
+
+
+def _conditions(select: exp.Select) -> list[exp.Expr]:
+    joins = [*_joins_of_first(select), *(select.args.get("joins") or ())]
+    whole = [join.args["on"] for join in joins if join.args.get("on") is not None]
+    if select.args.get("where") is not None:
+        whole.append(select.args["where"].this)
+    return [part for each in whole for part in (each.flatten() if isinstance(each, exp.And) else [each])]
+
+
+def _ctes(sql: str) -> str:
+    clause = sqlglot.parse_one(sql, read="duckdb").args.get("with_")
+    return "" if clause is None else clause.sql(dialect="duckdb") + " "

@@ -29,10 +29,9 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     Predict,
-    column_ids,
 )
 from tqp.planner.algebra.known_fields import Answers, KnownFields
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.code_ranges import lower_code_ranges, lower_integer_list
@@ -259,7 +258,7 @@ class ExpressionLowering(Answers):
         if SCALARS[function].is_null_for_null and any(
             value.is_constant and value.constant is None for value in arguments
         ):
-            return _literal_value(None, call.data_type)
+            return self._null(call, arguments[0])
         if function in COMPARISONS:
             return lower_comparison(self, function, arguments[0], arguments[1])
         match function:
@@ -283,12 +282,25 @@ class ExpressionLowering(Answers):
         kernel = scalar_kernels.resolve(function, types, call.data_type)
         return call_kernel(self, kernel, call, arguments)
 
+    def _null(self, call: Call, first: Value) -> Value:
+        """NULL for every row; of a comparison not before the constant on its left is computed, which may fail."""
+        null = _literal_value(None, call.data_type)
+        if (
+            call.function not in COMPARISONS
+            or first.is_constant
+            or not is_failing_constant(call.arguments[0])
+        ):
+            return null
+        null = self.materialise(null)
+        validity = self.stream.builder.call(batches.when_computed, null.validity, first.node)
+        return Value(null.layout, null.node, validity)
+
     def _lower_arguments(self, call: Call) -> list[Value]:
         """The arguments; a constant that fails does so for no row in which an argument before it is NULL."""
         values: list[Value] = []
         for argument in call.arguments:
             outer = self.guard
-            if values and _is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
+            if values and is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
                 self.guard = self._where_valid(values, outer)
             values.append(self.lower(argument))
             self.guard = outer
@@ -393,11 +405,6 @@ class ExpressionLowering(Answers):
             equal = lower_comparison(self, "equal", value, self.lower(literal)).node
             result = equal if result is None else build.call(operator.or_, result, equal)
         return Value(layout, result, self.combine_validity(value))
-
-
-def _is_failing_constant(expression: Expression) -> bool:
-    """It has not been folded, so that it fails for each row or is one of the few that are computed."""
-    return isinstance(expression, (Call, Cast)) and not column_ids(expression) and may_raise(expression, {})
 
 
 def _literal_value(constant: Any, data_type: Any) -> Value:

@@ -1,0 +1,145 @@
+"""Logical nodes without inputs: tables, literal rows, series of integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tqp.core.schema import Field, Schema, TableSource
+from tqp.planner.algebra.expression_text import Names
+from tqp.planner.algebra.expressions import Expression
+from tqp.planner.algebra.field_facts import Fields, values_field, with_facts
+from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
+from tqp.planner.algebra.node import derived
+from tqp.planner.algebra.node_text import fields_text
+from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, unique_columns
+
+
+class Leaf(LogicalPlan):
+    """A node without inputs."""
+
+    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "needs", "minds_order"}
+    INPUTS = ()
+
+    def needs(self, needed: Ids) -> tuple[Ids, ...]:
+        return ()
+
+    def minds_order(self, is_seen: bool) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Scan(Leaf):
+    """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds."""
+
+    table: TableSource = field(compare=False)
+    table_name: str
+    columns: tuple[str, ...]
+    fields: Schema
+
+    EXPRESSIONS, FIELDS = (), ("fields",)
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields
+
+    @derived
+    def field_facts(self) -> Fields:
+        return {field.id: field for field in self.fields}
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.table.num_rows, self.table.num_rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return unique_columns(self.fields)
+
+    def without_unread(self, needed: Ids) -> Scan:
+        kept = kept_positions(self.fields, needed)
+        if len(kept) == len(self.fields):
+            return self
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            fields=tuple(self.fields[i] for i in kept),
+        )
+
+    def describe(self, names: Names) -> str:
+        return f"Scan {self.table_name} {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
+class Values(Leaf):
+    """Literal rows; `rows[i][j]` is an expression without columns. One empty row is SELECT without FROM."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    fields: Schema
+
+    EXPRESSIONS, FIELDS = ("rows",), ("fields",)
+
+    @property
+    def schema(self) -> Schema:
+        return self.fields
+
+    @derived
+    def field_facts(self) -> Fields:
+        return {
+            field.id: values_field(field, [row[position] for row in self.rows])
+            for position, field in enumerate(self.fields)
+        }
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return len(self.rows), len(self.rows)
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return ONE_ROW if len(self.rows) <= 1 else frozenset()
+
+    def without_unread(self, needed: Ids) -> Values:
+        kept = kept_positions(self.fields, needed)
+        if len(kept) == len(self.fields):
+            return self
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return Values(rows, tuple(self.fields[i] for i in kept))
+
+    def describe(self, names: Names) -> str:
+        return f"Values {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
+class Series(Leaf):
+    """`rows` integers: `start`, `start + step`, `start + 2 * step`, ..."""
+
+    field: Field
+    start: int
+    step: int
+    rows: int  # at least one
+
+    EXPRESSIONS, FIELDS = (), ("field",)
+
+    @property
+    def schema(self) -> Schema:
+        return (self.field,)
+
+    @derived
+    def field_facts(self) -> Fields:
+        ends = self.start, self.start + (self.rows - 1) * self.step
+        known = min(ends), max(ends)
+        return {self.field.id: with_facts(self.field, known, False, float(self.rows), True, self.step > 0)}
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return self.rows, self.rows
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return frozenset((frozenset((self.field.id,)),)) if self.rows > 1 else ONE_ROW
+
+    def describe(self, names: Names) -> str:
+        return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
+
+
+def kept_positions(fields: Schema, needed: Ids) -> list[int]:
+    """The positions of the fields that are needed."""
+    return [position for position, field in enumerate(fields) if field.id in needed]
