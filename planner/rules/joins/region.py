@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.planner.algebra.expressions import (
-    Call,
-    ColumnRef,
-    Expression,
-    Literal,
-    conjunction,
-    conjuncts,
-    read_ids,
-)
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.conditions import EQUALITIES
@@ -53,36 +45,24 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
 def held_back(region: JoinRegion) -> tuple[Expression, ...]:
     """The parts that wait until all relations are joined: they may raise for a row that another part, or a join, drops.
 
-    Equalities of two relations do not wait where nothing else joins these: they make a join of a cross product.
+    Equalities of two relations do not wait: they are what makes a join of a cross product.
     """
     suspects = tuple(part for part in region.parts if may_raise(part, {}))
     if not suspects or len(region.relations) < 2:
         return ()
     fields = {id: field for relation in region.relations for id, field in relation.field_facts.items()}
-    waiting = tuple(part for part in suspects if may_raise(part, fields))
-    if any(isinstance(part, Literal) for part in region.parts):
-        return waiting  # a constant has decided that there is no row
     ids = [relation.output_ids for relation in region.relations]
-    joined = list(range(len(ids)))  # relations that equalities join have one number
-    for part in region.parts:
-        if part not in waiting:
-            _join(part, ids, joined)
-    return tuple(part for part in waiting if not _join(part, ids, joined))
 
+    def joins(part: Expression) -> bool:
+        reads = [read_ids(side) for side in part.inputs]
+        is_equality = isinstance(part, Call) and part.function in EQUALITIES
+        return (
+            is_equality
+            and all(any(side and side <= available for available in ids) for side in reads)
+            and not any(set().union(*reads) <= available for available in ids)
+        )
 
-def _join(part: Expression, ids: Sequence[frozenset[int]], joined: list[int]) -> bool:
-    """Whether the part is an equality that joins two relations which were apart so far; notes that in `joined`."""
-    if not isinstance(part, Call) or part.function not in EQUALITIES:
-        return False
-    places = [
-        next((place for place, available in enumerate(ids) if reads and reads <= available), None)
-        for reads in (read_ids(side) for side in part.arguments)
-    ]
-    first, second = (None if place is None else joined[place] for place in places)
-    if first is None or second is None or first == second:
-        return False
-    joined[:] = [first if number == second else number for number in joined]
-    return True
+    return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
 
 
 def _leads_to_join(plan: LogicalPlan) -> bool:
