@@ -287,8 +287,10 @@ def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 
 def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "concat_ws()", span)
-    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
-    return Call("concat_ws", values, VARCHAR, span)
+    bound = [binder.bind_flexible(node) for node in nodes]
+    if bound[0].data_type not in (VARCHAR, NULL):
+        raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
+    return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
 
 def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

@@ -304,8 +304,8 @@ class ExpressionBinder:
         return calls.make_case(conditions, values, span)
 
     def _if(self, node: exp.If) -> Expression:
-        otherwise = node.args.get("false")
-        return calls.bind_if(self, [node.this, node.args["true"], otherwise or exp.Null()], span_of(node))
+        parts = (node.this, node.args.get("true"), node.args.get("false"))
+        return calls.bind_if(self, [part for part in parts if part is not None], span_of(node))
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
