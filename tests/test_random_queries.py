@@ -81,6 +81,10 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             "SELECT make_date(9999, 0, 0) FROM VALUES (1) r(v) WHERE v IN (v) INTERSECT SELECT c0 FROM t1",
             "intended",
         ),
+        (
+            "FROM (SELECT NULL WHERE NULL) CROSS JOIN t0 JOIN (FROM t0 WHERE k > 2) r ON t0.c0 = r.k",
+            "equal",
+        ),
         ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "intended"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
         ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
