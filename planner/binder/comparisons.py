@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -42,21 +43,29 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
         if function not in _OF_ROWS:
             raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
-        equal = _equal_rows(binder, left, right, span)
+        (equal,) = _equal_rows(binder, left, [right], span)
         return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
     return compare(function, binder.bind_flexible(left), binder.bind_flexible(right), span)
 
 
-def _equal_rows(binder: ExpressionBinder, left: exp.Tuple, right: exp.Tuple, span: Span | None) -> Expression:
-    """Rows are compared as values: a NULL inside equals a NULL, and the answer is never NULL."""
-    if len(left.expressions) != len(right.expressions):
+def _equal_rows(
+    binder: ExpressionBinder, left: exp.Tuple, rows: Sequence[exp.Tuple], span: Span | None
+) -> list[Expression]:
+    """Whether the left row equals each of the others, all of one type.
+
+    Rows are compared as values: a NULL inside equals a NULL, and the answer is never NULL.
+    """
+    if any(len(left.expressions) != len(row.expressions) for row in rows):
         raise BindError("rows of different lengths cannot be compared", span)
-    fields = []
-    for sides in zip(left.expressions, right.expressions):
-        values = [binder.bind(side) for side in sides]
-        pair, _ = unify(values, "a comparison of rows", span, row_field_type)
-        fields.append(folded(Call("is_not_distinct_from", pair, BOOLEAN, span)))
-    return folded(Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0]
+    equal: list[list[Expression]] = [[] for _ in rows]
+    for fields in zip(left.expressions, *(row.expressions for row in rows)):
+        values = [binder.bind(field) for field in fields]
+        (first, *others), _ = unify(values, "a comparison of rows", span, row_field_type)
+        for of_row, other in zip(equal, others, strict=True):
+            of_row.append(folded(Call("is_not_distinct_from", (first, other), BOOLEAN, span)))
+    return [
+        folded(Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0] for fields in equal
+    ]
 
 
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
@@ -83,7 +92,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if node.args.get("unnest") is not None or node.args.get("field") is not None:
         raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
     if isinstance(node.this, exp.Tuple):
-        return _any_of([_in_row(binder, node.this, row, span) for row in node.expressions], span)
+        return _any_of(_in_rows(binder, node.this, node.expressions, span), span)
     values = [binder.bind_flexible(each) for each in (node.this, *node.expressions)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
     literals = tuple(each for each in choices if isinstance(each, Literal) and each.value is not None)
@@ -96,12 +105,15 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     return _any_of(equalities, span)
 
 
-def _in_row(binder: ExpressionBinder, operand: exp.Tuple, row: exp.Expr, span: Span | None) -> Expression:
-    if isinstance(row, exp.Tuple):
-        return _equal_rows(binder, operand, row, span)
-    if isinstance(row, exp.Null):
-        return Literal(None, BOOLEAN)
-    raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(row))
+def _in_rows(
+    binder: ExpressionBinder, operand: exp.Tuple, choices: Sequence[exp.Expr], span: Span | None
+) -> list[Expression]:
+    rows = [row for row in choices if isinstance(row, exp.Tuple)]
+    for row in choices:
+        if not isinstance(row, (exp.Tuple, exp.Null)):
+            raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(row))
+    nulls = [Literal(None, BOOLEAN)] * (len(choices) - len(rows))
+    return [*(_equal_rows(binder, operand, rows, span) if rows else ()), *nulls]
 
 
 def _any_of(conditions: list[Expression], span: Span | None) -> Expression:
