@@ -332,7 +332,7 @@ def _errors(body: str) -> str:
             _semantics()[0].sql(sql).fetchall()
         shown.append(f"{type(caught.value).__name__}: {caught.value}")
     with tqp.connect(threads=1, memory_limit="1MiB") as connection:
-        connection.register("wide", {"x": np.arange(1 << 20)})
+        connection.register("wide", {"x": np.arange(1 << 24)})
         with pytest.raises(tqp.ResourceError) as limited:
             connection.sql("SELECT x * 2 AS y FROM wide ORDER BY y")
     shown.append(f"ResourceError: {limited.value}")
