@@ -19,8 +19,6 @@ Operand = Tensor | int
 Bounds = tuple[int, int]
 
 _INT64_BOUNDS = (-(2**63), 2**63 - 1)
-#: Sums of two values inside it cannot wrap.
-_HALF_BOUNDS = (-(2**62), 2**62 - 1)
 _REMEDY = "; cast an operand to a wider type"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,3 @@ class BindContext:
         """An identifier for the references to one CTE."""
         self.next_shared += 1
         return self.next_shared - 1
-
-
-FieldMaker = Callable[[], Field]
