@@ -183,13 +183,10 @@ class _Names:
         return f"({word.join(parts)})"
 
     def _not(self, node: exp.Not) -> str:
-        operand = node.this
-        if isinstance(operand, exp.Is):
-            return self._is(operand, negated=True)
-        return f"(NOT {self.text(operand)})"
+        return f"(NOT {self.text(node.this)})"
 
-    def _is(self, node: exp.Is, negated: bool = False) -> str:
-        negated = negated or bool(node.args.get("negate"))
+    def _is(self, node: exp.Is) -> str:
+        negated = bool(node.args.get("negate"))
         operand = self.text(node.this)
         if isinstance(node.expression, exp.Null):
             return f"({operand} IS {'NOT ' if negated else ''}NULL)"

@@ -65,7 +65,9 @@ class ExpressionGrammar(OperandGrammar):
         compared = distinct = tested = False
         while True:
             kind = self.kind
-            if kind in COMPARISONS:
+            if tested and (kind in _INFIX or self._is_quantified()):
+                self.arithmetic_tail()
+            elif kind in COMPARISONS:
                 if compared:
                     self.complain("comparisons cannot be chained; combine them with AND")
                 compared = True
@@ -91,8 +93,6 @@ class ExpressionGrammar(OperandGrammar):
             elif kind == "ISNULL" or kind == "NOTNULL" or kind == "NOT" and self.next_kind() == "NULL":
                 self.advance(2 if kind == "NOT" else 1)
                 compared, distinct, tested = False, False, True
-            elif tested and kind in _INFIX:
-                self.arithmetic_tail()
             elif tested and kind == "::":
                 self.advance()
                 self.type()
@@ -156,13 +156,17 @@ class ExpressionGrammar(OperandGrammar):
                 self.advance()
             elif kind == "AT" and self.next_is("TIME", "ZONE"):
                 self.advance(3)
-            elif kind in _QUANTIFIED and self.next_kind() in ("ANY", "SOME", "ALL"):
+            elif self._is_quantified():
                 self.advance(2)
             elif kind == "OPERATOR" and self._operator_is_named():
                 self._named_operator()
             else:
                 return
             self._operand()
+
+    def _is_quantified(self) -> bool:
+        """`= ANY`, `< ALL`, ..., which bind closer than `=` and `<`."""
+        return self.kind in _QUANTIFIED and self.next_kind() in ("ANY", "SOME", "ALL")
 
     def _operator_is_named(self) -> bool:
         """`OPERATOR(+)`, not a call of a function of that name."""

@@ -58,7 +58,8 @@ class OperatorParser(DuckDBParser):
         TokenType.MOD: exp.Mod,
     }
     RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
-        kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS
+        **{kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS},
+        TokenType.NOTNULL: lambda self, this: self._build_predicate(exp.Is, this, exp.Null(), negate=True),
     }
     #: Paths stay as they were written: reading them, sqlglot may print warnings.
     JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
@@ -154,8 +155,22 @@ class OperatorParser(DuckDBParser):
             return this
         return self.expression(exp.Escape(this=this, expression=self._parse_bitwise()))
 
-    def _parse_is_rhs(self, distinct: bool = False) -> exp.Expr | None:
-        """Behind IS stands a constant, not an expression: `a IS TRUE || b` is `(a IS TRUE) || b`."""
-        if distinct:
-            return super()._parse_is_rhs(distinct=True)
-        return self._parse_null() or self._parse_boolean()
+    def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+        """Behind IS stands a constant, not an expression: `a IS TRUE || b` is `(a IS TRUE) || b`.
+
+        `a IS NOT NULL` is an operator of its own: sqlglot would make it the `NOT a IS NULL` that it equals.
+        """
+        negate = bool(self._match(TokenType.NOT))
+        if self._match_text_seq("DISTINCT", "FROM"):
+            operator = exp.NullSafeEQ if negate else exp.NullSafeNEQ
+            return self._build_predicate(operator, this, self._parse_is_rhs(distinct=True))
+        is_unknown = self._match_text_seq("UNKNOWN")
+        constant = exp.Null() if is_unknown else self._parse_null() or self._parse_boolean()
+        return self._parse_column_ops(self._build_predicate(exp.Is, this, constant, negate=negate))
+
+    def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """`a NOT NULL` is `a IS NOT NULL`."""
+        if isinstance(this, exp.Is):
+            this.set("negate", True)
+            return this
+        return super()._negate_range(this)

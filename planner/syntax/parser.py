@@ -186,6 +186,13 @@ class Parser(OperatorParser):
         values: exp.Values | None = super()._parse_derived_table_values(allow_value_synonym)
         return values
 
+    def _parse_value(self, values: bool = True) -> exp.Tuple | None:
+        """A row stands in parentheses: in `VALUES (1), r` the last comma ends the rows, and `r` is their name."""
+        row: exp.Tuple | None = None
+        if self._curr.token_type == TokenType.L_PAREN:
+            row = super()._parse_value(values)
+        return row
+
     @property
     def token_at_hand(self) -> Token:
         """The token at which the parser stands: after an error, the one that it could not read."""

@@ -90,6 +90,8 @@ def tokenize(text: str) -> Tokens:
             sign = text[start:position]
             kinds.append(sign if sign in KNOWN_OPERATORS else OPERATOR)
         elif group == _QUOTED:
+            if position - start == 2:
+                raise ParseError('syntax error at or near """": a name has at least one character', (start, position))
             kinds.append(NAME)
         elif group == _TEXT or text[position - 1] == "$" and position - start > 1:
             if kinds and kinds[-1] == TEXT and _NEW_LINE.search(text, stops[-1], start):
