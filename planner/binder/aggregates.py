@@ -29,6 +29,7 @@ class AggregateCollector:
 
     context: BindContext
     calls: dict[AggregateCall, Field] = field(default_factory=dict)
+    uses: int = 0  # calls as they are written, equal ones included
 
     def bind(
         self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
@@ -57,7 +58,8 @@ class AggregateCollector:
         finally:
             binder.inside_aggregate = False
             binder.scope.uses = outside
-        self._refuse_outer(arguments, binder.scope, name, span)
+        parts = arguments if filter_ is None else [*arguments, filter_]
+        self._refuse_outer(parts, binder.scope, name, span)
         return self._resolved(name, arguments, distinct, filter_, node, span)
 
     def _resolved(
@@ -95,6 +97,7 @@ class AggregateCollector:
         return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
+        self.uses += 1
         made = self.calls.get(call)
         if made is None:
             nullable = functions.AGGREGATES[call.function].of_nothing is None

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, INTEGER, INTERVAL, NULL, SMALLINT, TINYINT, VARCHAR
+from tqp.core.datatypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    NULL,
+    SMALLINT,
+    TINYINT,
+    VARCHAR,
+)
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
@@ -154,7 +165,7 @@ def bind_aggregate(
     binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
 ) -> Expression:
     """Hand an aggregate call to the collector of the block it belongs to, or say that it may not stand here."""
-    outer = _block_of(binder.scope, node)
+    outer = _block_of(binder.scope, [node] if condition is None else [node, condition])
     if outer is not None:
         assert outer.open_aggregates is not None
         return outer.open_aggregates.bind(binder.for_scope(outer), node, name, condition)
@@ -167,14 +178,18 @@ def bind_aggregate(
     return binder.aggregates.bind(binder, node, name, condition)
 
 
-def _block_of(scope: Scope, node: exp.Anonymous) -> Scope | None:
-    """An enclosing block that the aggregate belongs to: SQL has it where its columns come from, if all are outer."""
+def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
+    """An enclosing block that the aggregate belongs to: SQL has it where its columns come from, if all are outer.
+
+    Those that its FILTER names count, those of subqueries in it do not.
+    """
     if scope.parent is None:
         return None
     columns = [
         (column.name, column.args["table"].name if column.args.get("table") is not None else None)
-        for column in node.find_all(exp.Column)
-        if isinstance(column.this, exp.Identifier)
+        for node in nodes
+        for column in node.walk(prune=lambda part: isinstance(part, exp.Query))
+        if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
     ]
     if not columns or any(scope.has_column(*column) for column in columns):
         return None
@@ -296,7 +311,13 @@ def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span |
 def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 1, "typeof()", span, exactly=True)
     data_type = binder.bind(nodes[0]).data_type
-    return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+    return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
+
+
+def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """date(x), a cast."""
+    _need(nodes, 1, "date()", span, exactly=True)
+    return cast_to(binder.bind_flexible(nodes[0]), DATE, span)
 
 
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -420,6 +441,7 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
+    "date": _date,
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

@@ -38,20 +38,22 @@ def ungrouped(use: ColumnUse) -> BindError:
 
 
 def keys_of_all(
-    values: Sequence[Expression], uses: Sequence[Sequence[ColumnUse]], aggregate_ids: frozenset[int]
+    values: Sequence[Expression], uses: Sequence[Sequence[ColumnUse]], aggregates: Sequence[bool]
 ) -> list[Expression]:
-    """GROUP BY ALL: the values of SELECT that read columns and hold no aggregate; `uses` are those of each value."""
+    """GROUP BY ALL: the values of SELECT that read columns and hold no aggregate.
+
+    `uses` are the columns that each value names outside of `aggregates`, if it holds any, folded away or not.
+    """
     keys: list[Expression] = []
-    for value, used in zip(values, uses, strict=True):
-        read = {part.id for part in walk(value) if isinstance(part, ColumnRef)}
-        if read & aggregate_ids:
+    for value, used, holds_aggregate in zip(values, uses, aggregates, strict=True):
+        if holds_aggregate:
             if used:
                 raise BindError(
                     f'GROUP BY ALL: "{used[0].name}" stands beside an aggregate in one expression; '
                     "write the keys out in GROUP BY",
                     used[0].span,
                 )
-        elif read or used:
+        elif used or any(isinstance(part, ColumnRef) for part in walk(value)):
             keys.append(value)
     return keys
 

@@ -88,23 +88,21 @@ def lazy_project(
     grows while the enclosing query is bound: only that query shows which columns it needs.
     """
     own = {made.id for made in plan.schema}
-    projects = any(
+    sources = {
+        _source(item.column) if value is None else value.id if isinstance(value, ColumnRef) else value
+        for item, value in zip(items, values)
+    }
+    projects = len(sources) < len(values) or any(
         value is not None and not (isinstance(value, ColumnRef) and value.id in own) for value in values
     )
     project = Project(plan, (), ())
-    taken: dict[Expression, Field] = {}
+    taken: set[int] = set()
 
     def emit(value: Expression, name: str) -> Field:
-        made = taken.get(value)
-        if made is None:
-            by_id = {each.id: each for each in plan.schema}
-            if isinstance(value, ColumnRef) and value.id in by_id:
-                made = by_id[value.id]
-            else:
-                nullable = not (isinstance(value, Literal) and value.value is not None)
-                made = context.new_field(name, value.data_type, nullable)
-            taken[value] = made
-            grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
+        """A field of its own for each column: `a AS x, a AS y` are two, of which GROUP BY may name one."""
+        by_id = {each.id: each for each in plan.schema}
+        made, output = _output(context, by_id, taken, value, name)
+        grow(project, fields=(*project.fields, made), outputs=(*project.outputs, output))
         return made
 
     columns: list[ScopeColumn] = []
@@ -134,6 +132,12 @@ def lazy_project(
                 )
             )
     return BoundQuery(project if projects else plan, columns)
+
+
+def _source(column: ScopeColumn | MergedColumn | None) -> object:
+    """What tells the column from others: its id, if it has been referred to."""
+    assert isinstance(column, ScopeColumn)
+    return column.id or column
 
 
 def distinct(plan: LogicalPlan, visible: int | None = None, hidden: Sequence[Field] = ()) -> LogicalPlan:

@@ -29,6 +29,11 @@ class ScopeColumn:
         self._make = make
         self._reference: ColumnRef | None = None
 
+    @property
+    def id(self) -> int | None:
+        """The id of its field, if that has been made."""
+        return None if self._reference is None else self._reference.id
+
     def reference(self) -> ColumnRef:
         if self._reference is None:
             made = self._make()

@@ -92,11 +92,13 @@ class SelectBlock:
         self.computed_keys = _computed(keys)
         bound: list[Expression | None] = []
         item_uses: list[list[ColumnUse]] = []
+        holds_aggregate: list[bool] = []
         defined: Aliases = {}  # an item may name the aliases before its own
         for item in nodes:
-            before = len(uses)
+            before, aggregates_before = len(uses), collector.uses
             bound.append(self._bind_item(item, self.binder("SELECT", collector, defined), lazy))
             item_uses.append(uses[before:])
+            holds_aggregate.append(collector.uses > aggregates_before)
             alias = "" if item.alias is None else item.alias.lower()
             if item.node is not None and aliases.get(alias) is item.node:
                 defined = {**defined, alias: item.node}
@@ -106,7 +108,7 @@ class SelectBlock:
         of_all = group is not None and bool(group.args.get("all"))
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
-            keys = keys_of_all(values, item_uses, frozenset(made.id for made in collector.calls.values()))
+            keys = keys_of_all(values, item_uses, holds_aggregate)
             keys += keys_of_having(uses[before:])
             self.computed_keys = _computed(keys)
             uses.clear()

@@ -35,7 +35,8 @@ class FromTree:
     plan: LogicalPlan
     relations: list[Relation]
     merged: MergedColumns = field(default_factory=dict)
-    holds_earlier: bool = False  # the tables before the comma are part of it
+    #: The tables before the comma are part of the plan, for a condition that reads them; their names stay apart.
+    holds_earlier: bool = False
     #: What follows the comma is joined for each row by itself, where a condition there reads these tables.
     stays_outside: bool = False
 
@@ -63,7 +64,6 @@ def _joined(
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
         else:
             tree = _bind_join(context, tree, join, outer, done)
-            done = None if tree.holds_earlier else done
     return tree if done is None else _cross(done, tree)
 
 
@@ -80,7 +80,7 @@ def _is_comma(join: exp.Join) -> bool:
 
 def _cross(left: FromTree, right: FromTree) -> FromTree:
     _check_aliases(left, right)
-    plan = Join(left.plan, right.plan, JoinType.INNER)
+    plan = right.plan if right.holds_earlier else Join(left.plan, right.plan, JoinType.INNER)
     return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
 
 
@@ -140,14 +140,10 @@ def _bind_join(
         earlier = None if before is None else _siblings(outer, before)
         scope = Scope(both.relations, earlier or outer.parent, outer.ctes, both.merged)
         condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
-        if before is not None and earlier is not None and earlier.used and not before.stays_outside:
-            left = _cross(before, left)
-            both = FromTree(
-                left.plan,
-                left.relations + right.relations,
-                both_merged(left.merged, right.merged),
-                holds_earlier=True,
-            )
+        is_apart = before is not None and not before.stays_outside and not left.holds_earlier
+        if before is not None and earlier is not None and earlier.used and is_apart:
+            left.plan = Join(before.plan, left.plan, JoinType.INNER)
+            left.holds_earlier = both.holds_earlier = True
     elif using or method == "NATURAL":
         names = (
             [(each.name.lower(), head_span(each)) for each in using]
