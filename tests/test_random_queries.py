@@ -99,6 +99,18 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ),
         ("FROM (t0 a JOIN t1 b ON 'x' > CASE WHEN a.k < 0 THEN 1 END)", "fails in one"),
         ("SELECT k FROM t0 WHERE c0::INTEGER = 1", "both refuse"),
+        ("SELECT NULL FROM (SELECT k // 0 FROM t0 UNION ALL SELECT NULL)", "fails in one"),
+        ("SELECT NULL FROM VALUES (3834), (0.5::DECIMAL(38, 38))", "fails in one"),
+        ("SELECT k FROM t0 WHERE (NULL, k // 0) = (1, 0)", "fails in one"),
+        ("SELECT coalesce(k BETWEEN NULL AND k // (k - k), FALSE) FROM t0", "both refuse"),
+        ("FROM t0 WHERE k // 0 IN (SELECT 1 FROM t1 WHERE t1.c0 = t0.c0)", "equal"),
+        (
+            (
+                "FROM t0 a JOIN t0 b ON NULL, (SELECT bool_and(k > 0) FROM t0 HAVING (1 <> ALL (SELECT 2)) < 'x')"
+                " RIGHT JOIN t1 ON b.k = t1.k"
+            ),
+            "intended",
+        ),
     ],
 )
 def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:
@@ -110,6 +122,8 @@ def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:
     [
         ("SELECT o FROM (SELECT c0::INTEGER AS o FROM t0)", [(None,), (None,), (None,)]),
         ("SELECT k FROM t0 WHERE c0::INTEGER = 1", []),
+        ("SELECT k FROM t0 WHERE c0::INTEGER + 1 > 1000000", []),
+        ("SELECT k FROM t0 WHERE k > 2 AND c0::INTEGER IS NOT NULL", []),
         ("SELECT k FROM t0 WHERE c0::INTEGER IS DISTINCT FROM 1", [(1,), (2,), (300,)]),
         ("SELECT sum(o) FROM (SELECT c0::INTEGER AS o FROM t0)", [(None,)]),
     ],
@@ -135,6 +149,19 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         "tests.random.comparison._in_tqp", lambda *_: tqp.ExecutionError("Could not convert string")
     )
     assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == "raised"
+
+
+@pytest.mark.parametrize(
+    ("sql", "outcome"),
+    [
+        ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
+        ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
+        ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
+        ("SELECT extract(quarter FROM TRY_CAST(century(DATE '1971-12-01') AS DATE))", "intended"),
+    ],
+)
+def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
+    assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == outcome
 
 
 def test_parameters_are_written_in_every_style() -> None:

@@ -12,9 +12,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
 from tqp.operators.numbers import elementwise, wide
+from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take, take_padded
@@ -158,6 +160,16 @@ def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
     return wide.add(lower & upper, half)
 
 
+def median_days_by_group(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+) -> Tensor:
+    """int64 [num_groups]: medians of each group's dates [n], as microseconds. Only the middle ones need be instants."""
+    to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
+    rows = median_rows(values, group_ids, num_groups, validity)
+    lower, upper = (to_instants(take_padded(values, each), validity=each >= 0) for each in rows)
+    return _half_way(lower, upper, "away")
+
+
 _MICROSECONDS_PER_DAY = 86_400_000_000
 _MOST_MICROSECONDS = float(2**63 - 2**11)
 
@@ -226,6 +238,7 @@ FORMULAS: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
 COLLECTED: dict[str, Callable[..., Tensor]] = {
     "second_moment": lambda *rows: variance_by_group(*rows).m2,
     "median": median_by_group,
+    "median_days": median_days_by_group,
     "median_interval": median_intervals_by_group,
     "median_down": partial(median_integers_by_group, halves="down"),
     "median_to_zero": partial(median_integers_by_group, halves="to_zero"),

@@ -83,10 +83,11 @@ def table_of(texts: Sequence[str]) -> Array:
 
 
 def look_up(table: Array, codes: Integers) -> Integers:
-    """The entries of a table of words, int64 [m], that codes from 0 name."""
+    """The entries of a table of words, int64 [m], that codes from 0 name; of a code of none any."""
     if isinstance(codes, np.ndarray):
         return table.take(codes, mode="clip")
-    return take(torch.from_numpy(table).to(codes.device), codes.to(torch.int64))
+    codes = codes.to(torch.int64).clamp(0, len(table) - 1)
+    return take(torch.from_numpy(table).to(codes.device), codes)
 
 
 def digits(values: Integers, width: int) -> Run:

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.patterns import parse_format
+from tqp.core.text_numbers import WHITE_SPACE
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
@@ -154,7 +155,14 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
     return re.compile(r"\s*" + "".join(parts) + r"\s*", re.IGNORECASE), letters
 
 
+#: Read whatever the pattern.
+_INSTANTS = {"epoch": 0, "infinity": time_limits.INFINITE_TICK, "-infinity": -time_limits.INFINITE_TICK}
+
+
 def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], pattern: str) -> int:
+    instant = _INSTANTS.get(text.strip(WHITE_SPACE).lower())
+    if instant is not None:
+        return instant
     match = expression.fullmatch(text)
     failure = f'Could not parse string "{text}" according to format specifier "{pattern}"'
     if match is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-import sqlglot
 from sqlglot import exp
+
+from tqp import Error
+from tqp.planner.parse import parse
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Binary]] = {
     exp.Add: exp.Add,
@@ -19,7 +21,6 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Binary]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
-_FUNCTIONS = ("add", "subtract", "multiply")
 
 
 def with_swapped_operands(sql: str) -> Iterator[str]:
@@ -27,33 +28,39 @@ def with_swapped_operands(sql: str) -> Iterator[str]:
 
     DuckDB computes them from left to right, and no right one where the left is NULL for all rows at once.
     """
-    count = sum(map(_has_operands, _nodes(sql)))
-    for position in range(count):
-        tree = sqlglot.parse_one(sql, read="duckdb")
-        yield _replaced(tree, [node for node in tree.walk() if _has_operands(node)][position], _swapped)
+    tree = parsed(sql)
+    for node in filter(_has_operands, list(tree.walk()) if tree else ()):
+        copy = _swapped(node)
+        node.replace(copy)
+        yield text_of_tree(tree)
+        copy.replace(node)
+
+
+def parsed(sql: str) -> exp.Expr | None:
+    """The tree of a query, in which calls stay as they were written; None if it cannot be parsed."""
+    try:
+        return parse(sql).tree
+    except Error:
+        return None
+
+
+def text_of_tree(tree: exp.Expr) -> str:
+    """SQL of a tree."""
+    return str(tree.sql(dialect="duckdb"))
 
 
 def _nodes(sql: str) -> list[exp.Expr]:
-    try:
-        return list(sqlglot.parse_one(sql, read="duckdb").walk())
-    except sqlglot.ParseError:
-        return []
-
-
-def _replaced(tree: exp.Expr, node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> str:
-    new = change(node)
-    if node is tree:
-        tree = new
-    elif new is not node:
-        node.replace(new)
-    return tree.sql(dialect="duckdb")
+    tree = parsed(sql)
+    return [] if tree is None else list(tree.walk())
 
 
 def _has_operands(node: exp.Expr) -> bool:
-    is_call = isinstance(node, exp.Anonymous) and node.name.lower() in _FUNCTIONS
-    return (
-        type(node) in _MIRRORED or isinstance(node, exp.Between) or (is_call and len(node.expressions) == 2)
-    )
+    is_call = _is_call(node, "add", "subtract", "multiply") and len(node.expressions) == 2
+    return type(node) in _MIRRORED or isinstance(node, exp.Between) or is_call
+
+
+def _is_call(node: exp.Expr, *names: str) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in names and bool(node.expressions)
 
 
 def _swapped(node: exp.Expr) -> exp.Expr:
@@ -66,42 +73,7 @@ def _swapped(node: exp.Expr) -> exp.Expr:
     return _MIRRORED[type(node)](this=node.expression.copy(), expression=node.this.copy())
 
 
-_OPERATORS = (
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Mod,
-    exp.Between,
-)
-
-
-def with_null_cases(sql: str) -> str:
-    """The query with each left operand x as CASE WHEN x IS NULL THEN NULL ELSE x END; it itself if it cannot be parsed.
-
-    Where x is NULL for all rows, that is one NULL for DuckDB, which then computes no right operand.
-    """
-
-    def change(node: exp.Expr) -> exp.Expr:
-        first = node.parent is not None and (
-            node.arg_key == "this"
-            and isinstance(node.parent, _OPERATORS)
-            or isinstance(node.parent, exp.Anonymous)
-            and node is node.parent.expressions[0]
-            and len(node.parent.expressions) > 1
-        )
-        if not first or isinstance(node, exp.Literal):
-            return node
-        is_null = exp.Is(this=exp.Paren(this=node.copy()), expression=exp.Null())
-        case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
-        return exp.Paren(this=case)
-
-    return _transformed(sql, change)
+_OPERATORS = (*_MIRRORED, exp.Mod, exp.Between, exp.In)
 
 
 def with_null_guards(sql: str) -> str:
@@ -109,89 +81,33 @@ def with_null_guards(sql: str) -> str:
 
     Row by row then, DuckDB computes no constant y after an x that is NULL.
     """
-
-    def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, _OPERATORS) or isinstance(node.this, exp.Literal):
-            return node
-        is_null = exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null())
-        case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
-        return exp.Paren(this=case)
-
-    return _transformed(sql, change)
+    return _transformed(sql, lambda node: _guarded(node) if isinstance(node, _OPERATORS) else node)
 
 
-def with_nulls_apart(sql: str) -> str:
-    """The query with = for IS NOT DISTINCT FROM: the same where a side is never NULL; itself if it cannot be parsed."""
-
-    def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.NullSafeEQ):
-            return node
-        return exp.EQ(this=node.this.copy(), expression=node.expression.copy())
-
-    return _transformed(sql, change)
+def with_guarded_rounding(sql: str) -> str:
+    """The query with NULL as what round() and trunc() make of NULL: DuckDB has 0 if no digit of a DECIMAL is left."""
+    return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
 
 
-def with_inlined_ctes(sql: str) -> str:
-    """The query with NOT MATERIALIZED in each CTE; it itself if it cannot be parsed.
-
-    Of one that it materialises DuckDB computes columns that nobody reads.
-    """
-    try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
-    except sqlglot.ParseError:
-        return sql
-    for definition in tree.find_all(exp.CTE):
-        definition.set("materialized", False)
-    return str(tree.sql(dialect="duckdb"))
-
-
-def with_shields(sql: str) -> str:
-    """The query with each AND and OR as a CASE whose first condition may decide; it itself if it cannot be parsed.
-
-    DuckDB computes all conditions of those that do not stand in WHERE or ON themselves. In WHERE and ON, NULL decides, too.
-    """
-    return _transformed(sql, _shielded)
-
-
-def _shielded(node: exp.Expr) -> exp.Expr:
-    if not isinstance(node, exp.And | exp.Or):
+def _guarded(node: exp.Expr) -> exp.Expr:
+    first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
+    if isinstance(first, exp.Literal):
         return node
-    first, decided = exp.Paren(this=node.this.copy()), isinstance(node, exp.Or)
-    if not decided and (isinstance(node.parent, exp.Where) or node.arg_key == "on"):
-        second = exp.Paren(this=node.expression.copy())
-        case = exp.Case(ifs=[exp.If(this=first, true=second)], default=exp.Boolean(this=False))
-        return exp.Paren(this=case)
-    case = exp.Case(
-        ifs=[
-            exp.If(
-                this=exp.Is(this=first, expression=exp.Boolean(this=decided)), true=exp.Boolean(this=decided)
-            )
-        ]
-    )
-    case.set("default", node.copy())
+    is_null = exp.Is(this=exp.Paren(this=first.copy()), expression=exp.Null())
+    case = exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=node.copy())
     return exp.Paren(this=case)
 
 
-def with_late_conditions(sql: str) -> str:
-    """The query with what stands in ON of inner joins as conditions of WHERE; it itself if it cannot be parsed.
-
-    A condition on one side then sees only the rows that have found a partner, if nothing is optimized.
-    """
-
-    def late(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Select):
-            return node
-        joins = [*(node.args.get("joins") or ()), *_joins_of_first(node)]
-        conditions = []
-        for join in joins:
-            if join.args.get("on") is not None and not join.args.get("side") and join.kind in ("", "INNER"):
-                conditions.append(join.args["on"])
-                join.set("on", exp.Boolean(this=True))
-        for condition in conditions:
-            node = node.where(condition, copy=False)
-        return node
-
-    return _transformed(sql, late)
+def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
+    tree = parsed(sql)
+    if tree is None:
+        return sql
+    # from below: what is put in is not changed again
+    for node in reversed(list(tree.walk())):
+        new = change(node)
+        if new is not node:
+            node.replace(new)
+    return text_of_tree(tree)
 
 
 def _joins_of_first(select: exp.Select) -> list[exp.Join]:
@@ -199,62 +115,56 @@ def _joins_of_first(select: exp.Select) -> list[exp.Join]:
     return [] if clause is None else list(clause.this.args.get("joins") or ())
 
 
-def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
-    try:
-        tree = sqlglot.parse_one(sql, read="duckdb")
-    except sqlglot.ParseError:
-        return sql
-    # from below: what is put in is not changed again
-    for node in reversed(list(tree.walk())):
-        new = change(node)
-        if new is not node:
-            if node is tree:
-                tree = new
-            else:
-                node.replace(new)
-    return str(tree.sql(dialect="duckdb"))
-
-
 #: Of how many tables a condition is asked at most.
 _MAX_TABLES = 3
-#: Any type takes one of them.
-_TEXTS = ("'0.1'", "'true'", "'2000-01-01'", "'12:00:00'", "'1 day'")
 
 
-def with_lone_operands(sql: str) -> Iterator[str]:
-    """What stands on the left of each INTERSECT and EXCEPT; none if it cannot be parsed.
+def with_lone_tables(sql: str) -> Iterator[str]:
+    """Each subquery of FROM, and what stands on the left of each INTERSECT and EXCEPT; none if it cannot be parsed.
 
-    Where the other side decides that no row is left of it, DuckDB need not compute it.
+    Where what it is joined with decides that no row is left of it, DuckDB need not compute it.
     """
     for node in _nodes(sql):
-        if isinstance(node, exp.Intersect | exp.Except):
-            yield f"{_ctes(sql)}{node.this.sql(dialect='duckdb')}"
+        if isinstance(node, exp.Intersect | exp.Except | exp.CTE) or _is_table(node):
+            yield f"{_ctes(sql)}{text_of_tree(node.this)}"
 
 
 def with_lone_keys(sql: str) -> Iterator[str]:
     """For each condition of several tables, the question whether it is true of the rows of those tables; none if unparsed.
 
     In whatever order tables are joined, and whichever side is computed first: a join's keys see no more rows than these.
-    Of a correlated subquery also its other conditions, which may be computed once and not for each row around it.
+    Of a correlated subquery also its other conditions, which may be computed once and not for each row around it, and what
+    is looked for in it.
     """
     for select in _selects(sql):
         tables = _tables(select)
         is_inner = isinstance(select.parent, exp.Subquery | exp.Exists | exp.In) and not _is_table(
             select.parent
         )
-        for condition in _conditions(select):
-            for number in range(1 if is_inner else 2, _MAX_TABLES + 1):
+        conditions = _conditions(select)
+        questions = [(each, 1 if is_inner else 2) for each in conditions]
+        questions += [(key, 1) for each in conditions for key in _looked_for(each)]
+        for condition, least in questions:
+            for number in range(least, _MAX_TABLES + 1):
                 for few in combinations(tables, number):
                     for kind in ("CROSS JOIN", "FULL JOIN"):
                         yield from _asked(sql, few, kind, condition)
 
 
+def _looked_for(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """Of each x IN (SELECT ...) whether x is NULL."""
+    for node in condition.find_all(exp.In, exp.Any, exp.All):
+        operand = node.this if isinstance(node, exp.In) else node.parent and node.parent.this
+        if operand is not None and operand is not node:
+            yield exp.Is(this=exp.Paren(this=operand.copy()), expression=exp.Null())
+
+
 def _asked(sql: str, tables: tuple[exp.Expr, ...], kind: str, condition: exp.Expr) -> Iterator[str]:
     """Rows of which one stands beside NULLs show what fails before there is a partner."""
     end = " ON FALSE" if kind == "FULL JOIN" else ""
-    texts = [_padded(table, kind).sql(dialect="duckdb") for table in tables]
+    texts = [text_of_tree(_padded(table, kind)) for table in tables]
     source = texts[0] + "".join(f" {kind} {text}{end}" for text in texts[1:])
-    for each in {condition.sql(dialect="duckdb"), _swapped_all(condition).sql(dialect="duckdb")}:
+    for each in {text_of_tree(condition), _swapped_all(condition).sql(dialect="duckdb")}:
         yield f"{_ctes(sql)}SELECT NULL FROM {source} WHERE {each}"
 
 
@@ -278,55 +188,8 @@ def _swapped_all(condition: exp.Expr) -> exp.Expr:
     return tree
 
 
-def without_condition(sql: str) -> Iterator[str]:
-    """The query without one of its WHERE clauses, or with one ON TRUE; none if it cannot be parsed."""
-    for position, select in enumerate(_selects(sql)):
-        if select.args.get("where") is not None:
-            tree = sqlglot.parse_one(sql, read="duckdb")
-            list(tree.find_all(exp.Select))[position].set("where", None)
-            yield tree.sql(dialect="duckdb")
-    for position, join in enumerate(each for each in _nodes(sql) if isinstance(each, exp.Join)):
-        if join.args.get("on") is not None:
-            tree = sqlglot.parse_one(sql, read="duckdb")
-            joins = [each for each in tree.walk() if isinstance(each, exp.Join)]
-            joins[position].set("on", exp.Boolean(this=True))
-            yield tree.sql(dialect="duckdb")
-
-
-def with_other_items(sql: str) -> Iterator[tuple[str, list[str]]]:
-    """The query with one item of a subquery in FROM as NULL, and as constants that are not NULL.
-
-    Where the answer stays the same nobody reads the item.
-    """
-    for position, select in enumerate(_selects(sql)):
-        if not (isinstance(select.parent, exp.CTE) or _is_table(select.parent)):
-            continue
-        for number, item in enumerate(select.expressions):
-            if isinstance(item, exp.Column | exp.Star):
-                continue
-            texts = []
-            for value in ("NULL", *_TEXTS):
-                tree = sqlglot.parse_one(sql, read="duckdb")
-                old = list(tree.find_all(exp.Select))[position].expressions[number].unalias()
-                for part in _arguments(old) or [old]:
-                    case = exp.Case(ifs=[exp.If(this=exp.Boolean(this=False), true=part.copy())])
-                    case.set("default", sqlglot.parse_one(value, read="duckdb"))
-                    part.replace(exp.Paren(this=case))
-                texts.append(tree.sql(dialect="duckdb"))
-            yield texts[0], texts[1:]
-
-
-def _arguments(item: exp.Expr) -> list[exp.Expr]:
-    """Of the aggregates in an item."""
-    sets = [each.this for each in item.find_all(exp.AggFunc)]
-    return [each.expressions[0] if isinstance(each, exp.Distinct) else each for each in sets if each]
-
-
 def _selects(sql: str) -> list[exp.Select]:
-    try:
-        return list(sqlglot.parse_one(sql, read="duckdb").find_all(exp.Select))
-    except sqlglot.ParseError:
-        return []
+    return [node for node in _nodes(sql) if isinstance(node, exp.Select)]
 
 
 def _is_table(node: exp.Expr | None) -> bool:
@@ -354,5 +217,5 @@ def _conditions(select: exp.Select) -> list[exp.Expr]:
 
 
 def _ctes(sql: str) -> str:
-    clause = sqlglot.parse_one(sql, read="duckdb").args.get("with_")
-    return "" if clause is None else clause.sql(dialect="duckdb") + " "
+    clause = next(iter(_nodes(sql))).args.get("with_")
+    return "" if clause is None else text_of_tree(clause) + " "

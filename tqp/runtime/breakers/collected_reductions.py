@@ -23,7 +23,7 @@ def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) ->
 
     `first`: of the rows as they come. `least`, `greatest`: the last of the equal ones. `median_lower`: the lower of
     the two middle values. `median`: half-way, float64; `median_down`, `median_to_zero`, `median_away`: half-way between
-    integers, halves rounded so; `median_interval`. `second_moment`: squared differences from the mean.
+    integers, halves rounded so; `median_days`, `median_interval`. `second_moment`: squared differences from the mean.
     """
     values, validity = column
     assert values is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIMESTAMP, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
@@ -344,7 +344,7 @@ class AggregateCalls:
             return self._plain(argument, kind, layout, call.distinct)
         if target.is_temporal:
             if source != target:
-                argument = self._converted(call, argument, Cast(call.arguments[0], TIMESTAMP))
+                return self._plain(argument, "median_days", canonical_layout(target, False), call.distinct)
             layout = replace(argument.layout, dtype=torch.int64)
             return self._plain(argument, "median_away", layout, call.distinct)
         argument = self._converted(call, argument, Cast(call.arguments[0], DOUBLE))

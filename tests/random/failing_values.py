@@ -1,0 +1,196 @@
+"""Queries in which other values stand for those whose computation fails: does the answer depend on them?
+
+A query that DuckDB refuses for a value has an answer all the same if that value cannot change it: nobody reads it, its
+row is dropped, or something else has decided. What fails is found by TRY around all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from sqlglot import exp
+
+from tests.random.variants import parsed, text_of_tree
+from tqp.planner.functions.registry import aggregate_names
+
+_AGGREGATES = frozenset(aggregate_names())
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
+_DISTINCT = (exp.NullSafeEQ, exp.NullSafeNEQ)
+#: NULL of operands that are not NULL, or the other way round.
+_CHOICES = (exp.Connector, exp.Case, exp.If)
+_CHOICE_CALLS = frozenset(("coalesce", "ifnull", "nullif", "concat", "concat_ws", "greatest", "least"))
+_NEVER = (exp.Is, exp.Dot, exp.TryCast)
+#: In place of a comparison, and in place of another value: the first of these texts that its type takes.
+_SUBSTITUTES = (
+    ("TRUE", ("0.5", "true", "2000-01-01", "12:00:00", "1 day")),
+    ("FALSE", ("0", "1970-01-01", "00:00:00", "0 days")),
+    ("NULL", ()),
+    ("FALSE", ("99", "true", "1900-01-01", "23:00:00", "-9 days")),
+)
+
+
+def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
+    """The query with several values in place of each that fails; none if it is not found what fails.
+
+    Of a value that is compared, the comparison has every outcome. NULL that comes of NULL remains.
+    """
+    tree = parsed(sql)
+    if tree is None:
+        return
+    _divide_bounds(tree)
+    _show_types(tree)
+    around: dict[str, set[str]] = {}
+    for node in filter(_may_fail, tree.walk()):
+        around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
+    if fails(_with_tries(tree, around.keys())):
+        return
+    failing = {
+        text
+        for text, outer in around.items()
+        if fails(_with_tries(tree, around.keys() - outer - {text}))
+        and not fails(_with_tries(tree, around.keys() - outer))
+    }
+    for outcome, values in _SUBSTITUTES:
+        yield _substituted(tree, failing, outcome, values)
+
+
+def _divide_bounds(tree: exp.Expr) -> None:
+    """Makes x BETWEEN a AND b to x >= a AND x <= b, of which the first may decide."""
+    for node in reversed(list(tree.find_all(exp.Between))):
+        low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+        high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
+        node.replace(exp.Paren(this=exp.And(this=low, expression=high)))
+
+
+def _show_types(tree: exp.Expr) -> None:
+    """Makes each value of a column of VALUES to a CASE of them all, which is of the column's type."""
+    for values in list(tree.find_all(exp.Values)):
+        rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
+        columns = [list(column) for column in zip(*rows, strict=False)] if len(rows) > 1 else []
+        for column in columns:
+            no_choices = [exp.If(this=exp.Boolean(this=False), true=value.copy()) for value in column]
+            for value in column:
+                others = [each.copy() for each in no_choices if each.args["true"] != value]
+                if others:
+                    value.replace(exp.Paren(this=exp.Case(ifs=others, default=value.copy())))
+
+
+def _may_fail(node: exp.Expr) -> bool:
+    """Whether TRY may stand around it: there is no aggregate and no subquery within."""
+    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
+    if (
+        is_branch
+        or isinstance(node, _NEVER)
+        or not isinstance(node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case)
+    ):
+        return False
+    return not any(
+        isinstance(each, exp.Query | exp.AggFunc)
+        or (isinstance(each, exp.Anonymous) and each.name.lower() in _AGGREGATES)
+        for each in node.walk()
+    )
+
+
+def _is_choice(node: exp.Expr) -> bool:
+    return (
+        isinstance(node, _CHOICES) or isinstance(node, exp.Anonymous) and node.name.lower() in _CHOICE_CALLS
+    )
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _try(node: exp.Expr) -> exp.Expr:
+    return exp.Try(this=node.copy())
+
+
+def _with_tries(tree: exp.Expr, texts: Collection[str]) -> str:
+    return _replaced(tree, lambda node, text: _try(node) if text in texts and _may_fail(node) else node)
+
+
+def _replaced(tree: exp.Expr, change: Callable[[exp.Expr, str], exp.Expr]) -> str:
+    """The tree with each node as `change` makes it of the node and the text that it had at first."""
+    tree = tree.copy()
+    # from below: what is put in is not changed again
+    for node, text in reversed([(node, text_of_tree(node)) for node in tree.walk() if _may_fail(node)]):
+        new = change(node, text)
+        if new is node:
+            continue
+        if node is tree:
+            tree = new
+        else:
+            node.replace(new)
+    return text_of_tree(tree)
+
+
+def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values: Collection[str]) -> str:
+    places = {}
+    for node in tree.walk():
+        if _may_fail(node) and text_of_tree(node) in failing:
+            place = _compared(node)
+            places[text_of_tree(place)] = place
+
+    def change(node: exp.Expr, text: str) -> exp.Expr:
+        if text not in places:
+            return node
+        if isinstance(node, _COMPARISONS + _DISTINCT):
+            is_in_null = isinstance(node, exp.In) and exp.Null() in node.expressions  # never false
+            value = exp.Var(this="NULL" if is_in_null and outcome == "FALSE" else outcome)
+        else:
+            value = _value(node, values)
+        case = exp.Case(ifs=[exp.If(this=_has_failed(places[text], failing), true=value)])
+        case.set("default", _try(node))
+        return exp.Paren(this=case)
+
+    return _replaced(tree, change)
+
+
+def _compared(node: exp.Expr) -> exp.Expr:
+    """The comparison of which the node is an operand or part of one, if each operation on the way is computed; else itself."""
+    for each in (node, *_ancestors(node)):
+        if isinstance(each, _COMPARISONS + _DISTINCT):
+            return each
+        if _is_choice(each) or not (isinstance(each, exp.Paren) or _may_fail(each)):
+            break
+    return node
+
+
+def _has_failed(node: exp.Expr, failing: Collection[str]) -> exp.Expr:
+    """Whether the node is NULL though no operand is, but one that has failed itself."""
+    conditions: list[exp.Expr] = [_is_null(_try(node))]
+    if not isinstance(node, _DISTINCT) and not _is_choice(node):
+        for operand in _operands(node):
+            if isinstance(operand, exp.Literal):
+                continue
+            there: exp.Expr = exp.Not(this=_is_null(_try(operand)))
+            if any(_may_fail(each) and text_of_tree(each) in failing for each in operand.walk()):
+                there = exp.Paren(this=exp.Or(this=there, expression=_has_failed(operand.unnest(), failing)))
+            conditions.append(there)
+    return exp.Paren(this=exp.and_(*conditions, wrap=True))
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Cast):
+        return [node.this]
+    return [each for each in node.iter_expressions() if isinstance(each, exp.Condition)]
+
+
+def _is_null(node: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.Is(this=exp.Paren(this=node), expression=exp.Null()))
+
+
+def _value(node: exp.Expr, texts: Collection[str]) -> exp.Expr:
+    """The first of the texts that the type of the node takes, else NULL."""
+    choices = [
+        _try(
+            exp.Case(
+                ifs=[exp.If(this=exp.Boolean(this=False), true=node.copy())],
+                default=exp.Literal.string(text),
+            )
+        )
+        for text in texts
+    ]
+    return exp.Coalesce(this=exp.Null(), expressions=choices)
