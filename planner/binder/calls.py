@@ -23,7 +23,15 @@ from tqp.core.datatypes import (
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
-from tqp.planner.binder.coercion import as_text, cast_to, common_type_of, compare, condition_of, folded
+from tqp.planner.binder.coercion import (
+    as_text,
+    cast_to,
+    common_type_of,
+    compare,
+    condition_of,
+    folded,
+    of_type,
+)
 from tqp.planner.binder.models import bind_model
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
@@ -314,6 +322,30 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
 
 
+def _fmod(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """fmod(x, y), a macro of DuckDB: what one of the operators of x - y * floor(x / y) refuses, it refuses, too."""
+    _need(nodes, 2, "fmod()", span, exactly=True)
+    arguments = [binder.bind_flexible(node) for node in nodes]
+    dividend, divisor = arguments
+    quotient = _result("/", (dividend, divisor), span)
+    product = _result("multiply", (divisor, quotient), span)
+    _result("subtract", (dividend, product), span)
+    overloads = functions.scalar_overloads("fmod")
+    assert overloads is not None
+    return apply(overloads, arguments, span, "fmod()")
+
+
+def _result(operator: str, arguments: Sequence[Expression], span: Span | None) -> Expression:
+    """A stand-in for what the operator gives."""
+    overloads = functions.scalar_overloads(operator)
+    assert overloads is not None
+    try:
+        overload = choose(overloads, arguments)
+        return of_type(null_type(overload, arguments) or finish(overload, arguments).result)
+    except NoOverloadError as error:
+        raise _no_overload(error, arguments, span, f"fmod(), with its {operator},") from None
+
+
 def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     """date(x), a cast."""
     _need(nodes, 1, "date()", span, exactly=True)
@@ -386,7 +418,10 @@ def bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
 
 def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
     """SUBSTRING(s FROM start FOR length), and with commas."""
-    parts = [node.this, node.args.get("start") or exp.Literal.number(1), node.args.get("length")]
+    start, length = node.args.get("start"), node.args.get("length")
+    if start is None and length is not None:
+        start = exp.Literal.number(1)
+    parts = [node.this, start, length]
     nodes = [part for part in parts if part is not None]
     return bind_operator(binder, "substring", nodes, span_of(node), "substring()")
 
@@ -441,6 +476,7 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
+    "fmod": _fmod,
     "date": _date,
     "date_add": _date_add,
     "date_part": _date_part,

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, walk
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
@@ -203,12 +203,18 @@ class SelectBlock:
         return keys
 
     def _remember(self, node: exp.Expr, key: Expression) -> Expression:
-        """The same text means this key wherever it stands: a subquery bound once more would be another one."""
+        """The same text means this key wherever it stands: a subquery bound once more would be another one.
+
+        `coalesce(a)` is `a`, but grouping by it does not make `a` a key.
+        """
+        item = node
         while isinstance(node, exp.Paren):
             node = node.this
-        if (
-            not isinstance(node, exp.Column) and node.find(exp.Placeholder) is None
-        ):  # one ? may not be the next
+        if isinstance(node, exp.Column):
+            return key
+        if isinstance(key, ColumnRef):
+            key = self.bound_items[id(item)] = Cast(key, key.data_type)
+        if node.find(exp.Placeholder) is None:  # one ? may not be the next
             self.keys_by_node[node] = key
         return key
 
@@ -407,8 +413,8 @@ def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
 
 
 def _computed(keys: Sequence[Expression]) -> frozenset[Expression]:
-    """The keys that are no columns."""
-    return frozenset(key for key in keys if not isinstance(key, ColumnRef))
+    """The keys that are neither columns nor constants."""
+    return frozenset(key for key in keys if not isinstance(key, (ColumnRef, Literal)))
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -117,11 +117,15 @@ _OF_BITS: dict[tuple[str, DataType], str] = {
 
 
 def _of_lists(overload: Overload, arguments: Sequence[Expression]) -> str | None:
-    """As `_of_bits`, for lists: text and NULL may mean one, and a NULL may be the element that it contains."""
-    if overload.canonical != "contains" or arguments[1].data_type != NULL:
+    """As `_of_bits`, for lists: text and NULL may mean one, and what is no text may be the element that it contains."""
+    if overload.canonical != "contains":
         return None
     is_text = isinstance(arguments[0], SourceLiteral) and arguments[0].data_type.is_string
-    return "(ANY[], ANY) -> BOOLEAN" if is_text or arguments[0].data_type == NULL else None
+    is_null = arguments[0].data_type == NULL
+    has_two_meanings = (
+        is_text or is_null if arguments[1].data_type == NULL else is_text and overload.parameters[0] == NULL
+    )
+    return "(ANY[], ANY) -> BOOLEAN" if has_two_meanings else None
 
 
 def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:

@@ -97,7 +97,9 @@ TEXT = (
     ),
     _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
-    _text("contains", "VARCHAR VARCHAR -> BOOLEAN", work=Work.SEARCH, selectivity=0.07),
+    _text(
+        "contains", "VARCHAR VARCHAR -> BOOLEAN", "NULL ANY -> BOOLEAN", work=Work.SEARCH, selectivity=0.07
+    ),
     _text("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=_length),
     _text("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     _text("left", "VARCHAR BIGINT -> VARCHAR"),

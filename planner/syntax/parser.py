@@ -154,7 +154,12 @@ class Parser(OperatorParser):
         allow_identifiers: bool = True,
         with_collation: bool = False,
     ) -> exp.Expr | None:
-        """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing."""
+        """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing.
+
+        `range < 2` compares a column: no type has its parts between < and >.
+        """
+        if self._curr.token_type in self.NESTED_TYPE_TOKENS and self._next.token_type == TokenType.LT:
+            return None
         is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
         if is_cast and self._match(TokenType.INTERVAL):
             if self._curr.text.lower() in _INTERVAL_KEYWORDS:

@@ -91,7 +91,9 @@ def tokenize(text: str) -> Tokens:
             kinds.append(sign if sign in KNOWN_OPERATORS else OPERATOR)
         elif group == _QUOTED:
             if position - start == 2:
-                raise ParseError('syntax error at or near """": a name has at least one character', (start, position))
+                raise ParseError(
+                    'syntax error at or near """": a name has at least one character', (start, position)
+                )
             kinds.append(NAME)
         elif group == _TEXT or text[position - 1] == "$" and position - start > 1:
             if kinds and kinds[-1] == TEXT and _NEW_LINE.search(text, stops[-1], start):
