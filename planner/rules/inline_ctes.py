@@ -1,26 +1,29 @@
-"""Put the plan of a CTE where it is read, if it is read once or is small."""
+"""Put the plan of a CTE where it is read, if it is read once or is cheap to compute again."""
 
 from __future__ import annotations
 
+from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Expression, Subquery, has_subquery, transform
-from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
-from tqp.planner.algebra.node import subquery_plans
+from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared
 from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
+from tqp.planner.rules.shared_plans import below, readers, shared_inputs
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
 
-#: Most nodes that the copies of one CTE may have together, the CTEs inside them included.
-_MOST_NODES = 100
+#: Most joins (and unions) that the copies of one CTE may have together, the CTEs inlined in it included.
+_MOST_JOINS = 4
 
 
 def inline_ctes(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Replace references to CTEs by copies of their plans, so that rules fit each copy to where it is read.
+    """Replace references to CTEs by their plans, so that rules fit each copy to where it is read.
 
-    What is equal afterwards is computed once by `common_subplans`. A large CTE that is read several times stays shared:
-    its copies might be exponentially many. Correlated ones are always copied: they differ from row to row.
+    One that aggregates, has a LIMIT or many joins stays shared if it is read several times: it is computed once, for all
+    that its readers want of it, and the plan is not larger than the query. Correlated ones are always copied: they differ
+    from row to row.
     """
     if not context.next_shared:
         return plan
@@ -30,44 +33,35 @@ def inline_ctes(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 class _Inlining:
     def __init__(self, plan: LogicalPlan, context: OptimizerContext) -> None:
         self.context = context
-        self.references: dict[int, int] = {}  # how often each CTE is read, by identifier
-        self.inputs: dict[int, LogicalPlan] = {}
-        self._count(plan)
-        self.sizes: dict[int, int] = {}  # nodes that a reference to the CTE becomes
-        self.inlined: set[int] = set()
-        for identifier in _inner_first(self.inputs):
-            self._decide(identifier)
+        self.relations: dict[
+            int, float
+        ] = {}  # how many each CTE that is inlined joins; infinite: not to be copied
         self.used: set[int] = set()  # CTEs of which one copy has the ids of the original
+        inputs = shared_inputs(plan)
+        references = Counter(
+            reader.identifier for part in (plan, *inputs.values()) for reader in readers(part)
+        )
+        for identifier, shared in inputs.items():
+            count, relations = references[identifier], self._relations(shared)
+            if count == 1 or shared.free_ids or count * (relations - 1) <= _MOST_JOINS:
+                self.relations[identifier] = relations
 
-    def _count(self, plan: LogicalPlan) -> None:
-        left = [plan]
-        while left:
-            node = left.pop()
+    def _relations(self, plan: LogicalPlan) -> float:
+        relations, pending = 0.0, [plan]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Aggregate | Limit):
+                return inf
             if isinstance(node, Shared):
-                self.references[node.identifier] = self.references.get(node.identifier, 0) + 1
-                if node.identifier in self.inputs:
-                    continue
-                self.inputs[node.identifier] = node.input
-            left.extend(below(node))
-
-    def _decide(self, identifier: int) -> None:
-        plan, count = self.inputs[identifier], self.references[identifier]
-        size, left = 0, [plan]
-        while left:
-            node = left.pop()
-            if isinstance(node, Shared):
-                size += self.sizes[node.identifier]
+                relations += self.relations.get(node.identifier, 1.0)
             else:
-                size += 1
-                left.extend(below(node))
-        inlined = count == 1 or count * size <= _MOST_NODES or bool(plan.free_ids)
-        self.sizes[identifier] = size if inlined else 1
-        if inlined:
-            self.inlined.add(identifier)
+                relations += not node.inputs
+                pending += below(node)
+        return relations
 
     def expanded(self, plan: LogicalPlan) -> LogicalPlan:
         """The plan with the references in it, and in its subqueries, replaced."""
-        if isinstance(plan, Shared) and plan.identifier in self.inlined:
+        if isinstance(plan, Shared) and plan.identifier in self.relations:
             return self._copy(plan)
         plan = self.context.rewrite_inputs(plan, self.expanded)
         if any(map(has_subquery, plan.expressions)):
@@ -91,33 +85,3 @@ class _Inlining:
             self.used.add(reference.identifier)
             plan = renumber(plan, ids)
         return self.expanded(plan)  # neither of them enters the CTEs inside
-
-
-def below(node: LogicalPlan) -> list[LogicalPlan]:
-    """The inputs of a node and the plans of its subqueries."""
-    plans = list(node.inputs)
-    for expression in node.expressions:
-        plans += subquery_plans(expression)
-    return plans
-
-
-def _inner_first(inputs: dict[int, LogicalPlan]) -> list[int]:
-    """The identifiers, each after those that its plan reads."""
-    order: list[int] = []
-    known: set[int] = set()
-    left = [(identifier, False) for identifier in inputs]
-    while left:
-        identifier, is_done = left.pop()
-        if is_done:
-            order.append(identifier)
-        elif identifier not in known:
-            known.add(identifier)
-            left.append((identifier, True))
-            pending = [inputs[identifier]]
-            while pending:
-                node = pending.pop()
-                if isinstance(node, Shared):
-                    left.append((node.identifier, False))
-                else:
-                    pending.extend(below(node))
-    return order

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.logical_node import Ids
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll
 from tqp.planner.rules.columns import is_pass_through, pass_through
+from tqp.planner.rules.shared_plans import rewrite_readers_first
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -19,31 +21,36 @@ def prune_columns(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     A Project appears only where a position counts: at the root, in the branches of a union, in a shared plan.
     """
     pruning = _Pruning()
-    root_ids = [field.id for field in plan.schema]
-    while (
-        True
-    ):  # what one Shared node needs its siblings get too, and that may ask more of shared plans inside
-        pruned = pruning.exactly(plan, root_ids)
-        if not pruning.widened:
-            return pruned
-        pruning.restart()
+    return rewrite_readers_first(plan, pruning.part, pruning.finish)
 
 
 class _Pruning:
     def __init__(self) -> None:
-        self.positions: dict[int, set[int]] = {}  # what is read of each shared plan
-        self.shared: dict[int, LogicalPlan] = {}
-        self.widened = False
+        self.positions: dict[int | None, set[int]] = {}  # what is read of each shared plan
 
-    def restart(self) -> None:
-        self.shared.clear()
-        self.widened = False
+    def part(self, plan: LogicalPlan, identifier: int | None) -> LogicalPlan:
+        """The plan (None) or a shared plan, of which all readers were pruned before."""
+        if identifier is None:
+            self.positions[None] = set(range(len(plan.schema)))
+        return self.exactly(plan, [plan.schema[i].id for i in self.kept(identifier)])
+
+    def kept(self, identifier: int | None) -> list[int]:
+        return sorted(self.positions.get(identifier, ()))
+
+    def finish(self, node: LogicalPlan) -> LogicalPlan:
+        """A reader has the columns that are read of the shared plan anywhere; who needs them all passes none on."""
+        if isinstance(node, Shared):
+            fields = tuple(node.fields[i] for i in self.kept(node.identifier))
+            return node if fields == node.fields else replace(node, fields=fields)
+        if is_pass_through(node) and _ids(node) == _ids(node.inputs[0]):
+            return node.inputs[0]
+        return node
 
     def exactly(self, plan: LogicalPlan, ids: Iterable[int]) -> LogicalPlan:
         """The pruned plan with the columns `ids` and no others, in order."""
         wanted = list(ids)
         pruned = self.prune(plan, set(wanted))
-        if [field.id for field in pruned.schema] == wanted:
+        if _ids(pruned) == wanted:
             return pruned
         if is_pass_through(pruned):
             pruned = pruned.inputs[0]
@@ -55,7 +62,9 @@ class _Pruning:
             case UnionAll():
                 return self.union(plan, needed)
             case Shared():
-                return self.share(plan, needed)
+                read = (i for i, field in enumerate(plan.fields) if field.id in needed)
+                self.positions.setdefault(plan.identifier, set()).update(read)
+                return plan
             case Join() if plan.mark is not None and plan.mark.id not in needed:
                 return self.prune(plan.left, needed)
         plan = plan.without_unread(needed)
@@ -77,17 +86,6 @@ class _Pruning:
             return plan
         return UnionAll(tuple(branches), fields)
 
-    def share(self, plan: Shared, needed: Ids) -> LogicalPlan:
-        positions = self.positions.setdefault(plan.identifier, set())
-        asked = {i for i, field in enumerate(plan.fields) if field.id in needed}
-        if not asked <= positions:
-            self.widened = self.widened or plan.identifier in self.shared
-            positions |= asked
-        kept = sorted(positions)
-        if plan.identifier not in self.shared:
-            inner = plan.input.schema
-            self.shared[plan.identifier] = self.exactly(plan.input, [inner[i].id for i in kept])
-        below = self.shared[plan.identifier]
-        if below is plan.input and len(kept) == len(plan.fields):
-            return plan
-        return Shared(below, plan.identifier, tuple(plan.fields[i] for i in kept))
+
+def _ids(plan: LogicalPlan) -> list[int]:
+    return [field.id for field in plan.schema]

@@ -13,7 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
+from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
+    FALSE,
     TRUE,
     Call,
     ColumnRef,
@@ -32,8 +34,10 @@ from tqp.planner.algebra.logical_plan import (
     JoinType,
     LogicalPlan,
     Project,
+    Shared,
     Sort,
     UnionAll,
+    Values,
 )
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
@@ -49,7 +53,9 @@ from tqp.planner.rules.joins.region import (
 )
 from tqp.planner.rules.models.predictions import predictions_in
 from tqp.planner.rules.nulls import is_null, negate
-from tqp.planner.rules.or_predicates import implied_by_branches
+from tqp.planner.rules.or_predicates import any_of, implied_by_branches
+from tqp.planner.rules.shared_plans import rewrite_readers_first
+from tqp.planner.rules.simplify_expressions import Simplifier
 
 if TYPE_CHECKING:
     from tqp.planner.optimizer import OptimizerContext
@@ -58,13 +64,53 @@ Parts = tuple[Expression, ...]
 
 
 def push_down_predicates(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Move filter conditions below projects, joins, aggregates, unions and sorts; never below a LIMIT."""
-    return _PushDown(context).push(plan, ())
+    """Move filter conditions below projects, joins, aggregates, unions and sorts; never below a LIMIT.
+
+    Of a shared plan only the rows are computed that one of its readers wants.
+    """
+    pushing = _PushDown()
+    return rewrite_readers_first(plan, pushing.part, pushing.finish)
 
 
 class _PushDown:
-    def __init__(self, context: OptimizerContext) -> None:
-        self.context = context
+    def __init__(self) -> None:
+        self.wanted: dict[int, list[Expression]] = {}  # of a shared plan's rows, by each reader
+        self.common: dict[int, Parts] = {}  # what holds for a shared plan's rows, as all readers wanted it
+
+    def part(self, plan: LogicalPlan, identifier: int | None) -> LogicalPlan:
+        """The plan (None) or a shared plan, after all that read it."""
+        parts: Parts = ()
+        if identifier is not None:
+            wanted = self.wanted.get(identifier, [TRUE])
+            parts = self.common[identifier] = () if TRUE in wanted else conjuncts(any_of(wanted))
+        pushed = restore_schema(self.push(plan, parts), plan.schema)
+        self._note_readers(pushed)
+        return pushed
+
+    def _note_readers(self, plan: LogicalPlan) -> None:
+        match plan:
+            case Shared():
+                self.wanted.setdefault(plan.identifier, []).append(TRUE)
+            case Filter(input=Shared() as reader):
+                own: dict[int, Expression] = {
+                    field.id: reference(source) for field, source in _renaming(reader)
+                }
+                parts = self.harmless(conjuncts(plan.condition), reader)
+                cheap = tuple(part for part in parts if not predictions_in([part]))
+                self.wanted.setdefault(reader.identifier, []).append(substitute(conjunction(cheap), own))
+            case _:
+                for child in plan.inputs:
+                    self._note_readers(child)
+
+    def finish(self, node: LogicalPlan) -> LogicalPlan:
+        """Readers need no conditions that the shared plan has."""
+        if not isinstance(node, Filter) or not isinstance(node.input, Shared):
+            return node
+        own: dict[int, Expression] = {source.id: reference(field) for field, source in _renaming(node.input)}
+        common = {substitute(part, own) for part in self.common[node.input.identifier]}
+        parts = conjuncts(node.condition)
+        left = tuple(part for part in parts if part not in common)
+        return node if len(left) == len(parts) else _filtered(node.input, left)
 
     def push(self, plan: LogicalPlan, parts: Parts) -> LogicalPlan:
         """The rows of `plan` on which all `parts` are true."""
@@ -73,7 +119,13 @@ class _PushDown:
                 return self.push(plan.input, _merge(conjuncts(plan.condition), parts))
             case Project():
                 outputs = {field.id: output for field, output in zip(plan.fields, plan.outputs, strict=True)}
-                below = self.push(plan.input, _rewritten(parts, outputs))
+                down = _rewritten(parts, outputs)
+                if down and any(isinstance(output, Literal) for output in plan.outputs):
+                    simplifier = Simplifier(lambda: plan.input.field_facts)
+                    down = _without(conjuncts(simplifier.condition(conjunction(down))), (TRUE,))
+                    if FALSE in down:
+                        return Values((), plan.schema)
+                below = self.push(plan.input, down)
                 return plan if below is plan.input else replace(plan, input=below)
             case Sort():
                 below = self.push(plan.input, parts)
@@ -84,9 +136,10 @@ class _PushDown:
                 return self.aggregate(plan, parts)
             case UnionAll():
                 return self.union(plan, parts)
+            case Shared():  # entered later
+                return _filtered(plan, parts)
             case _:
-                below = self.context.rewrite_inputs(plan, lambda child: self.push(child, ()))
-                return _filtered(below, parts)
+                return _filtered(plan.map_inputs(lambda child: self.push(child, ())), parts)
 
     def sinking(self, parts: Parts, can_sink: Callable[[Expression], bool], plan: LogicalPlan) -> Parts:
         """The parts that go below, to rows with the facts of `plan`; what may raise, only if no part stays above it."""
@@ -111,7 +164,8 @@ class _PushDown:
         down = self.sinking(
             parts, lambda part: bool(keys and read_ids(part)) and read_ids(part) <= keys.keys(), plan
         )
-        below = self.push(plan.input, _rewritten(down, keys))
+        implied = tuple(new for part in _without(parts, down) for new in implied_by_branches(part, keys))
+        below = self.push(plan.input, _rewritten(_merge(down, self.harmless(implied, plan)), keys))
         plan = plan if below is plan.input else replace(plan, input=below)
         return _filtered(plan, _without(parts, down))
 
@@ -125,7 +179,11 @@ class _PushDown:
             branches.append(restore_schema(self.push(branch, _rewritten(parts, renamed)), fields))
         if all(new is old for new, old in zip(branches, plan.branches, strict=True)):
             return plan
-        return replace(plan, branches=tuple(branches))
+        kept = [branch for branch in branches if not isinstance(branch, Values) or branch.rows]
+        if len(kept) > 1:
+            return replace(plan, branches=tuple(kept))
+        (only,) = kept or branches[:1]
+        return Project(only, plan.fields, tuple(map(reference, only.schema)))
 
     def join(self, plan: Join, parts: Parts) -> LogicalPlan:
         match plan.join_type:
@@ -342,3 +400,8 @@ def _is_true(part: Expression) -> bool:
     if isinstance(part, Call) and part.function == "not":
         return part.arguments[0] == Literal(False, BOOLEAN)
     return part == TRUE
+
+
+def _renaming(reader: Shared) -> Iterable[tuple[Field, Field]]:
+    """The reader's fields with those of the shared plan."""
+    return zip(reader.fields, reader.input.schema, strict=True)

@@ -159,6 +159,55 @@ def test_equal_subplans_are_shared() -> None:
     assert kinds(plan_of(query, "common_subplans"))[Shared] == 0
 
 
+VIEW = "WITH view AS (SELECT a, b, sum(k) AS s FROM t GROUP BY a, b) "
+
+
+@pytest.mark.parametrize(
+    ("readers", "wanted", "left"),
+    [
+        ("SELECT s FROM view WHERE a = 1 UNION ALL SELECT s FROM view WHERE a = 2", "a IN (1, 2)", 2),
+        (
+            "SELECT s FROM view WHERE a > 0 AND b = 1 UNION ALL SELECT s FROM view WHERE b = 2 AND a > 0",
+            "a > 0 AND b IN (1, 2)",
+            2,
+        ),
+        ("SELECT s FROM view WHERE a > 0 UNION ALL SELECT b FROM view WHERE a > 0", "a > 0", 0),
+        (
+            "SELECT s FROM view WHERE a > 0 AND s > 1 UNION ALL SELECT b FROM view WHERE a > 0 OR s > 9",
+            None,
+            2,
+        ),
+        ("SELECT s FROM view WHERE a = 1 UNION ALL SELECT s FROM view", None, 1),
+        ("SELECT x.s FROM view AS x, view AS y WHERE x.a = y.b AND x.a = 1", "a = 1 OR b = 1", 2),
+    ],
+)
+def test_a_shared_plan_computes_what_its_readers_want(readers: str, wanted: str | None, left: int) -> None:
+    """`left`: how many of the readers' own conditions are left."""
+    plan = plan_of(VIEW + readers)
+    assert kinds(plan)[Aggregate] == 1
+    assert filters_on_scans(plan) == ({} if wanted is None else {"t": wanted})
+    readers_of = [
+        node for node in walk_plan(plan) if isinstance(node, Filter) and isinstance(node.input, Shared)
+    ]
+    assert len(readers_of) == left
+
+
+def test_only_the_columns_that_some_reader_wants_are_computed() -> None:
+    plan = plan_of(
+        VIEW.replace("sum(k)", "sum(k) AS r, max(k)") + "SELECT x.a, y.s FROM view x, view y WHERE x.a = y.a"
+    )
+    (grouped,) = (node for node in walk_plan(plan) if isinstance(node, Aggregate))
+    assert len(grouped.aggregates) == 1 and kinds(plan)[Project] <= 2
+
+
+def test_branches_of_a_union_that_a_constant_excludes_are_dropped() -> None:
+    union = "(SELECT k, 'x' AS kind FROM t UNION ALL SELECT k, 'y' FROM u UNION ALL SELECT k, 'z' FROM v)"
+    for kinds_wanted, tables in (("= 'y'", ["u"]), ("IN ('x', 'z')", ["t", "v"]), ("= 'w'", [])):
+        plan = plan_of(f"SELECT k FROM {union} AS all_kinds WHERE kind {kinds_wanted}")
+        assert [node.table_name for node in walk_plan(plan) if isinstance(node, Scan)] == tables
+        assert kinds(plan)[Filter] == 0
+
+
 def test_exists_with_another_value_compares_least_and_greatest() -> None:
     query = "SELECT k FROM t WHERE {} EXISTS (SELECT 1 FROM u WHERE u.a = t.a AND u.b <> t.b)"
     assert join_types(plan_of(query.format(""))) == [JoinType.INNER]
