@@ -107,7 +107,7 @@ def build_buckets(
     range_bits = 0  # workers share 2^this ranges of the hashes
     if workers is not None and keys.shape[0] >= _SHARED_ROWS and is_host(keys):
         range_bits = min(_MAX_RANGE_BITS, (workers.threads - 1).bit_length())
-    share = workers.map if workers is not None and range_bits else _one_by_one
+    share = workers.map if workers is not None and range_bits else allocation.one_by_one
     codes = _codes(keys)
     ranges = share(lambda number: _sorted_range(keys, codes, number, range_bits), range(1 << range_bits))
     order = allocation.concatenate([part.order for part in ranges])
@@ -176,10 +176,6 @@ def _from_start(parts: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
     starts = itertools.accumulate(lengths, initial=0)
     offsets = [part.add_(start) for part, start in zip(parts, starts, strict=False)]
     return allocation.concatenate([*(part[:-1] for part in offsets[:-1]), offsets[-1]])
-
-
-def _one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [function(item) for item in items]
 
 
 def _codes(keys: Tensor) -> Tensor:
