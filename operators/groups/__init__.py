@@ -6,7 +6,7 @@
 | direct | the packed key range is small against the rows | the packed key |
 | clustered | one key and the input is sorted on it | the number of the run (`operators/rows/runs.py`); runs are joined across batches |
 | direct, by number | a key of a table's column: integers far apart, at least eight rows for each value, or strings of 32 bytes and more in the mean without a dictionary, at least two; a quarter of the table's rows or more are grouped | packed as above, with the number of the value in place of the value; see below |
-| hash | one key or packed key of any range, expected to have few groups against the rows | the number that a hash table of the groups gives the key (`operators/groups/key_table.py`): accumulators cover the groups that there are, not the table's places; the groups of several workers are joined at the end |
+| hash | one key or packed key of any range, expected to have few groups against the rows | the number that a hash table of the groups gives the key (`operators/rows/hash_table.py`): accumulators cover the groups that there are, not the table's places; the groups of several workers are joined at the end |
 | sort | anything else | rows are collected, keys numbered at the end, through a table over their range, a hash table or a sort (`operators/groups/group_ids.py`); distinct values found so too (`operators/groups/distinct_pairs.py`) |
 
 Where all rows are one group, the graph itself reduces each column of a batch to one value as soon as it is computed, so that

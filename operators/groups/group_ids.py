@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.groups.hash_groups import group_by_hash, last_of_each
 from tqp.operators.joins.pairs import any_by_row
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
+from tqp.operators.rows.hash_table import first_equal_rows, group_by_hash, own_rows
 from tqp.operators.rows.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, take
@@ -45,8 +45,9 @@ def one_of_each_combination(columns: Sequence[Tensor]) -> Tensor:
     """bool [n], true for one row of each distinct combination of integer columns, as `group_ids_of_columns`."""
     words = _words(columns)
     if len(words) == 1 and _is_hashed(words[0]):
-        return last_of_each(words[0].codes)
-    first_rows = group_ids_of_columns([word.codes for word in words])[1]
+        first_rows = own_rows(first_equal_rows(words[0].codes))
+    else:
+        first_rows = group_ids_of_columns([word.codes for word in words])[1]
     return any_by_row(first_rows, columns[0].shape[0])
 
 

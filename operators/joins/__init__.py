@@ -10,7 +10,7 @@ row.
 | look-up | unique keys over a dense range | a table over the range holds the build row | `operators/joins/perfect_hash_join.py` |
 | look-up, membership | only existence is asked | a bool for each key | `operators/joins/perfect_hash_join.py` |
 | directory | duplicate keys over a dense range | build rows sorted by key, an offset for each key; where few of the keys occur, for each of those, and the set of keys | `operators/joins/offset_array_join.py` |
-| bucket | sparse, wide or composite keys | a hash table of the distinct keys tells each one's number: its row, or, where rows repeat keys, where its rows are among all sorted by hash | `operators/joins/hash_join.py`, `operators/joins/key_places.py` |
+| bucket | sparse, wide or composite keys | a hash table of the distinct keys tells each one's number: its row, or, where rows repeat keys, where its rows are among all sorted by hash | `operators/joins/hash_join.py`, `operators/rows/hash_table.py` |
 | sort | the same on CUDA | build rows sorted, binary search | `operators/joins/sort_join.py` |
 | string | one string without a dictionary | a look-up, directory or bucket join on numbers that the build rows' bytes give; where these are too many, hashes in buckets, candidates compared | `operators/joins/string_join.py` |
 | range | no equality, but inequalities between an expression of each side (numbers and dates of at most 64 bits) | build rows sorted by one key; a probe row's bounds on it are found by binary search and leave a range of them; a bound on a second key is searched for in a tree of maxima over that range | `operators/joins/range_join.py` |

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.groups.hash_groups import MULTIPLIERS, high_bits
-from tqp.operators.joins.key_places import KeyPlaces, place_keys
 from tqp.operators.joins.offset_array_join import sort_by_key
 from tqp.operators.joins.pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import all_true
+from tqp.operators.rows.hash_table import MULTIPLIERS, HashTable, table_of_rows
+from tqp.operators.rows.keys import high_bits
 from tqp.operators.rows.selection import row_indices, take
 
 #: Bits of the hash by which build rows are sorted: so many that few keys share them.
@@ -40,13 +40,13 @@ class Workers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BucketBuild:
-    """`places` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
+    """`table` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
 
     Without `rows` the build rows lie in order of their keys: each is its own place. Without `run_starts` no two have one
     key, and its number is its row.
     """
 
-    places: KeyPlaces
+    table: HashTable
     rows: Tensor | None  # int32 [number of build rows with a key]
     run_starts: Tensor | None  # int32 [number of distinct keys + 1]
     nulls: BuildNulls
@@ -87,7 +87,7 @@ class BucketBuild:
 
     def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
         """The number of each of the keys, integers [n], and whether it has one; where not the number is any."""
-        numbers, found = self.places.find(keys.to(torch.int64))
+        numbers, found = self.table.find(keys.to(torch.int64))
         return numbers, found if validity is None else found.logical_and_(validity)
 
 
@@ -99,24 +99,22 @@ def build_buckets(
     nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
     if not _seems_repeated(keys, rows):
-        places = place_keys(keys, rows)
-        if places is not None:
-            return BucketBuild(places, None, None, nulls)
+        table = table_of_rows(keys, rows)
+        if table is not None:
+            return BucketBuild(table, None, None, nulls)
     if rows is not None:
         keys = take(keys, rows)
     range_bits = 0  # workers share 2^this ranges of the hashes
     if workers is not None and keys.shape[0] >= _SHARED_ROWS and is_host(keys):
         range_bits = min(_MAX_RANGE_BITS, (workers.threads - 1).bit_length())
-    share = workers.map if workers is not None and range_bits else _one_by_one
+    share = workers.map if workers is not None and range_bits else allocation.one_by_one
     codes = _codes(keys)
     ranges = share(lambda number: _sorted_range(keys, codes, number, range_bits), range(1 << range_bits))
     order = allocation.concatenate([part.order for part in ranges])
     run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
-    places = place_keys(allocation.concatenate([part.keys for part in ranges]))
-    assert places is not None
-    return BucketBuild(
-        places, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls
-    )
+    table = table_of_rows(allocation.concatenate([part.keys for part in ranges]))
+    assert table is not None
+    return BucketBuild(table, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls)
 
 
 def _seems_repeated(keys: Tensor, rows: Tensor | None) -> bool:
@@ -178,10 +176,6 @@ def _from_start(parts: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
     starts = itertools.accumulate(lengths, initial=0)
     offsets = [part.add_(start) for part, start in zip(parts, starts, strict=False)]
     return allocation.concatenate([*(part[:-1] for part in offsets[:-1]), offsets[-1]])
-
-
-def _one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [function(item) for item in items]
 
 
 def _codes(keys: Tensor) -> Tensor:

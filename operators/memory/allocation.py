@@ -33,6 +33,12 @@ _WRITTEN_AT_ONCE = 8 << 20
 #: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
+
+def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """A `Map` on this thread alone."""
+    return [function(item) for item in items]
+
+
 _NUMPY_DTYPES = {
     torch.bool: np.bool_,
     torch.uint8: np.uint8,

@@ -1,4 +1,5 @@
-"""Keys as integers: order-preserving codes, several columns packed into one code, hashes, and the sort of codes.
+"""Keys as integers: order-preserving codes, several columns packed into one code, hashes, partitions by
+hash, and the sort of codes.
 
 Every join, group-by and sort works on integer codes made here.
 """
@@ -31,6 +32,9 @@ _RADIX_SORT_ROWS = 32_768
 _PADDED_SORT_ROWS = 10_000
 #: Of an int64 without its sign.
 _WORD_BITS = 63
+_ALL_BITS = (1 << 64) - 1
+#: Odd, and not one of the multipliers of hash tables: the keys of a partition must not share the slots of a table.
+_PARTITION_MULTIPLIER = 0x517CC1B727220A95
 
 
 def ordered_bits(values: Tensor) -> Tensor:
@@ -293,3 +297,29 @@ def mix(values: Tensor) -> Tensor:
     state = (values >> 32).bitwise_and_(0xFFFFFFFF).bitwise_xor_(values).mul_(-0x2AF7A1D56C8D5C93)
     state.bitwise_xor_((state >> 29).bitwise_and_(0x7FFFFFFFF)).mul_(0x4D2C6DFC5AC42AED)
     return state.bitwise_xor_((state >> 32).bitwise_and_(0xFFFFFFFF))
+
+
+def high_bits(keys: Tensor, bits: int, multiplier: int) -> Tensor:
+    """int64 [n] in [0, 2^bits), 0 < bits < 64: the high bits of integers [n] times an odd multiplier, which is a hash."""
+    if not is_host(keys):
+        return ((keys.to(torch.int64) * multiplier) >> (64 - bits)).bitwise_and_((1 << bits) - 1)
+    spread = keys.to(torch.int64).numpy().view(np.uint64) * np.uint64(multiplier & _ALL_BITS)
+    np.right_shift(spread, np.uint64(64 - bits), out=spread)
+    return torch.from_numpy(spread.view(np.int64))
+
+
+def partition_rows(keys: Tensor, bits: int, dense: bool = False) -> tuple[Tensor, list[int]]:
+    """Distributes integers [n] over 2^bits partitions, 0 < bits < 8, equal ones to the same.
+
+    By their hash, or where they lie `dense`, from 0 on, by their low bits. Returns the rows, int64 [n], partition by
+    partition and ascending within one, and where each partition ends.
+    """
+    numbers = keys & ((1 << bits) - 1) if dense else high_bits(keys, bits, _PARTITION_MULTIPLIER)
+    if is_host(keys):  # three quarters of torch's time
+        array = numbers.numpy().astype(np.uint8)
+        places = array.argsort(kind="stable")
+        ends = array.searchsorted(np.arange(1 << bits, dtype=np.uint8), "right", sorter=places)
+        return torch.from_numpy(places), ends.tolist()
+    partitions = numbers.to(torch.int8)
+    order = torch.sort(partitions, stable=True)[1]
+    return order, torch.bincount(partitions, minlength=1 << bits).cumsum(0).tolist()

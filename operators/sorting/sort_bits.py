@@ -9,11 +9,9 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import take
-from tqp.operators.string_keys.pack import append_bits, big_endian, differing_bits
+from tqp.operators.string_keys.pack import append_bits, differing_bits, leading_bytes
 from tqp.operators.strings.layout import take as take_strings
-from tqp.operators.strings.words import WORD, words
-
-_BYTE = 8
+from tqp.operators.strings.words import big_endian, words
 
 
 class Chunk(NamedTuple):
@@ -55,14 +53,9 @@ class StringBits(NamedTuple):
             chunk = Chunk((strings.lengths - shortest).to(torch.int64), width, None)
             return self._directed(chunk) if width <= room else None
         word = big_endian(words(strings, self.offset))
-        differing = differing_bits(word, word[:1])
-        num_bytes = WORD
-        while (differing >> (WORD - num_bytes) * _BYTE).bit_count() > room:
-            num_bytes -= 1
+        (differing,), num_bytes = leading_bytes([differing_bits(word, word[:1])], room)
         if not num_bytes:
             return None
-        cut = (WORD - num_bytes) * _BYTE
-        differing = differing >> cut << cut
         codes = torch.zeros_like(word)
         append_bits(codes, word, differing)
         rest = self._replace(offset=self.offset + num_bytes)

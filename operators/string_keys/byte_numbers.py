@@ -7,10 +7,9 @@ numbers. So a join on strings is one on integers, without hashes and comparisons
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,15 +18,13 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
+from tqp.operators.memory.allocation import Map, one_by_one
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.string_keys.pack import differing_bits
 from tqp.operators.strings.layout import cut
 from tqp.operators.strings.layout import take as take_strings
 from tqp.operators.strings.words import LONGEST_LEADING, WORD, ends_in_nul, leading_words
-
-#: Calls the function with each item, maybe on several threads, and returns what it returns, in order.
-Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 _SAMPLE_ROWS = 512
 #: Rows worked on at a time on the CPU.
@@ -71,7 +68,7 @@ class StringNumbers:
             valid = None if validity is None else validity[piece]
             result[piece] = self._number(cut(strings, piece.start, piece.stop), valid)
 
-        (workers or _one_by_one)(fill, _pieces(strings))
+        (workers or one_by_one)(fill, _pieces(strings))
         return result
 
     def _number(self, strings: Strings, validity: Tensor | None) -> Tensor:
@@ -109,7 +106,7 @@ def number_strings(strings: Strings, workers: Map) -> StringNumbers | None:
         return None
     if num_rows > 8 * _SAMPLE_ROWS:
         sample = take_strings(strings, torch.arange(0, num_rows, num_rows // _SAMPLE_ROWS, device=device))
-        if _chunks(sample, longest, _one_by_one) is None:
+        if _chunks(sample, longest, one_by_one) is None:
             return None
     found = _chunks(strings, longest, workers)
     if found is None:
@@ -200,7 +197,3 @@ def _pieces(strings: Strings) -> list[slice]:
     num_rows = strings.num_rows
     step = _BLOCK if is_host(strings.starts) else max(1, num_rows)
     return [slice(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]
-
-
-def _one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [function(item) for item in items]

@@ -18,7 +18,6 @@ from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.string_keys.hash import hash64
 from tqp.operators.string_keys.pack import pack
-from tqp.operators.string_keys.rank import rank
 from tqp.operators.strings.compare import equal
 from tqp.operators.strings.layout import cut, from_arrow, from_list, take, to_arrow_binary, to_list
 from tqp.operators.strings.words import BLOCK, WORD, leading, order_key, words
@@ -44,14 +43,18 @@ def _codes(strings: Strings, validity: Tensor | None, number: Callable[[Strings]
     codes = pack(valid)
     if codes is None:
         codes = number(valid)
+    return _at_rows(codes, rows, strings)
+
+
+def _at_rows(codes: Tensor, rows: Tensor | None, strings: Strings) -> Tensor:
+    """Codes of all strings, of which some `rows` have these, and others 0."""
     return codes if rows is None else torch.zeros_like(strings.starts).index_copy_(0, rows, codes)
 
 
 def _numbers(strings: Strings) -> Tensor:
     """A number for each distinct value: int64 [n]."""
     if is_host(strings.starts) and not _is_mostly_distinct(strings):
-        indices = to_arrow_binary(strings).dictionary_encode().indices
-        return torch.from_numpy(np.array(indices, np.int64))
+        return distinct_values(strings)[0]
     ids, first_rows, count = group_ids_of_columns([hash64(strings)])
     if count == strings.num_rows:
         return ids
@@ -69,10 +72,17 @@ def _numbers(strings: Strings) -> Tensor:
 
 def dictionary_positions(strings: Strings, dictionary: Strings) -> Tensor:
     """The place of each row among the distinct rows of `dictionary`, its number of rows where it is none: int32 [n]."""
-    missing = dictionary.num_rows
-    if strings.num_rows == 0 or missing == 0:
-        return torch.zeros_like(strings.lengths)
-    places = pc.index_in(to_arrow_binary(strings), value_set=to_arrow_binary(dictionary))
+    return _positions(strings, to_arrow_binary(dictionary), dictionary.num_rows)
+
+
+def category_codes(strings: Strings, *words: str) -> Tensor:
+    """The position of each row's string among the words, -1 for others: int32 [n]."""
+    return _positions(strings, pa.array([word.encode() for word in words], pa.large_binary()), -1)
+
+
+def _positions(strings: Strings, values: pa.Array, missing: int) -> Tensor:
+    """By Arrow's hash table."""
+    places = pc.index_in(to_arrow_binary(strings), value_set=values)
     filled = places.fill_null(missing) if places.null_count else places
     return torch.from_numpy(np.array(filled, np.int32)).to(strings.starts.device)
 
@@ -140,20 +150,27 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get some
     code, a safe index: with rows but no valid one, the distinct values are one empty string.
     """
-    if strings.num_rows == 0:
-        return torch.zeros_like(strings.starts), strings
-    if is_host(strings.starts) and not _is_mostly_distinct(strings):
-        return _factorize_on_host(strings, validity)
-    if validity is None:
-        codes = rank(strings)
-        return codes, _representatives(strings, codes)
-    rows = row_indices(validity)
-    codes = torch.zeros_like(strings.starts)
-    if rows.shape[0] == 0:
-        return codes, from_list([b""], strings.starts.device)
-    valid_strings = take(strings, rows)
-    valid_codes = rank(valid_strings)
-    return codes.index_copy_(0, rows, valid_codes), _representatives(valid_strings, valid_codes)
+    rows = None if validity is None else row_indices(validity)
+    valid = strings if rows is None else take(strings, rows)
+    if valid.num_rows == 0:
+        return torch.zeros_like(strings.starts), from_list(
+            [b""] * min(strings.num_rows, 1), strings.starts.device
+        )
+    numbers = None
+    if is_host(valid.starts) and not _is_mostly_distinct(valid):
+        numbers, valid = distinct_values(valid)
+    ranks = rank(valid)
+    codes = ranks if numbers is None else torch.index_select(ranks, 0, numbers)
+    return _at_rows(codes, rows, strings), _representatives(valid, ranks)
+
+
+def rank(strings: Strings) -> Tensor:
+    """Dense ranks in byte order, equal for equal strings: int64 [n], 0 for the least."""
+    order = sort_rows([SortColumn(strings)])
+    ordered = take(strings, order)
+    ranks = torch.zeros_like(order)
+    ranks[1:] = ~equal(cut(ordered, 1, strings.num_rows), cut(ordered, 0, strings.num_rows - 1))
+    return torch.empty_like(order).scatter_(0, order, ranks.cumsum_(0))
 
 
 def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
@@ -161,15 +178,6 @@ def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
     encoded = to_arrow_binary(strings).dictionary_encode()
     codes = torch.from_numpy(np.array(encoded.indices, np.int64)).to(strings.starts.device)
     return codes, from_arrow(encoded.dictionary, strings.starts.device)
-
-
-def category_codes(strings: Strings, *words: str) -> Tensor:
-    """The position of each row's string among the words, -1 for others: int32 [n]. By Arrow's hash table."""
-    found = pc.index_in(
-        to_arrow_binary(strings), value_set=pa.array([word.encode() for word in words], pa.large_binary())
-    )
-    codes = torch.from_numpy(np.array(found.fill_null(-1)))
-    return codes.to(strings.starts.device)
 
 
 def _representatives(strings: Strings, codes: Tensor) -> Strings:
@@ -186,15 +194,3 @@ def _is_mostly_distinct(strings: Strings) -> bool:
     sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
     values = to_list(sample)
     return len(set(values)) > 0.9 * len(values)
-
-
-def _factorize_on_host(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings]:
-    """By Arrow's hash table, then sorting the distinct values only."""
-    encoded = to_arrow_binary(strings, validity).dictionary_encode()
-    distinct = from_arrow(encoded.dictionary)
-    if distinct.num_rows == 0:
-        return torch.zeros_like(strings.starts), from_list([b""])
-    order = sort_rows([SortColumn(distinct)])
-    ranks = torch.empty_like(order).scatter_(0, order, torch.arange(order.shape[0]))
-    found = encoded.indices.fill_null(0) if encoded.indices.null_count else encoded.indices
-    return torch.index_select(ranks, 0, torch.from_numpy(np.array(found))), take(distinct, order)

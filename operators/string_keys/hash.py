@@ -43,7 +43,7 @@ def hash64(strings: Strings) -> Tensor:
 
 
 def partition_and_pack(strings: Strings) -> tuple[Tensor, tuple[Tensor, Packing] | None]:
-    """A hash good enough for partitions, int64 [n], and what `string_pack.pack` makes of the rows: bytes are read once.
+    """A hash good enough for partitions, int64 [n], and what `pack` makes of the rows: bytes are read once.
 
     Of at least one row, in main memory. The hash is the same wherever the bytes lie; with the codes goes their packing, as
     which rows of other calls may have another one.

@@ -22,6 +22,7 @@ from tqp.operators.strings.words import (
     LONGEST_LEADING,
     WORD,
     any_ends_in_nul,
+    big_endian,
     lacks_nul,
     leading_words,
     words,
@@ -240,13 +241,6 @@ def _moves(bits: int) -> tuple[tuple[int, int], ...]:
 def _signed(bits: int) -> int:
     bits &= _ALL_BITS
     return bits - (bits >> 63 << 64)
-
-
-def big_endian(word: Tensor) -> Tensor:
-    """Words whose most significant byte is the first one of the string."""
-    if is_host(word):
-        return torch.from_numpy(word.numpy().byteswap())
-    return word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
 
 
 def differing_bits(word: Tensor, first: Tensor | int) -> int:

@@ -1,4 +1,4 @@
-"""Compare strings as DuckDB's default collation does, byte by byte: equality, order, membership (ranks: `string_keys.rank`)."""
+"""Compare strings as DuckDB's default collation does, byte by byte: equality, order, membership."""
 
 from __future__ import annotations
 
@@ -13,22 +13,8 @@ from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.hash import hash64
-from tqp.operators.string_keys.rank import rank
 from tqp.operators.strings.layout import cut, from_list, take, to_list
 from tqp.operators.strings.words import BLOCK, WORD, leading, order_key, stands_at, step_width, word_of, words
-
-__all__ = [
-    "equal",
-    "greater",
-    "greater_equal",
-    "in_list",
-    "less",
-    "less_equal",
-    "not_equal",
-    "rank",
-    "rows_up_to",
-    "three_way",
-]
 
 #: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
 _SHORT_LIST = 16

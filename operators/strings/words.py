@@ -201,13 +201,16 @@ def word_of(piece: bytes, size: int = WORD) -> int:
     return int.from_bytes(piece.ljust(size, b"\0"), "little", signed=True)
 
 
+def big_endian(word: Tensor) -> Tensor:
+    """Words whose most significant byte is the first one of the string: int64 [n] -> int64 [n]."""
+    if is_host(word):
+        return torch.from_numpy(word.numpy().byteswap())
+    return word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
+
+
 def order_key(word: Tensor) -> Tensor:
     """Signed integers that compare as the words' bytes do: int64 [n] -> int64 [n]."""
-    if is_host(word):
-        swapped = torch.from_numpy(word.numpy().byteswap())
-    else:
-        swapped = word.contiguous().view(torch.uint8).view(-1, WORD).flip(1).reshape(-1).view(torch.int64)
-    return swapped.bitwise_xor_(torch.iinfo(torch.int64).min)
+    return big_endian(word).bitwise_xor_(torch.iinfo(torch.int64).min)
 
 
 def step_width(offset: int) -> int:

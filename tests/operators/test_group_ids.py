@@ -10,7 +10,8 @@ from torch import Tensor
 
 from tests import reference
 from tqp.operators.groups.group_ids import cluster_boundaries, group_ids_of_columns
-from tqp.operators.groups.hash_groups import group_by_hash, last_of_each, partition_rows
+from tqp.operators.rows.hash_table import group_by_hash
+from tqp.operators.rows.keys import partition_rows
 
 
 def check(groups: tuple[Tensor, Tensor, int], rows: list[tuple[int, ...]]) -> None:
@@ -74,16 +75,6 @@ def test_groups_by_hash(distinct: int, multiple: int) -> None:
     check(group_by_hash(torch.tensor(keys)), [(key,) for key in keys])
     check(group_by_hash(torch.tensor(keys[:3])), [(key,) for key in keys[:3]])
     check(group_by_hash(torch.zeros(0, dtype=torch.int64)), [])
-
-
-@pytest.mark.parametrize("distinct", [1, 7, 1500, 20_000, 10**9])
-@pytest.mark.parametrize("num_rows", [0, 1, 5, 1023, 30_000])
-def test_last_of_each(distinct: int, num_rows: int) -> None:
-    generator = random.Random(distinct)
-    keys = [generator.randrange(distinct) * 2**30 - 2**59 for _ in range(num_rows)]
-    last = {key: row for row, key in enumerate(keys)}
-    expected = [last[key] == row for row, key in enumerate(keys)]
-    assert last_of_each(torch.tensor(keys, dtype=torch.int64)).tolist() == expected
 
 
 def test_partitions_keep_equal_keys_together_and_rows_in_order() -> None:

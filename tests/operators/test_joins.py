@@ -11,7 +11,6 @@ from torch import Tensor
 
 from tests import reference
 from tqp.core.errors import ExecutionError
-from tqp.operators.groups.hash_groups import MULTIPLIERS
 from tqp.operators.joins import hash_join as join_bucket
 from tqp.operators.joins.hash_join import build_buckets
 from tqp.operators.joins.offset_array_join import DirectoryBuild, build_directory
@@ -40,6 +39,7 @@ from tqp.operators.joins.perfect_hash_join import (
 )
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.memory.arrays import as_array, as_tensor
+from tqp.operators.rows.hash_table import MULTIPLIERS
 from tqp.runtime.executor import Executor
 
 SIZE = 100

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators.string_keys.codes import factorize
+from tqp.operators.string_keys.codes import factorize, rank
 from tqp.operators.string_keys.hash import hash64
 from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
@@ -120,7 +120,7 @@ def test_ranks_codes_and_hashes(seed: int) -> None:
     strings, values, generator = random_strings(seed)
     distinct = sorted(set(values))
     codes = [distinct.index(value) for value in values]
-    assert string_compare.rank(strings).tolist() == codes
+    assert rank(strings).tolist() == codes
     found, uniques = factorize(strings)
     assert (found.tolist(), to_list(uniques)) == (codes, distinct)
     hashes = hash64(from_list(distinct)).tolist()
@@ -152,7 +152,7 @@ def test_long_equal_prefixes() -> None:
     values = [b"p" * 5000 + ending for ending in (b"a", b"b", b"", b"a\0", b"ab", b"a")]
     strings = from_list(values)
     distinct = sorted(set(values))
-    assert string_compare.rank(strings).tolist() == [distinct.index(value) for value in values]
+    assert rank(strings).tolist() == [distinct.index(value) for value in values]
     first = string_layout.cut(strings, 0, 1)
     assert string_compare.less(strings, first).tolist() == [value < values[0] for value in values]
     assert string_compare.equal(strings, first).tolist() == [value == values[0] for value in values]
@@ -201,7 +201,7 @@ def test_words_at_the_end_of_the_buffer() -> None:
 
 
 def test_no_rows() -> None:
-    assert string_compare.rank(EMPTY).tolist() == []
+    assert rank(EMPTY).tolist() == []
     assert string_compare.equal(EMPTY, from_list(["a"])).tolist() == []
     assert string_compare.less(EMPTY, EMPTY).tolist() == []
     assert string_compare.in_list(EMPTY, [b"a"]).tolist() == []

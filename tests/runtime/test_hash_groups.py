@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.operators.groups import key_table
+from tqp.operators.rows import hash_table
 from tqp.planner.physical import aggregate_planning
 from tqp.runtime.breakers.hash_groups import HashGroups
 
@@ -58,9 +58,9 @@ def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
     expected = _answers(query, 1, "hash_aggregate")
     monkeypatch.setattr(aggregate_planning, "_ROWS_PER_HASHED_GROUP", 0.0)
     monkeypatch.setattr(aggregate_planning, "_ALWAYS_DIRECT", 4)
-    monkeypatch.setattr(key_table, "_LEAST_KEY_BITS", 6)
-    monkeypatch.setattr(key_table, "_MORE_BITS", 0)
-    monkeypatch.setattr(key_table, "_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(hash_table, "_LEAST_KEY_BITS", 6)
+    monkeypatch.setattr(hash_table, "_MORE_BITS", 0)
+    monkeypatch.setattr(hash_table, "_ROWS_AT_ONCE", 100)
     make = HashGroups.__init__
 
     def growing(self: HashGroups, *arguments: Any) -> None:

@@ -11,7 +11,6 @@ from torch import Tensor
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs, group_ids
-from tqp.operators.groups.hash_groups import partition_rows
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
@@ -132,7 +131,7 @@ class CollectGroups:
             hashes += words
             packed.append(codes)
         word = hashes[0] if len(hashes) == 1 and hashes[0].dim() == 1 else key_kernels.hash_combine(hashes)
-        order, ends = partition_rows(word, self.bits, self.size is not None)
+        order, ends = key_kernels.partition_rows(word, self.bits, self.size is not None)
         packed = [key and key._replace(codes=rows.take(key.codes, order)) for key in packed]
         return _Distributed(take_frame(frame, order), tuple(packed), ends)
 

@@ -22,9 +22,8 @@ class BuildDictionary(CollectRows):
         (column,) = state.columns
         assert isinstance(column.values, Strings)
         codes, dictionary = string_codes.factorize(column.values, column.validity)
-        codes = codes.clamp_(min=0).to(self.dtype)  # a NULL's code has to be a safe index
         return {
-            self.slot: Frame(state.num_rows, (FrameColumn(codes, column.validity),)),
+            self.slot: Frame(state.num_rows, (FrameColumn(codes.to(self.dtype), column.validity),)),
             self.pool_slot: dictionary,
         }
 

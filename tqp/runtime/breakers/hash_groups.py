@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators.groups.key_table import KeyTable
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.numbers import elementwise
+from tqp.operators.rows.hash_table import HashTable, empty_table
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, summands
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
@@ -24,7 +24,7 @@ class _Groups:
 
     __slots__ = ("capacity", "has_null", "key_dtype", "nullable", "states", "sums", "table")
 
-    def __init__(self, table: KeyTable, reductions: int) -> None:
+    def __init__(self, table: HashTable, reductions: int) -> None:
         self.table, self.capacity = table, 0
         self.states: list[Tensor | None] = [None] * reductions
         self.sums: PackedSums | None = None
@@ -74,7 +74,7 @@ class HashGroups:
         frame = frame_of_outputs(outputs)
         keys, validity = frame.columns[0]
         assert isinstance(keys, Tensor)
-        groups = state or _Groups(KeyTable(self.expected_groups), len(self.reductions))
+        groups = state or _Groups(empty_table(self.expected_groups), len(self.reductions))
         groups.key_dtype, groups.nullable = keys.dtype, validity is not None
         numbers = self._numbers(groups, keys.to(torch.int64), validity)
         if groups.sums is not None:
@@ -88,13 +88,13 @@ class HashGroups:
         """Where the accumulators of the keys are, int64 [n]. Room is made for those of new keys."""
         nulls = None if validity is None else row_indices(~validity)
         if nulls is None or not nulls.shape[0]:
-            numbers = groups.table.numbers(keys)
+            numbers = groups.table.insert(keys)
         elif nulls.shape[0] == keys.shape[0]:
             numbers = torch.empty(keys.shape[0], dtype=torch.int64)
         else:  # the table must see no key that is not there
             assert validity is not None
             one = int(keys[int(validity.to(torch.int8).argmax())])
-            numbers = groups.table.numbers(elementwise.choose(validity, keys, one, keys.dtype))
+            numbers = groups.table.insert(elementwise.choose(validity, keys, one, keys.dtype))
         if groups.capacity < groups.table.capacity:
             self._make_room(groups)
         if nulls is not None and nulls.shape[0]:
