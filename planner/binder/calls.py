@@ -288,7 +288,7 @@ def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "concat_ws()", span)
     bound = [binder.bind_flexible(node) for node in nodes]
-    if bound[0].data_type not in (VARCHAR, NULL):
+    if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
@@ -297,6 +297,29 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     _need(nodes, 1, "typeof()", span, exactly=True)
     data_type = binder.bind(nodes[0]).data_type
     return SourceLiteral('"NULL"' if data_type == NULL else str(data_type), VARCHAR)
+
+
+def _enum_operand(
+    binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None
+) -> Expression:
+    _need(nodes, 1, f"{name}()", span, exactly=True)
+    value = binder.bind(nodes[0])
+    if not value.data_type.is_enum:
+        raise BindError(f"{name}() takes an ENUM, not {value.data_type}", span)
+    return value
+
+
+def _enum_code(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    value = _enum_operand(binder, "enum_code", nodes, span)
+    return folded(Call("enum_code", (value,), value.data_type.position_type, span))
+
+
+def _enum_end(name: str, place: int) -> Callable[..., Expression]:
+    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+        categories = _enum_operand(binder, name, nodes, span).data_type.categories
+        return Literal(categories[place] if categories else None, VARCHAR)
+
+    return bind
 
 
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -322,6 +345,8 @@ def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Ex
 def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_part()", span, exactly=True)
     part = binder.bind(nodes[0])
+    if part.data_type.is_enum:
+        part = as_text(part, span)
     if isinstance(part, Literal) and part.value is None:
         return bind_operator(binder, "date_part", nodes, span, "date_part()")
     if not isinstance(part, Literal) or not isinstance(part.value, str):
@@ -420,6 +445,9 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "concat": _concat,
     "concat_ws": _concat_ws,
     "typeof": _typeof,
+    "enum_code": _enum_code,
+    "enum_first": _enum_end("enum_first", 0),
+    "enum_last": _enum_end("enum_last", -1),
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

@@ -26,6 +26,7 @@ import sqlglot
 from sqlglot import exp
 
 import tqp
+from tests.oracle import arrow_of
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
 from tests.random.tokens import order_of, shape_of, tokens_of
@@ -111,7 +112,7 @@ class Engines:
         for table in self.tables.values():
             for statement in table.statements():
                 self._oracle.execute(statement).fetchall()
-            self._arrow[table.name] = self._oracle.sql(f"FROM {table.name}").to_arrow_table()
+            self._arrow[table.name] = arrow_of(self._oracle.sql(f"FROM {table.name}"))
             self._connection.register(table.name, self._arrow[table.name])
         return self
 
