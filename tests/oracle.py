@@ -18,3 +18,16 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
             connection.register(name, table)
             oracle.register(name, table)
         assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
+
+
+def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """What DuckDB answers as Arrow; its ENUMs as ordered dictionaries, which it does not say that they are."""
+    table = relation.to_arrow_table()
+    for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
+        if data_type.id == "enum":
+            values = pa.array(dict(data_type.children)["values"], pa.string())
+            nothing = pa.array([], field.type.index_type)
+            indices = [chunk.indices for chunk in table.column(place).chunks] or [nothing]
+            chunks = [pa.DictionaryArray.from_arrays(each, values, ordered=True) for each in indices]
+            table = table.set_column(place, field.name, pa.chunked_array(chunks))
+    return table

@@ -40,6 +40,7 @@ import duckdb
 import pyarrow as pa
 
 import tqp
+from tests.oracle import arrow_of
 from tqp.data.results.formats import column_texts
 
 DIRECTORY = Path(__file__).parent / "slt"
@@ -130,7 +131,7 @@ def set_up(records: Sequence[Record]) -> duckdb.DuckDBPyConnection:
 def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
     """The tables of a DuckDB as Arrow."""
     names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
-    return {name: connection.sql(f'FROM "{name}"').to_arrow_table() for name in names}
+    return {name: arrow_of(connection.sql(f'FROM "{name}"')) for name in names}
 
 
 def check(record: Record, connection: tqp.Connection) -> None:

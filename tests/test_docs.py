@@ -255,6 +255,8 @@ def _types(body: str) -> str:
     taken: dict[TypeKind, list[str]] = {}
     for arrow in _ARROW_TYPES:
         taken.setdefault(arrow_types.data_type_of(arrow, "x").kind, []).append(_arrow_text(arrow))
+    ordered = pa.DictionaryArray.from_arrays([0], ["a"], ordered=True)
+    taken[arrow_types.type_of_values(ordered, "x").kind] = ["an ordered `dictionary` of texts"]
     rows = _table_rows(body)
     assert {row[0].split("(")[0].split("[")[0] for row in rows} == {
         "FLOAT" if kind is TypeKind.ARRAY else kind.value for kind in TypeKind

@@ -141,5 +141,6 @@ INTEGER_KERNELS: dict[str, Overload] = {
     "shift_left": _resolve_shift_left,
     "shift_right": _resolve_shift_right,
     "gcd": _resolve_gcd(greatest_common_divisor),
+    "enum_code": lambda argument_types, result_type: Kernel(lambda positions: positions, any_width=True),
     "lcm": _resolve_gcd(least_common_multiple),
 }

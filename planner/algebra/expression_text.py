@@ -166,6 +166,8 @@ def format_literal(literal: Literal) -> str:
         digits = f"{abs(value):0{data_type.scale + 1}d}"
         sign = "-" if value < 0 else ""
         return f"{sign}{digits[: -data_type.scale]}.{digits[-data_type.scale :]}"
+    if isinstance(value, int) and data_type.is_enum:
+        return "'" + data_type.categories[value].replace("'", "''") + "'"
     if isinstance(value, int) and data_type.is_temporal:
         return _format_temporal(value, data_type.kind)
     return str(value)

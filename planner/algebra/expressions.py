@@ -17,7 +17,7 @@ from tqp.core.models import ModelOutput, ModelSignature
 if TYPE_CHECKING:
     from tqp.planner.algebra.logical_plan import LogicalPlan
 
-#: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks), float, str, bytes,
+#: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks; an ENUM's as positions), float, str, bytes,
 #: (months, days, microseconds) for intervals, the elements of arrays, None for NULL.
 Value = bool | int | float | str | bytes | tuple[int, int, int] | tuple[float, ...] | None
 

@@ -14,14 +14,13 @@ from tqp.core.datatypes import (
     DOUBLE,
     HUGEINT,
     INTEGER,
-    INTERVAL,
     NULL,
     SMALLINT,
     TINYINT,
     VARCHAR,
 )
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
-from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Case, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
 from tqp.planner.binder.coercion import (
     as_text,
@@ -311,7 +310,7 @@ def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "concat_ws()", span)
     bound = [binder.bind_flexible(node) for node in nodes]
-    if bound[0].data_type not in (VARCHAR, NULL):
+    if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
@@ -352,6 +351,29 @@ def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None
     return cast_to(binder.bind_flexible(nodes[0]), DATE, span)
 
 
+def _enum_operand(
+    binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None
+) -> Expression:
+    _need(nodes, 1, f"{name}()", span, exactly=True)
+    value = binder.bind(nodes[0])
+    if not value.data_type.is_enum:
+        raise BindError(f"{name}() takes an ENUM, not {value.data_type}", span)
+    return value
+
+
+def _enum_code(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    value = _enum_operand(binder, "enum_code", nodes, span)
+    return folded(Call("enum_code", (value,), value.data_type.position_type, span))
+
+
+def _enum_end(name: str, place: int) -> Callable[..., Expression]:
+    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+        categories = _enum_operand(binder, name, nodes, span).data_type.categories
+        return Literal(categories[place] if categories else None, VARCHAR)
+
+    return bind
+
+
 def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_add()", span, exactly=True)
     return bind_operator(binder, "add", nodes, span, "date_add()")
@@ -375,6 +397,8 @@ def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Ex
 def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "date_part()", span, exactly=True)
     part = binder.bind(nodes[0])
+    if part.data_type.is_enum:
+        part = as_text(part, span)
     if isinstance(part, Literal) and part.value is None:
         return bind_operator(binder, "date_part", nodes, span, "date_part()")
     if not isinstance(part, Literal) or not isinstance(part.value, str):
@@ -440,24 +464,6 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-def to_interval_cast(amount: Expression, span: Span | None) -> Expression:
-    """INTERVAL 'text'."""
-    return folded(Cast(settle(amount), INTERVAL, False, span))
-
-
-def interval_from(unit: str, amount: Expression, span: Span | None) -> Expression:
-    """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
-    if not amount.data_type.is_integer:
-        amount = cast_to(amount, DOUBLE, span)
-        if unit in ("second", "millisecond"):
-            pass
-        elif isinstance(amount, Literal) and isinstance(amount.value, float):
-            amount = Literal(math.trunc(amount.value), BIGINT)
-        else:
-            amount = cast_to(Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
-    return folded(Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))
-
-
 def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, exactly: bool = False) -> None:
     if len(nodes) < count or (exactly and len(nodes) > count):
         least = "" if exactly else "at least "
@@ -478,6 +484,9 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "typeof": _typeof,
     "fmod": _fmod,
     "date": _date,
+    "enum_code": _enum_code,
+    "enum_first": _enum_end("enum_first", 0),
+    "enum_last": _enum_end("enum_last", -1),
     "date_add": _date_add,
     "date_part": _date_part,
     "pi": _pi,

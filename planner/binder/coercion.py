@@ -26,6 +26,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
     expression = settle(expression)
     if expression.data_type == target:
         return expression
+    if expression.data_type.is_enum and target != VARCHAR:
+        return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
     return folded(Cast(expression, target, is_try, span))

@@ -25,6 +25,7 @@ from tqp.planner.binder.coercion import (
     folded,
 )
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
@@ -192,13 +193,13 @@ class ExpressionBinder:
         unit = node.args.get("unit")
         amount = self.bind_flexible(node.this)
         if unit is None:
-            return calls.to_interval_cast(amount, span)
+            return to_interval_cast(amount, span)
         if not isinstance(unit, exp.Var):
             raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
         name = unit_name(unit.name)
         if name is None:
             raise BindError(f'"{unit.name}" is not a unit of time', span)
-        return calls.interval_from(name, amount, span)
+        return interval_from(name, amount, span)
 
     # ---- operators ----
 

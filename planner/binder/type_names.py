@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from sqlglot import exp
 
 from tqp.core.datatypes import INTERVAL, MAX_DECIMAL_PRECISION, DataType, TypeKind, array
 from tqp.core.datatypes import decimal as decimal_type
+from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import Span, span_of
 
@@ -65,6 +68,8 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
         return array(int(size))
     if kind is exp.DType.DECIMAL:
         return _decimal(_parameters(node, 2, span), span)
+    if kind is exp.DType.ENUM:
+        return _enum(node, span)
     if found is None:
         name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
         raise UnsupportedError(f"the type {name} is not supported", span)
@@ -91,6 +96,21 @@ def _parameters(node: exp.Expr, at_most: int, span: Span | None) -> list[int]:
     if len(numbers) < len(written) or not all(number.isdecimal() for number in numbers):
         raise BindError(f"the parameters of the type {name} are whole numbers", span)
     return [int(number) for number in numbers]
+
+
+def _enum(node: exp.Expr, span: Span | None) -> DataType:
+    """ENUM('a', 'b', ...)"""
+    written = [
+        getattr(each, "this", each) if isinstance(each, exp.DataTypeParam) else each
+        for each in node.expressions
+    ]
+    values = [each.name for each in written if isinstance(each, exp.Literal) and each.is_string]
+    if not values or len(values) < len(written):
+        raise BindError("the type ENUM takes its values, one or more texts: ENUM('low', 'high')", span)
+    repeated = next((value for value, times in Counter(values).items() if times > 1), None)
+    if repeated is not None:
+        raise BindError(f"the type ENUM has the value '{repeated}' twice; its values are distinct", span)
+    return enum_type(values)
 
 
 def _decimal(sizes: list[int], span: Span | None) -> DataType:

@@ -188,6 +188,8 @@ def _tick(value: int, unit: TypeKind, source: DataType, target: DataType) -> int
 
 
 def _to_text(value: Value, source: DataType) -> Any:
+    if isinstance(value, int) and source.is_enum:
+        return source.categories[value]
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and source.is_integer:

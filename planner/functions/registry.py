@@ -24,7 +24,18 @@ SCALARS: Mapping[str, ScalarFunction] = {
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}
 
 #: Calls that the binder turns into expressions without a function of their own.
-SPECIAL_FORMS = ("nullif", "if", "typeof", "date", "date_add", "pi", "ml_predict", "ml_predict_proba")
+SPECIAL_FORMS = (
+    "nullif",
+    "if",
+    "typeof",
+    "date",
+    "date_add",
+    "pi",
+    "enum_first",
+    "enum_last",
+    "ml_predict",
+    "ml_predict_proba",
+)
 
 
 class _Spellings:

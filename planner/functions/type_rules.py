@@ -77,6 +77,7 @@ _IMPLICIT: dict[TypeKind, tuple[TypeKind, ...]] = {
     ),
     TypeKind.TIMESTAMP_MS: (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS, TypeKind.TIMESTAMP_TZ),
     TypeKind.TIMESTAMP_NS: (TypeKind.TIMESTAMP,),
+    TypeKind.ENUM: (TypeKind.VARCHAR,),
 }
 
 _TARGET_COST: dict[TypeKind, int] = {
@@ -210,7 +211,7 @@ def _bend(literal: Expression, other: DataType) -> DataType | None:
     if other.kind is TypeKind.NULL:
         return literal.data_type
     if literal.data_type.kind is TypeKind.VARCHAR:
-        return other
+        return _as_text(other)
     if other.is_integer and isinstance(literal, Literal) and _fits(literal.value, other):
         return other
     return None
@@ -222,6 +223,8 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return left
     if left.kind is TypeKind.NULL:
         return right
+    if left.is_enum or right.is_enum:
+        return common_settled_type(_as_text(left), _as_text(right))
     if left.kind is TypeKind.BOOLEAN and right.is_integer:
         return right
     if right.kind is TypeKind.BOOLEAN and left.is_integer:
@@ -231,6 +234,11 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
     if left.is_temporal and right.is_temporal:
         return _common_temporal(left, right)
     return None
+
+
+def _as_text(data_type: DataType) -> DataType:
+    """VARCHAR for an ENUM, which is text wherever it meets another type than its own."""
+    return VARCHAR if data_type.is_enum else data_type
 
 
 def _common_number(left: DataType, right: DataType) -> DataType:
@@ -284,7 +292,7 @@ def equality_type(left: Expression, right: Expression) -> DataType | None:
     found = ordering_type(left, right)
     if found is not None:
         return found
-    left_type, right_type = left.data_type, right.data_type
+    left_type, right_type = _as_text(left.data_type), _as_text(right.data_type)
     if left_type.kind is TypeKind.VARCHAR:
         return right_type
     if right_type.kind is TypeKind.VARCHAR:
@@ -321,6 +329,7 @@ def forced_type(left: DataType, right: DataType) -> DataType | None:
     common = common_settled_type(left, right)
     if common is not None:
         return common
+    left, right = _as_text(left), _as_text(right)
     if left.kind is right.kind:
         return None
     return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
@@ -329,7 +338,7 @@ def forced_type(left: DataType, right: DataType) -> DataType | None:
 def row_field_type(left: Expression, right: Expression) -> DataType | None:
     """The type both are cast to as fields of two rows that are compared: text makes text of the other."""
     left_type, right_type = left.data_type, right.data_type
-    if VARCHAR in (left_type, right_type) and left_type.kind is not right_type.kind:
+    if left_type != right_type and VARCHAR in (_as_text(left_type), _as_text(right_type)):
         return VARCHAR
     return common_settled_type(left_type, right_type) or equality_type(left, right)
 
@@ -345,7 +354,7 @@ def integer_literal_type(value: int) -> DataType:
 
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether any value of `source` but NULL can be one of `target`: where none can, CAST raises for the first."""
-    if source == target or source.kind is TypeKind.NULL or VARCHAR in (source, target):
+    if source == target or source.kind is TypeKind.NULL or VARCHAR in (_as_text(source), target):
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         other = target if source.kind is TypeKind.BOOLEAN else source

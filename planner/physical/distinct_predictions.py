@@ -80,6 +80,8 @@ def _combinations(call: Predict, known: dict[int, Field]) -> int | None:
                 pass
             case Cast() if node.input.data_type.is_numeric and node.data_type.is_float:
                 pass
+            case Cast() if node.input.data_type.is_enum:
+                pass
             case _:
                 return None
     spans = [key_span(column, known) for column in columns.values()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.planner.algebra.expressions import Call, Cast, Literal
+from tqp.core.datatypes import BOOLEAN, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.planner.algebra.expressions import Call, Cast, Expression, InList, Literal
 
 _SECONDS_PER_DAY = 86_400
 
@@ -19,9 +19,12 @@ def without_cast(call: Call) -> Call:
     if not (isinstance(cast, Cast) and isinstance(literal, Literal) and not cast.is_try):
         return call
     value = literal.value
+    source = cast.input.data_type
+    if source.is_enum and call.function in ("equal", "not_equal"):
+        position = _position(literal, source)
+        return call if position is None else replace(call, arguments=(cast.input, position))
     if type(value) is not int:
         return call
-    source = cast.input.data_type
     factor = _factor(source, cast.data_type)
     if factor is None:
         return call
@@ -41,6 +44,25 @@ def without_cast(call: Call) -> Call:
     if not low <= constant <= high:
         return call
     return replace(call, arguments=(cast.input, Literal(constant, source)))
+
+
+def list_without_cast(expression: InList) -> Expression:
+    """`CAST(e AS VARCHAR) IN ('a', 'b')` of an ENUM as a list of its values, less the texts that are none."""
+    cast = expression.input
+    if not (isinstance(cast, Cast) and cast.input.data_type.is_enum):
+        return expression
+    source = cast.input.data_type
+    found = [_position(literal, source) for literal in expression.values]
+    positions = tuple(position for position in found if position is not None)
+    if len(positions) == 1:
+        return Call("equal", (cast.input, *positions), BOOLEAN)
+    return InList(cast.input, positions) if positions else expression
+
+
+def _position(literal: Literal, source: DataType) -> Literal | None:
+    """A text as a value of an ENUM; None where it is not one."""
+    position = source.categories.positions.get(literal.value) if isinstance(literal.value, str) else None
+    return None if position is None else Literal(position, source)
 
 
 def _factor(source: DataType, target: DataType) -> int | None:

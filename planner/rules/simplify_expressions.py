@@ -28,7 +28,7 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
-from tqp.planner.rules.cast_comparisons import without_cast
+from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -108,6 +108,8 @@ class Simplifier:
             case InList(input=Literal(value=value)):
                 known = None if value is None else value in [literal.value for literal in expression.values]
                 return Literal(known, BOOLEAN)
+            case InList():
+                return list_without_cast(expression)
             case _:
                 return expression
 

@@ -154,6 +154,14 @@ def _pandas() -> Iterator[tuple[str, Any]]:
     yield "zone and nanoseconds", pd.to_datetime(["2024-01-01 00:00:00.123456789"]).tz_localize("UTC")
     yield "category", pd.Categorical(["b", "a", None])
     yield "ordered category", pd.Categorical(["lo", "hi"], categories=["lo", "hi"], ordered=True)
+    yield (
+        "category in an order of its own",
+        pd.Categorical(["b", "it's", None], categories=["é", "b", "", "it's"]),
+    )
+    yield "category of nothing", pd.Categorical([None], categories=pd.Index([], dtype="str"))
+    yield "category without a row", pd.Categorical([])
+    yield "category of bytes", pd.Categorical([b"a", None])
+    yield "category of everything", pd.Categorical(["a", 1])
     yield "category of integers", pd.Categorical([3, 1, None])
     yield "category of dates", pd.Categorical([DATE, None])
     yield "category of wide integers", pd.Categorical([2**70, None])
@@ -282,6 +290,10 @@ ARROW: dict[str, pa.Array] = {
     "interval": pa.array([(1, 2, 3_000), None], pa.month_day_nano_interval()),
     "dictionary": pa.array(["b", None, "a", "b"]).dictionary_encode(),
     "ordered dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["lo", "hi"]), ordered=True),
+    "ordered dictionary with NULL": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None]), pa.array(["x", None]), ordered=True
+    ),
+    "ordered dictionary of integers": pa.DictionaryArray.from_arrays([0, 1], pa.array([5, 3]), ordered=True),
     "dictionary of integers": pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([5, 3])),
     "dictionary with NULL": pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["x", None])),
     "run ends": pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"]),
@@ -320,6 +332,7 @@ def _polars() -> Iterator[tuple[str, Any]]:
     yield "String", pl.Series(["b", None, "a string of more than twelve bytes"])
     yield "Binary", pl.Series([b"b", None])
     yield "Categorical", pl.Series(["b", None, "a"], dtype=pl.Categorical)
+    yield "Enum of nothing", pl.Series([None], dtype=pl.Enum([]))
     yield "Enum", pl.Series(["lo", "hi", None], dtype=pl.Enum(["lo", "hi"]))
     yield "Decimal", pl.Series([D("1.25"), None], dtype=pl.Decimal(10, 2))
     yield "Date", pl.Series([DATE, None])

@@ -109,7 +109,10 @@ def test_every_way_out(connections: Any, name: str) -> None:
             if pa.types.is_timestamp(other.type) and other.type.tz
             else other
         )
-        assert mine.type == other.type
+        if pa.types.is_dictionary(mine.type):  # of an ENUM, whose order DuckDB does not declare
+            assert mine.type == pa.dictionary(other.type.index_type, other.type.value_type, ordered=True)
+        else:
+            assert mine.type == other.type
         assert text([(value,) for value in mine.to_pylist()]) == text(
             [(value,) for value in other.to_pylist()]
         )

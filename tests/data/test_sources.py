@@ -97,7 +97,7 @@ def test_pandas():
     )
     table = source(frame)
     assert [str(table.column_type(name)) for name in ("float", "category", "delta", "date", "zone")] == [
-        "DOUBLE", "VARCHAR", "INTERVAL", "DATE", "TIMESTAMP WITH TIME ZONE",
+        "DOUBLE", "ENUM('a', 'b')", "INTERVAL", "DATE", "TIMESTAMP WITH TIME ZONE",
     ]  # fmt: skip
     values = rows(frame)
     assert values["float"] == [1.0, None, 2.0]  # as DuckDB: NaN from pandas is NULL

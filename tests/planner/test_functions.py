@@ -28,7 +28,7 @@ from tqp.planner.functions.type_rules import (
 #: Calls whose arguments the binder types itself.
 BOUND_BY_HAND = {
     *functions.SPECIAL_FORMS,
-    *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value"),
+    *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
 }
 
 

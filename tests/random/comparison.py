@@ -24,6 +24,7 @@ import duckdb
 import pyarrow as pa
 
 import tqp
+from tests.oracle import arrow_of
 from tests.random.failing_values import with_other_values
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
@@ -104,7 +105,7 @@ class Engines:
         for table in self.tables.values():
             for statement in table.statements():
                 self._oracle.execute(statement).fetchall()
-            self._arrow[table.name] = self._oracle.sql(f"FROM {table.name}").to_arrow_table()
+            self._arrow[table.name] = arrow_of(self._oracle.sql(f"FROM {table.name}"))
             self._connection.register(table.name, self._arrow[table.name])
         return self
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.random.templates import AGGREGATE_CALLS, CALLS, GENERAL, PREDICATES, TEMPLATES
-from tests.random.values import DECIMALS, FAMILIES, INTEGERS, TIMESTAMPS, WIDE_INTEGERS, WORDS, random_value
+from tests.random.values import (
+    DECIMALS,
+    ENUMS,
+    FAMILIES,
+    INTEGERS,
+    TIMESTAMPS,
+    WIDE_INTEGERS,
+    WORDS,
+    random_value,
+)
 
 NUMBERS = ("int", "int", "dec", "float")
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -218,6 +227,7 @@ _CONSTANTS: dict[str, Sequence[object]] = {
     ),
     "constant_text": tuple("'" + word.replace("'", "''") + "'" for word in (*WORDS[:12], "-", ", ")),
     "integer_type": (*INTEGERS, *INTEGERS, *WIDE_INTEGERS, "HUGEINT"),
+    "enum_type": tuple(ENUMS),
     "decimal_type": DECIMALS,
     "float_type": ("FLOAT", "DOUBLE", "DOUBLE"),
     "timestamp_type": TIMESTAMPS,

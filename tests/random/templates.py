@@ -67,6 +67,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "str": (
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
         *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
+        *("TRY_CAST({str} AS {enum_type})", "TRY_CAST({any} AS {enum_type})"),
     ),
     "blob": ("CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
     "date": (

@@ -22,12 +22,23 @@ DECIMALS = tuple(
 )
 TIMESTAMPS = ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
 
+#: ENUMs by their types, with values that are text of other types, too, and not in the order of text.
+ENUMS: dict[str, tuple[str, ...]] = {
+    f"ENUM({', '.join(map(repr, values))})": values
+    for values in (
+        ("b", "a", "c"),
+        ("low", "a", "é", "", "abc", "B", "äö", "2024-02-29", "banana", "true"),
+        ("9", "10", "-1", "0", "007", "1.5", "127"),
+        ("only",),
+    )
+}
+
 #: The families of types that the generator tells apart, with the types that a column of each may have.
 FAMILIES: dict[str, tuple[str, ...]] = {
     "int": tuple(INTEGERS),
     "dec": DECIMALS,
     "float": ("FLOAT", "DOUBLE", "DOUBLE"),
-    "str": ("VARCHAR",),
+    "str": ("VARCHAR", "VARCHAR", "VARCHAR", *ENUMS),
     "blob": ("BLOB",),
     "bool": ("BOOLEAN",),
     "date": ("DATE",),
@@ -64,6 +75,8 @@ def random_value(random: Random, sql_type: str, profile: str) -> str:
             if at_an_end:
                 return random.choice(_FLOAT_ENDS if sql_type == "FLOAT" else _DOUBLE_ENDS)
             return str(random.randint(-12, 32) / 4)
+        case _ if sql_type in ENUMS:
+            return random.choice(ENUMS[sql_type])
         case "VARCHAR":
             return random.choice(TEXTS_OF_VALUES if random.random() < 0.35 else WORDS)
         case "BLOB":

@@ -5,8 +5,10 @@ How a type is stored in tensors is `tqp.data`'s business; how it prints is `tqp.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 
 class TypeKind(Enum):
@@ -39,11 +41,37 @@ class TypeKind(Enum):
     TIMESTAMP_TZ = "TIMESTAMP WITH TIME ZONE"
     INTERVAL = "INTERVAL"
     ARRAY = "ARRAY"
+    ENUM = "ENUM"
+
+
+class Categories(tuple[str, ...]):
+    """The values of an ENUM, in its order. Hashed once, as the types of a query are, and there may be many of them."""
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where each value stands."""
+        return {value: position for position, value in enumerate(self)}
+
+    @cached_property
+    def _hash(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
+_NO_CATEGORIES = Categories()
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY.
+    """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY, `categories` to ENUM.
 
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
@@ -53,12 +81,16 @@ class DataType:
     precision: int = 0
     scale: int = 0
     size: int = 0
+    categories: Categories = _NO_CATEGORIES
 
     def __str__(self) -> str:
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.kind is TypeKind.ARRAY:
             return f"FLOAT[{self.size}]"
+        if self.is_enum:
+            quoted = ("'" + value.replace("'", "''") + "'" for value in self.categories)
+            return f"ENUM({', '.join(quoted)})"
         return str(self.kind.value)
 
     @property
@@ -83,6 +115,17 @@ class DataType:
         return self.kind in (TypeKind.VARCHAR, TypeKind.BLOB)
 
     @property
+    def is_enum(self) -> bool:
+        """True for ENUM: text out of a fixed list, stored as positions in it and ordered by these."""
+        return self.kind is TypeKind.ENUM
+
+    @property
+    def position_type(self) -> DataType:
+        """The integer type of the positions in an ENUM; DuckDB's choice."""
+        size = len(self.categories)
+        return UTINYINT if size < 2**8 else USMALLINT if size < 2**16 else UINTEGER
+
+    @property
     def is_timestamp(self) -> bool:
         return self.kind in TICKS_PER_SECOND
 
@@ -92,7 +135,8 @@ class DataType:
 
     @property
     def is_integer_like(self) -> bool:
-        """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps."""
+        """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps,
+        positions in an ENUM."""
         return self.kind in _INTEGER_LIKE
 
     @property
@@ -101,6 +145,8 @@ class DataType:
         if self.is_decimal:
             limit = 10**self.precision - 1
             return -limit, limit
+        if self.is_enum:
+            return 0, max(len(self.categories) - 1, 0)
         return _INTEGER_BOUNDS.get(self.kind, _INTEGER_BOUNDS[TypeKind.BIGINT])
 
 
@@ -125,7 +171,7 @@ TICKS_PER_SECOND: dict[TypeKind, int] = {
     TypeKind.TIMESTAMP_TZ: 10**6,
 }
 _INTEGER_LIKE = frozenset(
-    (*_INTEGER_BOUNDS, *TICKS_PER_SECOND, TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME)
+    (*_INTEGER_BOUNDS, *TICKS_PER_SECOND, TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.ENUM)
 )
 
 #: The widest DECIMAL.
@@ -166,3 +212,8 @@ def decimal(precision: int, scale: int) -> DataType:
 def array(size: int) -> DataType:
     """FLOAT[size]: a fixed-size list of 32-bit floats (an embedding)."""
     return DataType(TypeKind.ARRAY, size=size)
+
+
+def enum(values: Iterable[str]) -> DataType:
+    """ENUM(values...), which are distinct and sort in this order."""
+    return DataType(TypeKind.ENUM, categories=Categories(values))

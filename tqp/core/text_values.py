@@ -6,17 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.text_numbers import parse_boolean, parse_float, parse_number
+from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_float, parse_number
 from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
 
 #: One text to a storage value of the type; raises ParseFailure.
 Parser = Callable[[str, DataType], Any]
+
+
+def parse_category(text: str, target: DataType) -> int:
+    """The position of the text among the values of an ENUM."""
+    position = target.categories.positions.get(text)
+    if position is None:
+        raise ParseFailure(f"Could not convert string '{text}' to {target}")
+    return position
+
 
 _BY_KIND: dict[TypeKind, Parser] = {
     TypeKind.BOOLEAN: parse_boolean,
     TypeKind.DATE: parse_date,
     TypeKind.TIME: parse_time,
     TypeKind.INTERVAL: parse_interval,
+    TypeKind.ENUM: parse_category,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from tqp.core import datatypes
@@ -122,12 +124,38 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
     )
 
 
+def type_of_values(values: pa.Array | pa.ChunkedArray, column: str) -> DataType:
+    """As `data_type_of`, of the values themselves: those of an ordered dictionary of text are an ENUM."""
+    found = data_type_of(values.type, column)
+    if found != datatypes.VARCHAR or not pa.types.is_dictionary(values.type) or not values.type.ordered:
+        return found
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    categories = _shared_dictionary([chunk.dictionary for chunk in chunks])
+    return found if categories is None else datatypes.enum(categories)
+
+
+def _shared_dictionary(dictionaries: Sequence[pa.Array]) -> Sequence[str] | None:
+    """The distinct texts that each dictionary begins the list of; None where there is no such list."""
+    longest = max(dictionaries, key=len, default=None)
+    if longest is None or longest.null_count:
+        return None
+    if not all(each.equals(longest[: len(each)]) for each in dictionaries):
+        return None
+    try:
+        texts: list[str] = longest.to_pylist()
+    except UnicodeDecodeError:  # who reads the column as text says so
+        return None
+    return texts if len(set(texts)) == len(texts) else None
+
+
 def arrow_type_of(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which a result column of this type leaves; DuckDB's choice."""
+    """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept."""
     if data_type.is_decimal:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.kind is TypeKind.ARRAY:
         return pa.list_(pa.float32(), data_type.size)
+    if data_type.is_enum:
+        return pa.dictionary(arrow_type_of(data_type.position_type), pa.string(), ordered=True)
     return _TO_ARROW[data_type.kind]
 
 

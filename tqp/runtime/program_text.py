@@ -87,7 +87,7 @@ class _Names:
         if any(isinstance(each, NamedKernel) and each.origin for each in self._names):
             lines.insert(0, "from tqp.operators.numbers.casts import resolve_cast")
             lines.insert(0, "from tqp.operators.scalar_kernels import resolve")
-            lines.insert(0, "from tqp.core.datatypes import DataType, TypeKind")
+            lines.insert(0, "from tqp.core.datatypes import DataType, TypeKind, enum")
         return "\n".join(["from math import inf, nan", "import torch", *lines])
 
 
@@ -108,6 +108,8 @@ def _origin_text(origin: Origin) -> str:
 
 def _text(item: Any) -> str:
     if isinstance(item, DataType):
+        if item.is_enum:
+            return f"enum({tuple(item.categories)!r})"
         numbers = re.sub(r"(, 0)+$", "", f", {item.precision}, {item.scale}, {item.size}")
         return f"DataType(TypeKind.{item.kind.name}{numbers})"
     if isinstance(item, tuple):

@@ -112,6 +112,10 @@ def _range_of(argument: Expression, fields: Fields, bounds: Bounds, words: Words
     if isinstance(argument, Call) and argument.function == "category_code":
         column, *categories = argument.arguments
         allowed = words.get(column.id) if isinstance(column, ColumnRef) else None
+        if isinstance(column, Cast) and column.input.data_type.is_enum:
+            positions = value_range(column.input, fields)
+            if positions is not None:
+                allowed = frozenset(column.input.data_type.categories[positions[0] : positions[1] + 1])
         if isinstance(column, Literal) and isinstance(column.value, str):
             allowed = frozenset((column.value,))
         known = [each.value for each in categories if isinstance(each, Literal)]

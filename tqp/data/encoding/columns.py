@@ -15,7 +15,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import ColumnStatistics
 from tqp.data.arrow_buffers import AnyArray, borrow, unpack_bits, values_view
-from tqp.data.arrow_types import data_type_of
+from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.devices import column_to
 from tqp.data.encoding.column_facts import estimate_distinct
@@ -36,7 +36,7 @@ def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.d
     tensor([  3,   3, 500], dtype=torch.int16)
     """
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return encode_chunks(name, chunks, data_type_of(column.type, name), device)
+    return encode_chunks(name, chunks, type_of_values(column, name), device)
 
 
 def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, device: torch.device) -> Column:
@@ -60,6 +60,8 @@ def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
         return _plain(_storage(chunk), name, data_type)
     if pa.types.is_run_end_encoded(chunk.type):
         return _plain(pc.run_end_decode(chunk), name, data_type)
+    if data_type.is_enum:
+        return chunk.indices
     if pa.types.is_dictionary(chunk.type) and not data_type.is_string:
         return _plain(chunk.dictionary.take(chunk.indices), name, data_type)
     if pa.types.is_decimal(chunk.type) and chunk.type.scale < 0:

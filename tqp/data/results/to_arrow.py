@@ -40,6 +40,8 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     values = column.values.detach().cpu()
     bitmap = pack_bits(validity)
     arrow_type = arrow_type_of(data_type)
+    if data_type.is_enum:
+        return _dictionary(column, validity)
     if data_type.kind is TypeKind.ARRAY:
         elements = pa.Array.from_buffers(
             pa.float32(), values.numel(), [None, _buffer(values.contiguous().numpy())]
@@ -54,6 +56,16 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     else:
         data = _buffer(_fixed_width(values, data_type, arrow_type))
     return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
+
+
+def _dictionary(column: Column, validity: BoolArray | None) -> pa.Array:
+    """An ENUM as an ordered dictionary of all its values."""
+    assert column.values is not None
+    arrow_type = arrow_type_of(column.data_type)
+    mask = None if validity is None else ~validity
+    positions = pa.array(column.values.cpu().numpy(), arrow_type.index_type, mask=mask)
+    categories = pa.array(column.data_type.categories, arrow_type.value_type)
+    return pa.DictionaryArray.from_arrays(positions, categories, ordered=True)
 
 
 def _buffer(values: AnyArray) -> pa.Buffer:

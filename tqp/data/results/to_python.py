@@ -53,6 +53,10 @@ def python_values(column: Column) -> list[Any]:
         values: list[Any] = string_array(column, validity).to_pylist()
         return values
     assert column.values is not None
+    if data_type.is_enum:
+        positions = column.values if column.validity is None else column.values.where(column.validity, -1)
+        texts = (*data_type.categories, None)
+        return [texts[position] for position in positions.tolist()]
     items = storage_values(column.values)
     kind = data_type.kind
     if kind is TypeKind.DECIMAL:

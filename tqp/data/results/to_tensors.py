@@ -47,12 +47,14 @@ def column_tensor(
     if strings not in ("error", "codes"):
         raise BindError(f'to_torch(strings={strings!r}): choose "error" or "codes"')
     data_type = column.data_type
-    if data_type.is_string:
+    if data_type.is_string or data_type.is_enum:
         if strings == "error":
             raise ExecutionError(
                 f'column "{name}" is {data_type}, which has no tensor form; leave it out of the query or call'
                 ' to_torch(strings="codes")'
             )
+        if data_type.is_enum and column.values is not None:
+            return column.values.long()
         device = column_tensors(column)[0].device
         return dictionary_codes(name, column_to_arrow(name, column)).to(device)
     assert column.values is not None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 
 from tqp.core.datatypes import DataType
-from tqp.data.arrow_types import field_type
+from tqp.data.arrow_types import field_type, type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import EncodedColumns, Source
@@ -34,7 +34,12 @@ class ArrowSource(Source):
         return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
-        return field_type(self._schema.field(position), self.column_names[position])
+        data_type = field_type(self._schema.field(position), self.column_names[position])
+        values = self._columns[position]
+        if values is None:  # it is encoded just now
+            return self.column(self.column_names[position]).data_type
+        is_dictionary = pa.types.is_dictionary(values.type)
+        return type_of_values(values, self.column_names[position]) if is_dictionary else data_type
 
     def _encode(self, position: int) -> Column:
         column = encode_column(self.column_names[position], self._columns[position], self.device)

@@ -12,7 +12,7 @@ import torch
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.data.arrow_types import data_type_of
+from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import Source
@@ -42,11 +42,10 @@ class PandasSource(Source):
 
     def _type_at(self, position: int) -> DataType:
         series = self._series[position]
-        if series.dtype == object or hasattr(series, "cat"):  # the type shows in the values only
-            arrow_type = self._convert(position).type
-        else:
-            arrow_type = self._to_arrow(series.iloc[:0], position).type
-        return data_type_of(arrow_type, self.column_names[position])
+        values = self._to_arrow(series.iloc[:0], position)
+        if series.dtype == object or pa.types.is_dictionary(values.type):  # the type shows in the values only
+            values = self._convert(position)
+        return type_of_values(values, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
         column = encode_column(self.column_names[position], self._convert(position), self.device)
@@ -101,4 +100,6 @@ def _dictionary(codes: Any, categories: Any) -> pa.Array:
         categories = categories.combine_chunks()
     if isinstance(categories.type, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(categories.type, categories.storage.take(indices))
-    return pa.DictionaryArray.from_arrays(indices, categories)
+    if pa.types.is_null(categories.type):  # of no categories
+        categories = categories.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(indices, categories, ordered=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from tqp.core import datatypes
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.data.arrow_types import data_type_of
+from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.encoding.device_columns import LEFT_TO_THE_HOST, encode_on_device
@@ -100,7 +100,7 @@ class TensorSource(Source):
             if values.ndim == 2:
                 return datatypes.array(values.shape[1])
             values = _arrow_of(torch.empty(0, dtype=values.dtype), self.column_names[position])
-        return data_type_of(values.type, self.column_names[position])
+        return type_of_values(values, self.column_names[position])
 
     def _encode(self, position: int) -> Column:
         values = self._data[position]

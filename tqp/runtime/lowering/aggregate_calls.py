@@ -333,7 +333,7 @@ class AggregateCalls:
 
     def _median(self, call: AggregateCall, argument: Value) -> Pending:
         source, target = argument.layout.data_type, call.data_type
-        if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.NULL):
+        if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
             argument = self.comparable(argument)
             return self._plain(argument, "median_lower", argument.layout, call.distinct)
         if source.kind is TypeKind.INTERVAL:
