@@ -170,6 +170,12 @@ def _float_integer_divide(a: Tensor, b: Tensor, *, validity: Tensor | None = Non
     return a / b
 
 
+def _modulo_of_decimals(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DuckDB's % of decimals that need more than 38 digits together: that of their float64 [n], but for a zero divisor."""
+    wide.raise_where(b == 0, _DIVISION_BY_ZERO.format("x % 0"), validity)
+    return torch.fmod(a, b)
+
+
 # ---- abs, sign -----------------------------------------------------------------------------------------------------
 
 
@@ -408,6 +414,7 @@ MATH_KERNELS: dict[str, Overload] = {
     **{name: _on_floats(function) for name, function in FLOAT_FUNCTIONS.items()},
     "integer_divide": _resolve_division("//"),
     "modulo": _resolve_division("%"),
+    "modulo_of_decimals": lambda *_: Kernel(_modulo_of_decimals, checks=True),
     "abs": _resolve_absolute,
     "sign": _resolve_sign,
     "floor": _resolve_whole(torch.floor, "floor"),

@@ -77,13 +77,12 @@ def _show_types(tree: exp.Expr) -> None:
 
 def _may_fail(node: exp.Expr) -> bool:
     """Whether TRY may stand around it: there is no aggregate and no subquery within."""
-    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
-    if (
-        is_branch
-        or isinstance(node, _NEVER)
-        or not isinstance(node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case)
+    if isinstance(node, _NEVER) or not isinstance(
+        node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case
     ):
         return False
+    if isinstance(node.parent, exp.Case | exp.Escape) and isinstance(node, exp.If | exp.Like | exp.ILike):
+        return False  # part of it
     return not any(
         isinstance(each, exp.Query | exp.AggFunc)
         or (isinstance(each, exp.Anonymous) and each.name.lower() in _AGGREGATES)
