@@ -230,11 +230,13 @@ def _resolve_whole(float_function: Callable[[Tensor], Tensor], direction: str) -
         if data_type.is_integer:
             if result_type.is_float:
                 return Kernel(lambda values: arithmetic.scaled_to_float(values, 0), accepts_wide=True)
-            return Kernel(lambda values: values, accepts_wide=True)
+            return Kernel(lambda values: values, accepts_wide=True, any_width=True)
         if not data_type.is_decimal:
             return None
         power = 10 ** (data_type.scale - result_type.scale)
-        return Kernel(lambda values: _divide_power(values, power, direction), accepts_wide=True)
+        return Kernel(
+            lambda values: _divide_power(values, power, direction), accepts_wide=True, any_width=power == 1
+        )
 
     return resolve
 
@@ -290,6 +292,7 @@ def _resolve_round(direction: str) -> Overload:
             constants_may_vary=data_type.is_integer,
             checks=True,
             accepts_wide=True,
+            any_width=True,
         )
 
     return resolve

@@ -14,8 +14,20 @@ from tests.random.variants import parsed, text_of_tree
 from tqp.planner.functions.registry import aggregate_names
 
 _AGGREGATES = frozenset(aggregate_names())
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
 _DISTINCT = (exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, *_DISTINCT)
+#: What is BOOLEAN without a cast.
+_TRUTH = (
+    *_COMPARISONS,
+    exp.Connector,
+    exp.Not,
+    exp.Is,
+    exp.Exists,
+    exp.Like,
+    exp.ILike,
+    exp.Escape,
+    exp.SimilarTo,
+)
 #: NULL of operands that are not NULL, or the other way round.
 _CHOICES = (exp.Connector, exp.Case, exp.If)
 _CHOICE_CALLS = frozenset(("coalesce", "ifnull", "nullif", "concat", "concat_ws", "greatest", "least"))
@@ -39,6 +51,7 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
         return
     _divide_bounds(tree)
     _show_types(tree)
+    _show_conditions(tree)
     around: dict[str, set[str]] = {}
     for node in filter(_may_fail, tree.walk()):
         around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
@@ -75,6 +88,25 @@ def _show_types(tree: exp.Expr) -> None:
                     value.replace(exp.Paren(this=exp.Case(ifs=others, default=value.copy())))
 
 
+def _show_conditions(tree: exp.Expr) -> None:
+    """Makes each condition that is no BOOLEAN to a cast, which may fail."""
+    for node in reversed(list(tree.walk())):
+        inner = node.unnest()
+        parent = node.parent
+        is_condition = (
+            isinstance(parent, exp.Connector | exp.Not)
+            or (isinstance(parent, exp.Where | exp.Having | exp.If) and node.arg_key == "this")
+            or (isinstance(parent, exp.Join) and node.arg_key == "on")
+        )
+        is_value = isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and parent.parent.this
+        if (
+            is_condition
+            and not is_value
+            and not isinstance(inner, (*_TRUTH, exp.Boolean, exp.Null, exp.Subquery))
+        ):
+            node.replace(exp.cast(node.copy(), "BOOLEAN"))
+
+
 def _may_fail(node: exp.Expr) -> bool:
     """Whether TRY may stand around it: there is no aggregate and no subquery within."""
     if isinstance(node, _NEVER) or not isinstance(
@@ -88,6 +120,10 @@ def _may_fail(node: exp.Expr) -> bool:
         or (isinstance(each, exp.Anonymous) and each.name.lower() in _AGGREGATES)
         for each in node.walk()
     )
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    return isinstance(node, _COMPARISONS) or (isinstance(node, exp.Cast) and node.is_type("BOOLEAN"))
 
 
 def _is_choice(node: exp.Expr) -> bool:
@@ -135,7 +171,7 @@ def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values:
     def change(node: exp.Expr, text: str) -> exp.Expr:
         if text not in places:
             return node
-        if isinstance(node, _COMPARISONS + _DISTINCT):
+        if _is_condition(node):
             is_in_null = isinstance(node, exp.In) and exp.Null() in node.expressions  # never false
             value = exp.Var(this="NULL" if is_in_null and outcome == "FALSE" else outcome)
         else:
@@ -150,7 +186,7 @@ def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values:
 def _compared(node: exp.Expr) -> exp.Expr:
     """The comparison of which the node is an operand or part of one, if each operation on the way is computed; else itself."""
     for each in (node, *_ancestors(node)):
-        if isinstance(each, _COMPARISONS + _DISTINCT):
+        if _is_condition(each):
             return each
         if _is_choice(each) or not (isinstance(each, exp.Paren) or _may_fail(each)):
             break
