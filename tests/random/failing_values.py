@@ -49,7 +49,7 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
     tree = parsed(sql)
     if tree is None:
         return
-    _divide_bounds(tree)
+    _divide_conditions(tree)
     _show_types(tree)
     _show_conditions(tree)
     around: dict[str, set[str]] = {}
@@ -67,8 +67,12 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
         yield _substituted(tree, failing, outcome, values)
 
 
-def _divide_bounds(tree: exp.Expr) -> None:
-    """Makes x BETWEEN a AND b to x >= a AND x <= b, of which the first may decide."""
+def _divide_conditions(tree: exp.Expr) -> None:
+    """Makes x BETWEEN a AND b to x >= a AND x <= b, and x IN (a, b) to x = a OR x = b, of which one may decide."""
+    for node in reversed(list(tree.find_all(exp.In))):
+        if node.expressions:
+            equal = [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions]
+            node.replace(exp.Paren(this=exp.or_(*equal, copy=False, wrap=False)))
     for node in reversed(list(tree.find_all(exp.Between))):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
@@ -171,11 +175,7 @@ def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values:
     def change(node: exp.Expr, text: str) -> exp.Expr:
         if text not in places:
             return node
-        if _is_condition(node):
-            is_in_null = isinstance(node, exp.In) and exp.Null() in node.expressions  # never false
-            value = exp.Var(this="NULL" if is_in_null and outcome == "FALSE" else outcome)
-        else:
-            value = _value(node, values)
+        value = exp.Var(this=outcome) if _is_condition(node) else _value(node, values)
         case = exp.Case(ifs=[exp.If(this=_has_failed(places[text], failing), true=value)])
         case.set("default", _try(node))
         return exp.Paren(this=case)
