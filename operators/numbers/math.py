@@ -170,6 +170,12 @@ def _float_integer_divide(a: Tensor, b: Tensor, *, validity: Tensor | None = Non
     return a / b
 
 
+def _modulo_of_decimals(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """DuckDB's % of decimals that need more than 38 digits together: that of their float64 [n], but for a zero divisor."""
+    wide.raise_where(b == 0, _DIVISION_BY_ZERO.format("x % 0"), validity)
+    return torch.fmod(a, b)
+
+
 # ---- abs, sign -----------------------------------------------------------------------------------------------------
 
 
@@ -224,11 +230,13 @@ def _resolve_whole(float_function: Callable[[Tensor], Tensor], direction: str) -
         if data_type.is_integer:
             if result_type.is_float:
                 return Kernel(lambda values: arithmetic.scaled_to_float(values, 0), accepts_wide=True)
-            return Kernel(lambda values: values, accepts_wide=True)
+            return Kernel(lambda values: values, accepts_wide=True, any_width=True)
         if not data_type.is_decimal:
             return None
         power = 10 ** (data_type.scale - result_type.scale)
-        return Kernel(lambda values: _divide_power(values, power, direction), accepts_wide=True)
+        return Kernel(
+            lambda values: _divide_power(values, power, direction), accepts_wide=True, any_width=power == 1
+        )
 
     return resolve
 
@@ -284,6 +292,7 @@ def _resolve_round(direction: str) -> Overload:
             constants_may_vary=data_type.is_integer,
             checks=True,
             accepts_wide=True,
+            any_width=True,
         )
 
     return resolve
@@ -408,6 +417,7 @@ MATH_KERNELS: dict[str, Overload] = {
     **{name: _on_floats(function) for name, function in FLOAT_FUNCTIONS.items()},
     "integer_divide": _resolve_division("//"),
     "modulo": _resolve_division("%"),
+    "modulo_of_decimals": lambda *_: Kernel(_modulo_of_decimals, checks=True),
     "abs": _resolve_absolute,
     "sign": _resolve_sign,
     "floor": _resolve_whole(torch.floor, "floor"),

@@ -99,7 +99,7 @@ def apply(
         values = values[::-1]
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
-    return folded(Call(overload.canonical, values, resolution.result, span))
+    return folded(Call(resolution.overload.canonical, values, resolution.result, span))
 
 
 def _check_constants(

@@ -6,7 +6,17 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, ExecutionError
-from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    walk,
+)
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.conditions import ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
@@ -36,7 +46,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 def _null_after(expression: Expression, target: DataType) -> Expression:
     """NULL, but for the errors that computing `expression` raises."""
     null = Literal(None, target)
-    if isinstance(expression, Literal):
+    is_constant = all(isinstance(each, Literal | Call | Cast | Case | InList) for each in walk(expression))
+    if is_constant and not may_raise(expression, {}):
         return null
     return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
 

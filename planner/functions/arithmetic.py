@@ -118,11 +118,11 @@ def _overflows(call: Call, ranges: Ranges, result: Range | None) -> bool:
 
 
 def _division_raises(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    """A zero divisor, or the one quotient that does not fit; the remainder of floats has neither."""
+    """A zero divisor, or the one quotient that does not fit; the remainder of two floats has neither."""
     dividend, divisor = call.arguments
     if call.data_type.is_float:
         literal = divisor.value if isinstance(divisor, Literal) else 0
-        return call.function == "integer_divide" and not literal
+        return call.function != "modulo" and not literal
     known = operand(ranges[1], divisor.data_type)
     if known is None or known[0] <= 0 <= known[1]:
         return True
@@ -235,6 +235,7 @@ ARITHMETIC = (
         raises=_division_raises,
         range=_modulo,
     ),
+    _division("modulo_of_decimals", Infix("%", 7), (), _fold_modulo, raises=_division_raises),
     _strict("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
     _strict("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
     _strict("floor", *_TO_WHOLE, range=_round),

@@ -8,7 +8,7 @@ overload a call means is decided by the cost of the casts it needs, as in DuckDB
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import (
     BIGINT,
@@ -190,6 +190,8 @@ def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
     if isinstance(overload.result, DataType):
         return Resolution(overload, tuple(types), overload.result)
     argument_types, result = _RESULT_RULES[overload.result](tuple(types), arguments)
+    if overload.result == "remainder" and result == DOUBLE:  # and a zero divisor an error, as of DECIMALs
+        overload = replace(overload, canonical="modulo_of_decimals")
     return Resolution(overload, argument_types, result)
 
 

@@ -211,7 +211,11 @@ class _PushDown:
         shared: list[Expression] = []
         for part in all_parts:
             reads = read_ids(part)
-            home = next((i for i, available in enumerate(ids) if reads and reads <= available), None)
+            if not reads:  # where a constant is false, no relation has a row of which a key might fail
+                for below in own:
+                    below.append(part)
+                continue
+            home = next((i for i, available in enumerate(ids) if reads <= available), None)
             if home is not None:
                 own[home].append(part)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -63,6 +64,9 @@ def _filter(plan: Filter) -> LogicalPlan:
 def _is_empty_join(plan: Join) -> bool:
     if _is_empty(plan.left) and plan.join_type is not JoinType.FULL:
         return True
+    if plan.join_type in (JoinType.ANTI, JoinType.NULL_AWARE_ANTI):
+        drops = (TRUE, Literal(None, BOOLEAN)) if plan.join_type is JoinType.NULL_AWARE_ANTI else (TRUE,)
+        return plan.condition in drops and plan.right.row_bounds[0] > 0
     needs_partner = plan.join_type in (JoinType.INNER, JoinType.SEMI)
     return needs_partner and (_is_empty(plan.right) or FALSE in conjuncts(plan.condition))
 

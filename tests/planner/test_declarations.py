@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import torch
 
 import tqp
 from tqp.core.datatypes import DataType, TypeKind
@@ -126,6 +127,25 @@ def test_scalar_functions_are_null_where_they_say(backend: str) -> None:
             function = SCALARS[overload.canonical]
             assert first is not None or function.null is NullRule.PROPAGATES, query
             assert function.is_null_for_null and all(value is None for (value,) in others), query
+
+
+def test_kernels_put_out_64_bits_or_say_that_they_may_not() -> None:
+    concrete = {ANY_DECIMAL: DataType(TypeKind.DECIMAL, 4, 0)}
+    num_kernels = 0
+    for name, overload in _calls():
+        types = [concrete.get(each, each) for each in overload.parameters if isinstance(each, DataType)]
+        is_kernel = overload.canonical in SCALAR_FUNCTIONS and overload.constant is None
+        if not is_kernel or not all(each.is_integer_like for each in types):
+            continue
+        resolution = resolve_call([overload], [ColumnRef(0, each) for each in types])
+        kernel = resolve(overload.canonical, resolution.argument_types, resolution.result)
+        if kernel.any_width or kernel.constant_arguments or not resolution.result.is_integer_like:
+            continue
+        result = kernel.function(*(torch.tensor([1, 2], dtype=torch.int8) for _ in types))
+        values = result[0] if kernel.returns_validity else result
+        assert values.dtype == torch.int64, name
+        num_kernels += 1
+    assert num_kernels > 10
 
 
 def _operator(name: str, arguments: list[str]) -> str:

@@ -301,3 +301,17 @@ def test_a_left_join_is_grouped_before_it() -> None:
     several = "SELECT t.a, count(u.a) FROM t LEFT JOIN u ON t.k = u.k GROUP BY t.a"
     (join,) = (node for node in walk_plan(plan_of(several)) if isinstance(node, Join))
     assert not isinstance(join.right, Aggregate)
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_empty"),
+    [
+        ("NULL NOT IN (SELECT x FROM (VALUES (1), (2)) v(x))", True),
+        ("NOT EXISTS (SELECT 1)", True),
+        ("NULL NOT IN (SELECT 1 WHERE false)", False),
+        ("NULL NOT IN (SELECT k FROM u WHERE b < 0)", False),
+    ],
+)
+def test_a_partner_that_drops_every_row_leaves_nothing_to_read(condition: str, is_empty: bool) -> None:
+    plan = plan_of(f"SELECT a.k FROM t a, t b WHERE {condition}")
+    assert any(isinstance(node, Scan) for node in walk_plan(plan)) != is_empty

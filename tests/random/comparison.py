@@ -56,6 +56,7 @@ _STATIC_MESSAGES = (
 )
 #: DuckDB raises these for values.
 _FAILURES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
+_SUMS = frozenset(("sum", "avg", "mean"))
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
 
 warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
@@ -213,6 +214,8 @@ class Engines:
             return "accepted", signature, detail
         if isinstance(expected, duckdb.NotImplementedException):
             return "not in DuckDB", "", ""
+        if "Overflow in HUGEINT addition" in message and not _SUMS.isdisjoint(map(str.lower, tokens_of(sql))):
+            return "intended", "", ""  # what the sum is before all is added need not fit
         # A row that fails may be one that tqp drops before it computes. Where neither engine optimizes, both compute all.
         if isinstance(self._in_duckdb(sql, parameters, optimize=False), Rows):
             return "fails in one", "", ""

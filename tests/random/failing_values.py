@@ -14,8 +14,20 @@ from tests.random.variants import parsed, text_of_tree
 from tqp.planner.functions.registry import aggregate_names
 
 _AGGREGATES = frozenset(aggregate_names())
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In)
 _DISTINCT = (exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, *_DISTINCT)
+#: What is BOOLEAN without a cast.
+_TRUTH = (
+    *_COMPARISONS,
+    exp.Connector,
+    exp.Not,
+    exp.Is,
+    exp.Exists,
+    exp.Like,
+    exp.ILike,
+    exp.Escape,
+    exp.SimilarTo,
+)
 #: NULL of operands that are not NULL, or the other way round.
 _CHOICES = (exp.Connector, exp.Case, exp.If)
 _CHOICE_CALLS = frozenset(("coalesce", "ifnull", "nullif", "concat", "concat_ws", "greatest", "least"))
@@ -37,8 +49,9 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
     tree = parsed(sql)
     if tree is None:
         return
-    _divide_bounds(tree)
+    _divide_conditions(tree)
     _show_types(tree)
+    _show_conditions(tree)
     around: dict[str, set[str]] = {}
     for node in filter(_may_fail, tree.walk()):
         around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
@@ -54,8 +67,12 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
         yield _substituted(tree, failing, outcome, values)
 
 
-def _divide_bounds(tree: exp.Expr) -> None:
-    """Makes x BETWEEN a AND b to x >= a AND x <= b, of which the first may decide."""
+def _divide_conditions(tree: exp.Expr) -> None:
+    """Makes x BETWEEN a AND b to x >= a AND x <= b, and x IN (a, b) to x = a OR x = b, of which one may decide."""
+    for node in reversed(list(tree.find_all(exp.In))):
+        if node.expressions:
+            equal = [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions]
+            node.replace(exp.Paren(this=exp.or_(*equal, copy=False, wrap=False)))
     for node in reversed(list(tree.find_all(exp.Between))):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
@@ -75,20 +92,42 @@ def _show_types(tree: exp.Expr) -> None:
                     value.replace(exp.Paren(this=exp.Case(ifs=others, default=value.copy())))
 
 
+def _show_conditions(tree: exp.Expr) -> None:
+    """Makes each condition that is no BOOLEAN to a cast, which may fail."""
+    for node in reversed(list(tree.walk())):
+        inner = node.unnest()
+        parent = node.parent
+        is_condition = (
+            isinstance(parent, exp.Connector | exp.Not)
+            or (isinstance(parent, exp.Where | exp.Having | exp.If) and node.arg_key == "this")
+            or (isinstance(parent, exp.Join) and node.arg_key == "on")
+        )
+        is_value = isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and parent.parent.this
+        if (
+            is_condition
+            and not is_value
+            and not isinstance(inner, (*_TRUTH, exp.Boolean, exp.Null, exp.Subquery))
+        ):
+            node.replace(exp.cast(node.copy(), "BOOLEAN"))
+
+
 def _may_fail(node: exp.Expr) -> bool:
     """Whether TRY may stand around it: there is no aggregate and no subquery within."""
-    is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
-    if (
-        is_branch
-        or isinstance(node, _NEVER)
-        or not isinstance(node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case)
+    if isinstance(node, _NEVER) or not isinstance(
+        node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case
     ):
         return False
+    if isinstance(node.parent, exp.Case | exp.Escape) and isinstance(node, exp.If | exp.Like | exp.ILike):
+        return False  # part of it
     return not any(
         isinstance(each, exp.Query | exp.AggFunc)
         or (isinstance(each, exp.Anonymous) and each.name.lower() in _AGGREGATES)
         for each in node.walk()
     )
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    return isinstance(node, _COMPARISONS) or (isinstance(node, exp.Cast) and node.is_type("BOOLEAN"))
 
 
 def _is_choice(node: exp.Expr) -> bool:
@@ -136,11 +175,7 @@ def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values:
     def change(node: exp.Expr, text: str) -> exp.Expr:
         if text not in places:
             return node
-        if isinstance(node, _COMPARISONS + _DISTINCT):
-            is_in_null = isinstance(node, exp.In) and exp.Null() in node.expressions  # never false
-            value = exp.Var(this="NULL" if is_in_null and outcome == "FALSE" else outcome)
-        else:
-            value = _value(node, values)
+        value = exp.Var(this=outcome) if _is_condition(node) else _value(node, values)
         case = exp.Case(ifs=[exp.If(this=_has_failed(places[text], failing), true=value)])
         case.set("default", _try(node))
         return exp.Paren(this=case)
@@ -151,7 +186,7 @@ def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values:
 def _compared(node: exp.Expr) -> exp.Expr:
     """The comparison of which the node is an operand or part of one, if each operation on the way is computed; else itself."""
     for each in (node, *_ancestors(node)):
-        if isinstance(each, _COMPARISONS + _DISTINCT):
+        if _is_condition(each):
             return each
         if _is_choice(each) or not (isinstance(each, exp.Paren) or _may_fail(each)):
             break

@@ -56,7 +56,8 @@ def _nodes(sql: str) -> list[exp.Expr]:
 
 def _has_operands(node: exp.Expr) -> bool:
     is_call = _is_call(node, "add", "subtract", "multiply") and len(node.expressions) == 2
-    return type(node) in _MIRRORED or isinstance(node, exp.Between) or is_call
+    is_case = isinstance(node, exp.Case) and node.this is not None
+    return type(node) in _MIRRORED or isinstance(node, exp.Between) or is_call or is_case
 
 
 def _is_call(node: exp.Expr, *names: str) -> bool:
@@ -70,6 +71,15 @@ def _swapped(node: exp.Expr) -> exp.Expr:
         low = exp.LTE(this=node.args["low"].copy(), expression=node.this.copy())
         high = exp.GTE(this=node.args["high"].copy(), expression=node.this.copy())
         return exp.Paren(this=exp.And(this=low, expression=high))
+    if isinstance(node, exp.Case):
+        branches = [
+            exp.If(
+                this=exp.EQ(this=each.this.copy(), expression=node.this.copy()), true=each.args["true"].copy()
+            )
+            for each in node.args["ifs"]
+        ]
+        default = node.args.get("default")
+        return exp.Case(ifs=branches, default=default and default.copy())
     return _MIRRORED[type(node)](this=node.expression.copy(), expression=node.this.copy())
 
 
@@ -133,30 +143,54 @@ def with_lone_keys(sql: str) -> Iterator[str]:
     """For each condition of several tables, the question whether it is true of the rows of those tables; none if unparsed.
 
     In whatever order tables are joined, and whichever side is computed first: a join's keys see no more rows than these.
-    Of a correlated subquery also its other conditions, which may be computed once and not for each row around it, and what
-    is looked for in it.
+    Of a correlated subquery also its other conditions and items, which may be computed once and not for each row around it,
+    and what is looked for in it.
     """
     for select in _selects(sql):
-        tables = _tables(select)
-        is_inner = isinstance(select.parent, exp.Subquery | exp.Exists | exp.In) and not _is_table(
-            select.parent
-        )
-        conditions = _conditions(select)
-        questions = [(each, 1 if is_inner else 2) for each in conditions]
-        questions += [(key, 1) for each in conditions for key in _looked_for(each)]
-        for condition, least in questions:
-            for number in range(least, _MAX_TABLES + 1):
-                for few in combinations(tables, number):
-                    for kind in ("CROSS JOIN", "FULL JOIN"):
-                        yield from _asked(sql, few, kind, condition)
+        own, around = _tables(select), [table for each in _around(select) for table in _tables(each)]
+        conditions, keys = _conditions(select), []
+        if _is_correlated(select, around):
+            keys = [*conditions, *map(_question, select.expressions)]
+            conditions = []
+        keys += [_question(each) for condition in _conditions(select) for each in _looked_for(condition)]
+        for least, questions in ((1, keys), (2, conditions)):
+            for condition in questions:
+                names = {column.table for column in condition.find_all(exp.Column)}
+                tables = [each for each in own if not names or names & {"", each.alias_or_name}]
+                tables += [each for each in around if each.alias_or_name in names]
+                for number in range(least, _MAX_TABLES + 1):
+                    for few in combinations(tables, number):
+                        for kind in ("CROSS JOIN", "FULL JOIN"):
+                            yield from _asked(sql, few, kind, condition)
+
+
+def _around(node: exp.Expr) -> Iterator[exp.Select]:
+    """The queries in which it stands."""
+    while node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.Select):
+            yield node
+
+
+def _is_correlated(select: exp.Select, around: list[exp.Expr]) -> bool:
+    """Whether it is a subquery that is no table, or names one of the tables around."""
+    if isinstance(select.parent, exp.Subquery | exp.Exists | exp.In) and not _is_table(select.parent):
+        return True
+    names = {column.table for column in select.find_all(exp.Column)}
+    return any(table.alias_or_name in names for table in around)
+
+
+def _question(value: exp.Expr) -> exp.Expr:
+    """A condition that asks for the value."""
+    return exp.Is(this=exp.Paren(this=value.unalias().copy()), expression=exp.Null())
 
 
 def _looked_for(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Of each x IN (SELECT ...) whether x is NULL."""
+    """Of each x IN (SELECT ...) the x."""
     for node in condition.find_all(exp.In, exp.Any, exp.All):
         operand = node.this if isinstance(node, exp.In) else node.parent and node.parent.this
         if operand is not None and operand is not node:
-            yield exp.Is(this=exp.Paren(this=operand.copy()), expression=exp.Null())
+            yield operand
 
 
 def _asked(sql: str, tables: tuple[exp.Expr, ...], kind: str, condition: exp.Expr) -> Iterator[str]:
@@ -164,7 +198,7 @@ def _asked(sql: str, tables: tuple[exp.Expr, ...], kind: str, condition: exp.Exp
     end = " ON FALSE" if kind == "FULL JOIN" else ""
     texts = [text_of_tree(_padded(table, kind)) for table in tables]
     source = texts[0] + "".join(f" {kind} {text}{end}" for text in texts[1:])
-    for each in {text_of_tree(condition), _swapped_all(condition).sql(dialect="duckdb")}:
+    for each in {text_of_tree(condition), text_of_tree(_swapped_all(condition))}:
         yield f"{_ctes(sql)}SELECT NULL FROM {source} WHERE {each}"
 
 
