@@ -277,11 +277,6 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
 
 
-def _ifnull(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "ifnull()", span, exactly=True)
-    return _coalesce(binder, nodes, span)
-
-
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "nullif()", span, exactly=True)
     left, right = (binder.bind_flexible(node) for node in nodes)
@@ -348,7 +343,6 @@ def _result(operator: str, arguments: Sequence[Expression], span: Span | None) -
 
 def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     """date(x), a cast."""
-    _need(nodes, 1, "date()", span, exactly=True)
     return cast_to(binder.bind_flexible(nodes[0]), DATE, span)
 
 
@@ -468,7 +462,7 @@ def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, e
 
 _SPECIAL: dict[str, Callable[..., Expression]] = {
     "coalesce": _coalesce,
-    "ifnull": _ifnull,
+    "ifnull": _coalesce,
     "nullif": _nullif,
     "if": bind_if,
     "greatest": _extreme("greatest"),
