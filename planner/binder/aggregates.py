@@ -30,6 +30,7 @@ class AggregateCollector:
     context: BindContext
     calls: dict[AggregateCall, Field] = field(default_factory=dict)
     uses: int = 0  # calls as they are written, equal ones included
+    is_inside: bool = False  # while one is bound
 
     def bind(
         self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
@@ -46,7 +47,11 @@ class AggregateCollector:
                 raise UnsupportedError(
                     f"ORDER BY inside {name}() is not supported", span_of(argument) or span
                 )
-        binder.inside_aggregate = True
+        if self.is_inside:
+            raise BindError(
+                f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
+            )
+        binder.inside_aggregate = self.is_inside = True
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
@@ -56,7 +61,7 @@ class AggregateCollector:
                 )
             arguments = [binder.bind_flexible(argument) for argument in nodes]
         finally:
-            binder.inside_aggregate = False
+            binder.inside_aggregate = self.is_inside = False
             binder.scope.uses = outside
         parts = arguments if filter_ is None else [*arguments, filter_]
         self._refuse_outer(parts, binder.scope, name, span)

@@ -179,10 +179,6 @@ def bind_aggregate(
         return outer.open_aggregates.bind(binder.for_scope(outer), node, name, condition)
     if binder.aggregates is None:
         raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
-    if binder.inside_aggregate:
-        raise BindError(
-            f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
-        )
     return binder.aggregates.bind(binder, node, name, condition)
 
 
