@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.missing import missing_form
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -79,6 +80,9 @@ class AggregateCollector:
         overloads = functions.aggregate_overloads(name)
         assert overloads
         function = functions.AGGREGATES[overloads[0].canonical]
+        missing = missing_form(name, len(arguments))
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(node))
         if any(argument.data_type.kind in function.unsupported for argument in arguments):
             raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
         try:

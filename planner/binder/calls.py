@@ -36,7 +36,7 @@ from tqp.planner.binder.models import bind_model
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.functions.missing import missing_feature
+from tqp.planner.functions.missing import missing_feature, missing_form
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -166,6 +166,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
+    missing = missing_form(name, len(nodes))
+    if missing is not None:
+        raise UnsupportedError(f"{missing} not supported", head_span(node))
     return apply(overloads, arguments, span, f"{name}()")
 
 
@@ -354,11 +357,28 @@ def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span 
     return call.arguments[0] if isinstance(call, Call) else call
 
 
+def _sum(name: str, alone: Callable[..., Expression]) -> Callable[..., Expression]:
+    """add(a, b) and subtract(a, b); of one argument they are signs."""
+
+    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+        if len(nodes) == 1:
+            return alone(binder, nodes, span)
+        return bind_operator(binder, name, nodes, span, f"{name}()")
+
+    return bind
+
+
+def _unary_minus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    return bind_negation(binder, nodes[0], span)
+
+
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
     return bind_array_value([binder.bind(node) for node in nodes], span)
 
 
 def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    if nodes:
+        raise BindError("pi() takes no arguments", span)
     return Literal(math.pi, DOUBLE)
 
 
@@ -472,5 +492,7 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "date_part": _date_part,
     "pi": _pi,
     "+": _unary_plus,
+    "add": _sum("add", _unary_plus),
+    "subtract": _sum("subtract", _unary_minus),
     "array_value": _array_value,
 }
