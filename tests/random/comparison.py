@@ -326,7 +326,8 @@ def _parameters_of(sql: str, parameters: Any) -> Any:
     """Those that a variant still names."""
     if not isinstance(parameters, Mapping):
         return parameters
-    return {name: value for name, value in parameters.items() if f"${name}" in sql}
+    tokens = set(tokens_of(sql))
+    return {name: value for name, value in parameters.items() if f"${name}" in tokens}
 
 
 def _with_written_parameters(sql: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
