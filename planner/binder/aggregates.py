@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.binder.coercion import cast_to, condition_of
 from tqp.planner.binder.context import BindContext
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.missing import missing_form
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -30,6 +31,7 @@ class AggregateCollector:
     context: BindContext
     calls: dict[AggregateCall, Field] = field(default_factory=dict)
     uses: int = 0  # calls as they are written, equal ones included
+    is_inside: bool = False  # while one is bound
 
     def bind(
         self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
@@ -46,7 +48,11 @@ class AggregateCollector:
                 raise UnsupportedError(
                     f"ORDER BY inside {name}() is not supported", span_of(argument) or span
                 )
-        binder.inside_aggregate = True
+        if self.is_inside:
+            raise BindError(
+                f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
+            )
+        binder.inside_aggregate = self.is_inside = True
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
@@ -56,7 +62,7 @@ class AggregateCollector:
                 )
             arguments = [binder.bind_flexible(argument) for argument in nodes]
         finally:
-            binder.inside_aggregate = False
+            binder.inside_aggregate = self.is_inside = False
             binder.scope.uses = outside
         parts = arguments if filter_ is None else [*arguments, filter_]
         self._refuse_outer(parts, binder.scope, name, span)
@@ -74,6 +80,9 @@ class AggregateCollector:
         overloads = functions.aggregate_overloads(name)
         assert overloads
         function = functions.AGGREGATES[overloads[0].canonical]
+        missing = missing_form(name, len(arguments))
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(node))
         if any(argument.data_type.kind in function.unsupported for argument in arguments):
             raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
         try:

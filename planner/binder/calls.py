@@ -35,7 +35,7 @@ from tqp.planner.binder.models import bind_model
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.functions.missing import missing_feature
+from tqp.planner.functions.missing import missing_feature, missing_form
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -165,6 +165,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
+    missing = missing_form(name, len(nodes))
+    if missing is not None:
+        raise UnsupportedError(f"{missing} not supported", head_span(node))
     return apply(overloads, arguments, span, f"{name}()")
 
 
@@ -178,10 +181,6 @@ def bind_aggregate(
         return outer.open_aggregates.bind(binder.for_scope(outer), node, name, condition)
     if binder.aggregates is None:
         raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
-    if binder.inside_aggregate:
-        raise BindError(
-            f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
-        )
     return binder.aggregates.bind(binder, node, name, condition)
 
 
@@ -276,11 +275,6 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
 
 
-def _ifnull(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "ifnull()", span, exactly=True)
-    return _coalesce(binder, nodes, span)
-
-
 def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     _need(nodes, 2, "nullif()", span, exactly=True)
     left, right = (binder.bind_flexible(node) for node in nodes)
@@ -347,7 +341,6 @@ def _result(operator: str, arguments: Sequence[Expression], span: Span | None) -
 
 def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
     """date(x), a cast."""
-    _need(nodes, 1, "date()", span, exactly=True)
     return cast_to(binder.bind_flexible(nodes[0]), DATE, span)
 
 
@@ -386,11 +379,28 @@ def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span 
     return call.arguments[0] if isinstance(call, Call) else call
 
 
+def _sum(name: str, alone: Callable[..., Expression]) -> Callable[..., Expression]:
+    """add(a, b) and subtract(a, b); of one argument they are signs."""
+
+    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+        if len(nodes) == 1:
+            return alone(binder, nodes, span)
+        return bind_operator(binder, name, nodes, span, f"{name}()")
+
+    return bind
+
+
+def _unary_minus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    return bind_negation(binder, nodes[0], span)
+
+
 def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
     return bind_array_value([binder.bind(node) for node in nodes], span)
 
 
 def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    if nodes:
+        raise BindError("pi() takes no arguments", span)
     return Literal(math.pi, DOUBLE)
 
 
@@ -474,7 +484,7 @@ def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, e
 
 _SPECIAL: dict[str, Callable[..., Expression]] = {
     "coalesce": _coalesce,
-    "ifnull": _ifnull,
+    "ifnull": _coalesce,
     "nullif": _nullif,
     "if": bind_if,
     "greatest": _extreme("greatest"),
@@ -491,5 +501,7 @@ _SPECIAL: dict[str, Callable[..., Expression]] = {
     "date_part": _date_part,
     "pi": _pi,
     "+": _unary_plus,
+    "add": _sum("add", _unary_plus),
+    "subtract": _sum("subtract", _unary_minus),
     "array_value": _array_value,
 }

@@ -57,6 +57,8 @@ def _equal_rows(
     """
     if any(len(left.expressions) != len(row.expressions) for row in rows):
         raise BindError("rows of different lengths cannot be compared", span)
+    if not left.expressions:
+        raise UnsupportedError("rows without fields are not supported", span)
     equal: list[list[Expression]] = [[] for _ in rows]
     for fields in zip(left.expressions, *(row.expressions for row in rows)):
         values = [binder.bind(field) for field in fields]
@@ -111,7 +113,9 @@ def _in_rows(
     rows = [row for row in choices if isinstance(row, exp.Tuple)]
     for row in choices:
         if not isinstance(row, (exp.Tuple, exp.Null)):
-            raise BindError("every element of this IN list must be a row (a, b, ...)", span_of(row))
+            raise UnsupportedError(
+                "comparing a row with anything but a row (a, b, ...) is not supported", span_of(row)
+            )
     nulls = [Literal(None, BOOLEAN)] * (len(choices) - len(rows))
     return [*(_equal_rows(binder, operand, rows, span) if rows else ()), *nulls]
 

@@ -24,7 +24,7 @@ from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
-from tqp.planner.binder.select_list import expand_items
+from tqp.planner.binder.select_list import expand_items, star_of
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.functions.type_rules import settle
@@ -408,8 +408,12 @@ class _SortBinder:
 
 
 def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
-    """SELECT aliases by lower-case name; the last of a name wins."""
-    return {node.alias.lower(): node.this for node in nodes if isinstance(node, exp.Alias)}
+    """SELECT aliases by lower-case name; the last of a name wins. Those of stars are names of columns."""
+    return {
+        node.alias.lower(): node.this
+        for node in nodes
+        if isinstance(node, exp.Alias) and star_of(node.this) is None
+    }
 
 
 def _computed(keys: Sequence[Expression]) -> frozenset[Expression]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -16,22 +17,28 @@ from tqp.planner.parse import head_span, span_of
 def expand_items(scope: Scope, nodes: Sequence[exp.Expr]) -> list[Item]:
     """One item for each output column."""
     items: list[Item] = []
-    for node in nodes:
-        if isinstance(node, exp.Alias):
-            items.append(Item(node.this, node.alias, node.alias))
-        elif isinstance(node, exp.Star):
-            items += _star(scope, node, None)
-        elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            items += _star(scope, node.this, node.args.get("table"))
-        elif isinstance(node, exp.Column):
-            items.append(Item(node, None, node.name))
+    for written in nodes:
+        alias, node = (written.alias, written.this) if isinstance(written, exp.Alias) else (None, written)
+        star = star_of(node)
+        if star is not None:
+            plain = star if isinstance(star, exp.Star) else star.this
+            columns = _star(scope, plain, star.args.get("table"))
+            # an alias of a star is the name of each of its columns
+            items += [replace(item, name=alias, alias=alias) for item in columns] if alias else columns
         elif isinstance(node, exp.Aliases):
             raise UnsupportedError("several aliases for one expression are not supported", span_of(node))
         else:
-            items.append(Item(node, None))
+            items.append(Item(node, alias, node.name if isinstance(written, exp.Column) else alias))
     if not items:
         raise BindError("SELECT without anything to select")
     return items
+
+
+def star_of(node: exp.Expr) -> exp.Expr | None:
+    """`*` or `t.*` without the parentheses around it; None for anything else."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node if isinstance(node.this if isinstance(node, exp.Column) else node, exp.Star) else None
 
 
 def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterator[Item]:

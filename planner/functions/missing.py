@@ -49,6 +49,15 @@ weighted_avg write_log
 )
 
 
+#: Forms that DuckDB has beside those of the table: how many arguments they take.
+_FORMS = {"make_date": 1, "make_timestamp": 1, "max": 2, "min": 2, "regexp_extract": 4}
+
+
+def missing_form(name: str, count: int) -> str | None:
+    """What a call of `name`, which tqp has, asks for with so many arguments, if only DuckDB has that."""
+    return f"{name}() of {count} argument{'s' if count > 1 else ''} is" if _FORMS.get(name) == count else None
+
+
 def missing_feature(name: str) -> str | None:
     """What a call of `name` (lower case) asks for, if DuckDB has such a function; None if it has none."""
     if name in _KINDS:

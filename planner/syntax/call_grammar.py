@@ -32,14 +32,18 @@ class CallGrammar(TypeGrammar):
 
     def call(self, with_clauses: bool = True) -> None:
         """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it; the function's name is read."""
-        starts = self._starts_argument_of_model if self._names_model_function() else self.starts_expression
+        name = self.tokens.source(self.index - 1).strip('"').lower()
+        starts = self._starts_argument_of_model if name == _MODEL_FUNCTION else self.starts_expression
+        count = 0
         self.expect("(")
         if self.skip("DISTINCT") and not self.starts_expression():
             self.refuse("an argument behind DISTINCT")
         else:
             self.skip("ALL")
         if starts():
-            self.items(self._argument, starts)
+            count = self.items(self._argument, starts)
+        if count != _COUNTS.get(name, count):
+            self.complain(f"the number of arguments of {name}() must be {_COUNTS[name]}")
         if self.skip("ORDER", "BY"):
             self.order_by()
         if self.kind in ("IGNORE", "RESPECT"):
@@ -55,10 +59,6 @@ class CallGrammar(TypeGrammar):
             before = self.kinds[self.index - 1]
             self.refuse(f'{alternative} or ")"' if alternative and before in ("(", ",") else '"," or ")"')
         self.advance()
-
-    def _names_model_function(self) -> bool:
-        """Whether the token before the one at hand is ML_PREDICT, our own function, which takes `TABLE t` as an argument."""
-        return self.tokens.source(self.index - 1).upper() == "ML_PREDICT"
 
     def _starts_argument_of_model(self) -> bool:
         return self.kind == "TABLE" or self.starts_expression()
@@ -243,6 +243,10 @@ class CallGrammar(TypeGrammar):
         self.close("an expression")
 
 
+#: Our own function, which takes `TABLE t` as an argument.
+_MODEL_FUNCTION = "ml_predict"
+#: How many arguments there must be, where that is part of the grammar.
+_COUNTS = {"ifnull": 2, "date": 1, "try": 1, "unpack": 1}
 _PARAMETER_NAMES = FUNCTION_NAMES | COLUMN_NAMES
 
 #: Words that begin a call with a grammar of its own where a parenthesis follows.

@@ -175,3 +175,7 @@ SELECT trim(LEADING 'a' 'b')
 SELECT substring('a' FROM 1, 2)
 SELECT substring()
 SELECT nullif(1)
+WITH unread AS (SELECT ifnull(a)) SELECT 1
+SELECT "ifnull"(a, b, c)
+SELECT date(a, b)
+SELECT TRY(1, 2)

@@ -206,8 +206,8 @@ class Engines:
             return "needs ICU", "", ""
         if "not supported" in message.splitlines()[0]:
             return "not in DuckDB", "", ""
-        if parameters and isinstance(self._in_duckdb(*_with_shared_parameters(sql, parameters)), Rows):
-            return "intended", "", ""  # parameters of equal value are one expression
+        if parameters and isinstance(self._in_duckdb(*_with_written_parameters(sql, parameters)), Rows):
+            return "intended", "", ""  # a parameter is its value
         signature = f"{type(expected).__name__} {shape_of(message)}"
         detail = message.splitlines()[0]
         if isinstance(expected, _STATIC) or any(text in message for text in _STATIC_MESSAGES):
@@ -303,15 +303,17 @@ def _parameters_of(sql: str, parameters: Any) -> Any:
     """Those that a variant still names."""
     if not isinstance(parameters, Mapping):
         return parameters
-    return {name: value for name, value in parameters.items() if f"${name}" in sql}
+    tokens = set(tokens_of(sql))
+    return {name: value for name, value in parameters.items() if f"${name}" in tokens}
 
 
-def _with_shared_parameters(sql: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The query with one name for all parameters of one value."""
-    names: dict[str, str] = {}
+def _with_written_parameters(sql: str, parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The query with one spelling for all parameters of one value: the literal, or one of their names."""
+    spellings: dict[str, str] = {}
     for name, value in parameters.items():
-        names.setdefault(repr(value), name)
-    shared = {f"${name}": f"${names[repr(value)]}" for name, value in parameters.items()}
+        literal = exp.convert(value).sql(dialect="duckdb") if isinstance(value, int | str) else f"${name}"
+        spellings.setdefault(repr(value), literal)
+    shared = {f"${name}": spellings[repr(value)] for name, value in parameters.items()}
     text = text_of([shared.get(token, token) for token in tokens_of(sql)])
     return text, _parameters_of(text, parameters)
 
