@@ -46,7 +46,7 @@ from tqp.runtime.frame import (
     joined_frames,
     take_values,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: Rows of a batch for each group from which on groups are few.
 _ROWS_OF_FEW_GROUPS = 16
@@ -81,7 +81,7 @@ class _FloatSums:
     others: deque[_Accumulators]
 
 
-class FoldGroups:
+class FoldGroups(Breaker):
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
@@ -90,8 +90,6 @@ class FoldGroups:
     these has; all reductions are integer sums or counts then. The slot gets a frame: the key codes (but for SINGLE), then
     one column per reduction.
     """
-
-    reads: Sequence[str] = ()
 
     def __init__(
         self,

@@ -28,24 +28,19 @@ from tqp.runtime.frame import (
     take_frame,
     take_frame_by_parts,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: Rows of a batch that are kept rather than searched for the first: calls for so few cost more than what they leave out.
 _FEW_ROWS = 4096
 
 
-class CollectRows:
+class CollectRows(Breaker):
     """A breaker that needs all rows at once, in batch order."""
 
     ordered = True
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(self, slot: str) -> None:
         self.slot = slot
-
-    def initial(self, program_state: State) -> Any:
-        return None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
         return frame_of_outputs(outputs)

@@ -30,7 +30,7 @@ from tqp.runtime.frame import (
     take_frame,
     take_values,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: A partition of about so many rows is grouped within the caches ...
 _PARTITION_ROWS = 262_144
@@ -81,7 +81,7 @@ class _Distributed(NamedTuple):
         return _Partition(self.frame.cut(start, end), tuple(packed))
 
 
-class CollectGroups:
+class CollectGroups(Breaker):
     """Groups and reduces rows that have all been collected.
 
     The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. Workers
@@ -91,8 +91,6 @@ class CollectGroups:
     """
 
     ordered = True
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(
         self,
@@ -108,9 +106,6 @@ class CollectGroups:
         self.device, self.has_kept, self.bits = device, has_kept, bits if num_keys else 0
         self.size = size
         self.in_parts = False  # may the groups of each partition stay by themselves?
-
-    def initial(self, program_state: State) -> None:
-        return None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame | _Distributed:
         """The rows of a batch; of more than a few rows partition by partition."""
