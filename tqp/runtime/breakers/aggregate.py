@@ -34,6 +34,7 @@ from tqp.runtime.breakers.reductions import (
     Reduction,
     add_distinct,
     fold,
+    listed,
     merge_states,
     reduce_distinct,
     summands,
@@ -381,11 +382,10 @@ class FoldGroups(Breaker):
         return elementwise.greater(values, -2 if self.reductions[self.presence].kind == "reference" else 0)
 
     def describe(self) -> str:
-        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         how = " by counts of values" if self._counted else ""
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else how
         parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
-        return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}{parts}"
+        return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}{parts}"
 
 
 def _same(item: Any) -> Any:

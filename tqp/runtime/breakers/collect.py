@@ -14,7 +14,7 @@ from tqp.operators.joins.hash_join import Workers
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows import keys as key_kernels
-from tqp.operators.sorting.sort import SortColumn, is_ascending, sort_rows, take_rows
+from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.sorting.sort_ranges import sort_ranges
 from tqp.operators.sorting.top_rows import Bound, top_rows
 from tqp.operators.string_keys import codes as string_codes
@@ -123,7 +123,11 @@ class SortRows(CollectRows):
         many = sort_ranges(keys, workers)
         if many is None:
             order = sort_rows(keys)
-            return {self.slot: frame if is_ascending(order) else compact_strings(take_frame(frame, order))}
+            return {
+                self.slot: frame
+                if key_kernels.is_ascending(order)
+                else compact_strings(take_frame(frame, order))
+            }
         keys, ranges = many
 
         def order_of(rows: Tensor) -> Tensor:

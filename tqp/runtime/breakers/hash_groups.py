@@ -14,7 +14,7 @@ from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.hash_table import HashTable, empty_table
 from tqp.operators.rows.selection import row_indices, take
-from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, summands
+from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, listed, summands
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
 from tqp.runtime.pipeline import Breaker, State
 
@@ -138,5 +138,4 @@ class HashGroups(Breaker):
         return {self.slot: Frame(places.shape[0], (key, *columns))}
 
     def describe(self) -> str:
-        kinds = ", ".join(reduction.kind for reduction in self.reductions) or "nothing"
-        return f"hash group-by: fold {kinds} into {self.slot}"
+        return f"hash group-by: fold {listed(self.reductions)} into {self.slot}"
