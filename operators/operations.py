@@ -43,7 +43,7 @@ def _reduction(function: Callable[..., Any], host: Callable[..., Any]) -> Operat
 
 def _index_select(values: Array, dimension: int, indices: Array) -> Array:
     assert dimension == 0
-    return rows.take_of_array(values, indices)
+    return rows.take(values, indices)
 
 
 def _question(method: str) -> Operation:
@@ -84,7 +84,7 @@ _LISTED: Mapping[Any, Operation] = {
     elementwise.all_of: _same_of_arrays(elementwise.all_of, is_mask=True, can_fuse=True),
     elementwise.any_of: _same_of_arrays(elementwise.any_of, is_mask=True, can_fuse=True),
     # rows
-    rows.row_indices: Operation("row_indices", rows.row_indices, rows.row_indices_of_array),
+    rows.row_indices: _same_of_arrays(rows.row_indices),
     rows.select_most: _same_of_arrays(rows.select_most),
     rows.take: _with_gradient(rows.take),
     rows.take_selected: _same_of_arrays(rows.take_selected, gradient=rows.take_selected),

@@ -8,6 +8,7 @@ so that float results do not depend on the number of threads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,9 @@ from tqp.operators.numbers.wide import SIGN_BIT, is_wide, less, order_keys
 from tqp.operators.numbers.wide import sum_all as wide_sum_all
 from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows.selection import row_indices, take
+
+#: The reduction of torch that gives the least or the greatest value.
+Which = Literal["amin", "amax"]
 
 
 def sum_by_group(
@@ -59,32 +63,7 @@ def count_by_group(
     return out.scatter_add_(0, group_ids.to(torch.int64), ones)
 
 
-def min_by_group(
-    values: Tensor,
-    group_ids: Tensor,
-    num_groups: int,
-    validity: Tensor | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Least value of each group, in the dtype of the values (int8 of booleans), [g, 2] of wide ones; NaN is the greatest float.
-
-    Of an empty group: the greatest value of the type (NaN for floats).
-    """
-    return _extreme_by_group(values, group_ids, num_groups, validity, out, "amin")
-
-
-def max_by_group(
-    values: Tensor,
-    group_ids: Tensor,
-    num_groups: int,
-    validity: Tensor | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Greatest value of each group, as `min_by_group`; of an empty group the least value (-infinity for floats)."""
-    return _extreme_by_group(values, group_ids, num_groups, validity, out, "amax")
-
-
-def merge_extremes(a: Tensor, b: Tensor, which: Literal["amin", "amax"]) -> Tensor:
+def merge_extremes(a: Tensor, b: Tensor, which: Which) -> Tensor:
     """Row by row the lesser ("amin") or greater ("amax") of two states of `min_by_group` or `max_by_group`."""
     if a.dim() == 2:
         takes_a = less(a, b) if which == "amin" else less(b, a)
@@ -106,30 +85,27 @@ def first_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None =
     return first.masked_fill_(first == num_rows, -1)
 
 
-def bool_and_by_group(
+def _bool_by_group(
     values: Tensor,
     group_ids: Tensor,
     num_groups: int,
     validity: Tensor | None = None,
     out: Tensor | None = None,
+    *,
+    decisive: bool,
 ) -> Tensor:
-    """bool [num_groups]: are all (valid) values of the group true? True for an empty group."""
+    """bool [num_groups]: `decisive` where any (valid) value of the group is that, else the opposite."""
     if out is None:
-        out = torch.ones(num_groups, dtype=torch.bool, device=values.device)
-    return _set_groups(out, group_ids, row_indices(~values, validity), False)
+        out = allocation.full(num_groups, not decisive, torch.bool, values.device)
+    rows = row_indices(values if decisive else ~values, validity)
+    fill = torch.full((), decisive, dtype=torch.bool, device=out.device)
+    return out.scatter_(0, take(group_ids, rows).to(torch.int64), fill.expand(rows.shape[0]))
 
 
-def bool_or_by_group(
-    values: Tensor,
-    group_ids: Tensor,
-    num_groups: int,
-    validity: Tensor | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """bool [num_groups]: is any (valid) value of the group true? False for an empty group."""
-    if out is None:
-        out = allocation.zeros(num_groups, torch.bool, values.device)
-    return _set_groups(out, group_ids, row_indices(values, validity), True)
+#: bool [num_groups]: are all (valid) values of the group true? True for an empty group.
+bool_and_by_group = functools.partial(_bool_by_group, decisive=False)
+#: bool [num_groups]: is any (valid) value of the group true? False for an empty group.
+bool_or_by_group = functools.partial(_bool_by_group, decisive=True)
 
 
 def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None = None) -> Tensor:
@@ -219,16 +195,6 @@ def max_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     return _extreme_all(values, validity, "amax")
 
 
-def min_all_of_array(values: Array, validity: Array | None = None) -> Array:
-    """As `min_all`, of arrays, a 0-d array (wide: [2])."""
-    return _extreme_of_array(values, validity, "amin")
-
-
-def max_all_of_array(values: Array, validity: Array | None = None) -> Array:
-    """As `max_all`, of arrays, a 0-d array (wide: [2])."""
-    return _extreme_of_array(values, validity, "amax")
-
-
 def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
     """int64 or float64 values, zero where NULL."""
     if validity is not None:
@@ -277,12 +243,7 @@ def _sum_of_float_array(values: Array) -> Array:
     return np.asarray(np.add.reduce(values, dtype=np.float64))
 
 
-def _set_groups(out: Tensor, group_ids: Tensor, rows: Tensor, value: bool) -> Tensor:
-    fill = torch.full((), value, dtype=torch.bool, device=out.device)
-    return out.scatter_(0, take(group_ids, rows).to(torch.int64), fill.expand(rows.shape[0]))
-
-
-def _identity(which: Literal["amin", "amax"], dtype: torch.dtype = torch.int64) -> int:
+def _identity(which: Which, dtype: torch.dtype = torch.int64) -> int:
     limits = torch.iinfo(dtype)
     return limits.max if which == "amin" else limits.min
 
@@ -291,9 +252,10 @@ def _extreme_by_group(
     values: Tensor,
     group_ids: Tensor,
     num_groups: int,
-    validity: Tensor | None,
-    out: Tensor | None,
-    which: Literal["amin", "amax"],
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+    *,
+    which: Which,
 ) -> Tensor:
     if values.dtype is torch.bool:
         values = values.to(torch.int8)
@@ -301,7 +263,7 @@ def _extreme_by_group(
         head = _ROWS_FOR_STATES * num_groups
         if out is None and 0 < head <= values.shape[0] // 2:
             of_head = None if validity is None else validity[:head]
-            out = _extreme_by_group(values[:head], group_ids[:head], num_groups, of_head, None, which)
+            out = _extreme_by_group(values[:head], group_ids[:head], num_groups, of_head, which=which)
             values, group_ids = values[head:], group_ids[head:]
             validity = None if validity is None else validity[head:]
         if out is not None and 0 < num_groups * _FEW <= values.shape[0]:
@@ -323,6 +285,13 @@ def _extreme_by_group(
     return extremes if out is None else out.copy_(merge_extremes(out, extremes, which))
 
 
+#: Least value of each group, in the dtype of the values (int8 of booleans), [g, 2] of wide ones; NaN is the greatest float. Of
+#: an empty group: the greatest value of the type (NaN for floats).
+min_by_group = functools.partial(_extreme_by_group, which="amin")
+#: Greatest value of each group, as `min_by_group`; of an empty group the least value (-infinity for floats).
+max_by_group = functools.partial(_extreme_by_group, which="amax")
+
+
 #: Rows for each group from which on torch counts, or sums floats of, a batch by itself faster than rows are added to states.
 _ROWS_COUNTED = 4
 #: Rows for each group after which few of the next ones are better than any group's extreme, if values do not depend on groups.
@@ -336,7 +305,7 @@ def _better_rows(
     group_ids: Tensor,
     validity: Tensor | None,
     extremes: Tensor,
-    which: Literal["amin", "amax"],
+    which: Which,
 ) -> Array | None:
     """int64 [m]: rows of values [n] on the CPU that are better than the worst of the extremes so far: no other ones change any.
 
@@ -374,9 +343,7 @@ def _better_rows(
     return better.nonzero()[0] if _VERY_FEW * count < better.size else row_indices(better)
 
 
-def _improve(
-    extremes: Tensor, values: Tensor, group_ids: Tensor, rows: Array, which: Literal["amin", "amax"]
-) -> Tensor:
+def _improve(extremes: Tensor, values: Tensor, group_ids: Tensor, rows: Array, which: Which) -> Tensor:
     """The extremes, changed in place, with these rows: as arrays, as each of these short calls would give the interpreter lock away."""
     better, ids = values.numpy().take(rows), group_ids.numpy().take(rows).astype(np.int64, copy=False)
     if better.dtype.kind == "f":
@@ -385,9 +352,7 @@ def _improve(
     return torch.scatter_reduce(extremes, 0, torch.from_numpy(ids), candidates, which, out=extremes)
 
 
-def _float_extreme(
-    values: Tensor, group_ids: Tensor, num_groups: int, which: Literal["amin", "amax"]
-) -> Tensor:
+def _float_extreme(values: Tensor, group_ids: Tensor, num_groups: int, which: Which) -> Tensor:
     """On the CPU by torch's own reduction, in which NaN always wins; least values from the rows without NaN."""
     if is_host(values) and which == "amin" and np.isnan(_greatest(values.numpy())):
         rows = row_indices(elementwise.equal(values, values))
@@ -422,9 +387,7 @@ def _floats(bits: Tensor, dtype: torch.dtype) -> Tensor:
     return floats.masked_fill_(bits < ordered_bits(floats.new_full((1,), least)), least)
 
 
-def _wide_extreme(
-    values: Tensor, group_ids: Tensor, num_groups: int, which: Literal["amin", "amax"]
-) -> Tensor:
+def _wide_extreme(values: Tensor, group_ids: Tensor, num_groups: int, which: Which) -> Tensor:
     """The high words decide; among the rows with the best high word of their group, the low words do."""
     high, low = order_keys(values)
     identity = allocation.full(num_groups, _identity(which), torch.int64, values.device)
@@ -434,10 +397,10 @@ def _wide_extreme(
     return torch.stack([best_high, best_low ^ SIGN_BIT], 1)
 
 
-def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin", "amax"]) -> Tensor:
+def _extreme_all(values: Tensor, validity: Tensor | None, which: Which) -> Tensor:
     if values.dim() == 2 or (values.is_floating_point() and not is_host(values)):
         group_ids = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
-        return _extreme_by_group(values, group_ids, 1, validity, None, which)[0]
+        return _extreme_by_group(values, group_ids, 1, validity, which=which)[0]
     if values.dtype is torch.bool:
         values = values.to(torch.int8)
     if validity is not None:
@@ -456,13 +419,19 @@ def _extreme_all(values: Tensor, validity: Tensor | None, which: Literal["amin",
     return values.amin() if which == "amin" else values.amax()
 
 
-def _extreme_of_array(values: Array, validity: Array | None, which: Literal["amin", "amax"]) -> Array:
+def _extreme_of_array(values: Array, validity: Array | None = None, *, which: Which) -> Array:
     if validity is not None or values.ndim != 1 or values.dtype.kind != "f":
         return _extreme_all(torch.from_numpy(values), as_tensor(validity), which).numpy()
     return np.asarray((_least if which == "amin" else _greatest)(values) + 0.0, values.dtype)
 
 
-def _extreme_if_valid(values: Tensor, validity: Tensor, which: Literal["amin", "amax"]) -> Tensor | None:
+#: As `min_all`, of arrays, a 0-d array (wide: [2]).
+min_all_of_array = functools.partial(_extreme_of_array, which="amin")
+#: As `max_all`, of arrays, a 0-d array (wide: [2]).
+max_all_of_array = functools.partial(_extreme_of_array, which="amax")
+
+
+def _extreme_if_valid(values: Tensor, validity: Tensor, which: Which) -> Tensor | None:
     """The extreme of all rows if it is that of the valid ones, which where most are valid costs a fifth of selecting them."""
     if not values.shape[0]:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,12 +65,8 @@ def product_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     return product_by_group(values, one_group, 1, validity)[0]
 
 
-def _greatest(a: Tensor, b: Tensor) -> Tensor:
-    return aggregates.merge_extremes(a, b, "amax")
-
-
 _SUM = Fold(aggregates.sum_by_group, aggregates.sum_all, torch.add)
-_MAX = Fold(aggregates.max_by_group, aggregates.max_all, _greatest)
+_MAX = Fold(aggregates.max_by_group, aggregates.max_all, partial(aggregates.merge_extremes, which="amax"))
 
 FOLDS: dict[str, Fold] = {
     "count_star": Fold(_count_rows, aggregates.sum_all, torch.add),
@@ -78,7 +75,7 @@ FOLDS: dict[str, Fold] = {
     "sum_float": _SUM,
     "sum_wide": Fold(_sum_wide, aggregates.sum_wide_all, wide.add),
     "min": Fold(
-        aggregates.min_by_group, aggregates.min_all, lambda a, b: aggregates.merge_extremes(a, b, "amin")
+        aggregates.min_by_group, aggregates.min_all, partial(aggregates.merge_extremes, which="amin")
     ),
     "max": _MAX,
     "reference": _MAX,  # any row of the group, the same for any number of threads

@@ -16,8 +16,7 @@ from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
 from tqp.operators.memory.arrays import Values, converted, in_form_of
 from tqp.operators.numbers import elementwise
-from tqp.operators.numbers.logic import all_true
-from tqp.operators.rows.keys import sort_bounded
+from tqp.operators.rows.keys import is_ascending, sort_bounded
 from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, scattered, take, take_padded
 
@@ -202,7 +201,7 @@ def build_directory(
         keys = take(keys, rows)
     if keys.shape[0] < size * _VERY_SPARSE:
         return _with_numbers(keys, size, rows, nulls, workers)
-    offsets, order, largest = counting_sort(keys, size)
+    offsets, order, largest = _counting_sort(keys, size)
     present = offsets[1:] > offsets[:-1]
     few = int(present.sum()) < size * _SPARSE
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
@@ -213,7 +212,7 @@ def _with_numbers(
     keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls, workers: Map | None
 ) -> DirectoryBuild:
     """A directory whose build touches the tables of the key range only where there are keys."""
-    ordered, order = (keys, None) if _is_ascending(keys) else sort_bounded(keys, size)
+    ordered, order = (keys, None) if is_ascending(keys) else sort_bounded(keys, size)
     runs = Runs(ordered)
     distinct = take(ordered, runs.first_rows)
     present = _present(distinct.to(torch.int64), size, workers)
@@ -249,35 +248,24 @@ def _present(keys: Tensor, size: int, workers: Map | None) -> Tensor:
 
 def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """(keys, order): a stable sort of integer keys [n] in [0, size); order is int32 or int64."""
-    if _is_ascending(keys):
+    if is_ascending(keys):
         return keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
     return sort_bounded(keys, size)
 
 
-def _is_ascending(keys: Tensor) -> bool:
-    """Clustered inputs are common, and the look is a hundredth of the sort."""
-    return all_true(elementwise.greater_equal(keys[1:], keys[:-1]))
-
-
-def counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
+def _counting_sort(keys: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
     """(offsets int32 [size + 1], order int32 or int64 [n], largest count) of integer keys [n] in [0, size).
 
     order[offsets[k]:offsets[k + 1]] are the rows with key k, ascending.
     """
     ordered, order = sort_by_key(keys, size)
-    offsets, counts = count_offsets(ordered, size)
-    return offsets, order, int(counts.max()) if size > 0 else 0
-
-
-def count_offsets(ordered: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """(offsets int32 [size + 1], counts int32 [size]) of ascending integer keys [n] in [0, size): where each one's begin."""
     offsets = allocation.empty((size + 1,), torch.int32, ordered.device)
     offsets[:1] = 0
     counts = allocation.zeros(size, torch.int32, ordered.device)
     ones = torch.ones(ordered.shape[0], dtype=torch.int32, device=ordered.device)
     counts.scatter_add_(0, ordered.to(torch.int64), ones)  # of sorted keys: a tenth of the cache misses
     torch.cumsum(counts, 0, dtype=torch.int32, out=offsets[1:])
-    return offsets, counts
+    return offsets, order, int(counts.max()) if size > 0 else 0
 
 
 def as_index(keys: Values) -> Values:

@@ -149,28 +149,14 @@ def positions_in_ranges(starts: Array, counts: Array, ends: Array) -> Array:
     return running_sums(positions, positions.dtype, out=positions)
 
 
-def cross_pairs(
-    num_probe: int, num_build: int, start: int, stop: int, device: torch.device | str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Pairs number `start` to `stop` (exclusive, cut at the end) of all num_probe * num_build pairs.
-
-    Pair p is (probe row p // num_build, build row p % num_build).
-    """
-    stop = min(stop, num_probe * num_build)
-    if start >= stop:
-        nothing = torch.zeros(0, dtype=torch.int64, device=device)
-        return nothing, nothing
-    numbers = torch.arange(start, stop, dtype=torch.int64, device=device)
+def all_pairs(num_probe: int, num_build: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Every pair (probe_rows, build_rows), ordered by probe row, then build row. Raises TooManyPairs."""
+    check_pairs(num_probe, num_probe * num_build, device)
+    numbers = torch.arange(num_probe * num_build, device=device)
     if num_probe == 1:
         return torch.zeros_like(numbers), numbers
     probe_rows = torch.div(numbers, num_build, rounding_mode="floor") if num_build > 1 else numbers
     return probe_rows, numbers - probe_rows * num_build
-
-
-def all_pairs(num_probe: int, num_build: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Every pair (probe_rows, build_rows). Raises TooManyPairs."""
-    check_pairs(num_probe, num_probe * num_build, device)
-    return cross_pairs(num_probe, num_build, 0, num_probe * num_build, device)
 
 
 def only_row(num_probe: int, num_build: int, device: torch.device) -> Tensor:

@@ -1,7 +1,6 @@
 """Look-up join: unique keys over a dense range, as a table of positions; and the bare set of keys.
 
-Both tables are filled by scatters that worker threads may run at the same time on disjoint batches. Keys to be looked up
-are tensors, or arrays (see `arrays`).
+Keys to be looked up are tensors, or arrays (see `arrays`).
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ class LookupBuild:
     table: Tensor  # int32 [size]
     nulls: BuildNulls = NO_NULLS
     takes_arrays: ClassVar[bool] = True
-
-    @property
-    def unique(self) -> bool:
-        return True
+    unique: ClassVar[bool] = True
 
     def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row."""
@@ -93,9 +89,14 @@ def build_lookup(
 
     NULL rows are left out.
     """
-    table = empty_positions(size, keys.device)
-    mark_positions(table, keys, 0, validity)
-    if positions_are_unique(table, keys, 0, validity):
+    if validity is None:
+        entered, rows = keys, torch.arange(keys.shape[0], dtype=torch.int32, device=keys.device)
+    else:
+        valid = row_indices(validity)
+        entered, rows = take(keys, valid), valid.to(torch.int32)
+    table = allocation.full(size, -1, torch.int32, keys.device)
+    table.scatter_(0, entered.to(torch.int64), rows)
+    if torch.equal(take(table, as_index(entered)), rows):  # no row was displaced by another with its key
         return LookupBuild(table, build_nulls(keys, validity))
     return build_directory(keys, size, validity, workers)
 
@@ -103,30 +104,6 @@ def build_lookup(
 def build_of_index(index: Tensor, size: int) -> LookupBuild | DirectoryBuild:
     """The build side that a table with an index on its key is (see `tqp.data.encoding.key_index`), for keys in [0, size)."""
     return LookupBuild(index) if index.shape[0] == size else DirectoryBuild(index, None, unique=False)
-
-
-def empty_positions(size: int, device: torch.device) -> Tensor:
-    """A position table (int32 [size]) without rows."""
-    return allocation.full(size, -1, torch.int32, device)
-
-
-def mark_positions(table: Tensor, keys: Tensor, first_row: int, validity: Tensor | None = None) -> None:
-    """Enters a batch of build rows, the first of which is row `first_row`, into a position table, in place."""
-    keys, rows = _keyed_rows(keys, first_row, validity)
-    table.scatter_(0, keys.to(torch.int64), rows)
-
-
-def positions_are_unique(table: Tensor, keys: Tensor, first_row: int, validity: Tensor | None = None) -> bool:
-    """True if no row of the batch was displaced by another with its key; ask when all batches are entered."""
-    keys, rows = _keyed_rows(keys, first_row, validity)
-    return torch.equal(take(table, as_index(keys)), rows)
-
-
-def _keyed_rows(keys: Tensor, first_row: int, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-    if validity is None:
-        return keys, torch.arange(first_row, first_row + keys.shape[0], dtype=torch.int32, device=keys.device)
-    rows = row_indices(validity)
-    return take(keys, rows), (rows + first_row if first_row else rows).to(torch.int32)
 
 
 def empty_membership(size: int, device: torch.device, workers: Map | None = None) -> Tensor:

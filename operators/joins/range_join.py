@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -63,10 +64,7 @@ class RangeBuild:
     rows: Tensor | None  # int32 [m]
     comparisons: tuple[str, ...]  # of the bounds on `keys`
     second: SecondKey | None
-
-    @property
-    def unique(self) -> bool:
-        return False
+    unique: ClassVar[bool] = False
 
     def matches(self, keys: Sequence[Tensor], validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows), ordered by probe row, then by the build's key.

@@ -13,7 +13,7 @@ from tqp.operators.joins.pairs import ask_with_arrays, positions_in_ranges
 from tqp.operators.joins.perfect_hash_join import LookupBuild, MembershipBuild
 from tqp.operators.memory.arrays import Array, running_sums
 from tqp.operators.rows.keys import Part, pack
-from tqp.operators.rows.selection import row_indices_of_array, take
+from tqp.operators.rows.selection import row_indices, take
 
 JoinBuild = MembershipBuild | LookupBuild | DirectoryBuild | BucketBuild
 
@@ -35,7 +35,7 @@ def rows_in_build_array(
     first, end = starts.dtype.type(first_row), starts.dtype.type(first_row + num_rows)
     low, high = int(starts.searchsorted(first, "right")) - 1, int(starts.searchsorted(end, "left"))
     keys = pack([(runs.values.numpy()[low:high], None)], [part])
-    found = row_indices_of_array(ask_with_arrays(build, "contains", keys))
+    found = row_indices(ask_with_arrays(build, "contains", keys))
     bounds = starts[low : high + 1]
     firsts, ends = take(bounds, found), take(bounds[1:], found)
     if found.shape[0]:  # runs may begin before the batch, and end after it

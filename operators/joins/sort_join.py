@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,10 +21,7 @@ class SortedBuild:
     rows: Tensor  # int32 [m], ascending within a run
     run_stops: Tensor  # int32 [m]
     nulls: BuildNulls
-
-    @property
-    def unique(self) -> bool:
-        return False
+    unique: ClassVar[bool] = False
 
     def matches(self, keys: Tensor, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -59,10 +60,7 @@ class HashedStrings:
     strings: Strings
     build: JoinBuild
     nulls: BuildNulls
-
-    @property
-    def unique(self) -> bool:
-        return False
+    unique: ClassVar[bool] = False
 
     def matches(self, keys: Strings, validity: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """All pairs (probe_rows, build_rows) with equal keys, ordered by probe row, then build row."""

@@ -88,7 +88,7 @@ def outside_bounds(values: Tensor, bounds: Bounds) -> Tensor | None:
 def rescale(values: Tensor, from_scale: int, to_scale: int) -> Tensor:
     """Scaled integers with another scale, int64 [n]; half away from zero when digits are dropped, as DuckDB rounds.
 
-    Raising the scale wraps where the result leaves 64 bits: check first, or use `rescale_checked`.
+    Raising the scale wraps where the result leaves 64 bits: check first.
     """
     values = values.to(torch.int64)
     if to_scale == from_scale:
@@ -97,24 +97,6 @@ def rescale(values: Tensor, from_scale: int, to_scale: int) -> Tensor:
         raised: Tensor = values * 10 ** (to_scale - from_scale)
         return raised
     return divide_half_away(values, 10 ** (from_scale - to_scale))
-
-
-def rescale_checked(
-    values: Tensor,
-    from_scale: int,
-    to_scale: int,
-    bounds: Bounds,
-    message: str,
-    validity: Tensor | None = None,
-) -> Tensor:
-    """`rescale`, raising ExecutionError(message) if a valid row leaves `bounds`."""
-    if to_scale <= from_scale:
-        return check_bounds(rescale(values, from_scale, to_scale), bounds, message, validity)
-    factor = 10 ** (to_scale - from_scale)
-    # Checked before the product, so that nothing can wrap; the quotients round toward zero.
-    check_bounds(values, (-(-bounds[0] // factor), bounds[1] // factor), message, validity)
-    scaled: Tensor = values.to(torch.int64) * min(factor, 2**63 - 1)
-    return scaled
 
 
 def divide_half_away(values: Tensor, divisor: int) -> Tensor:

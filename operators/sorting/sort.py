@@ -17,9 +17,8 @@ from torch import Tensor
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
-from tqp.operators.numbers.logic import all_true
 from tqp.operators.numbers.wide import order_keys
-from tqp.operators.rows.keys import ordered_bits, pack_by_range, sort_codes
+from tqp.operators.rows.keys import is_ascending, ordered_bits, pack_by_range, sort_codes
 from tqp.operators.rows.selection import row_indices, take, take_optional
 from tqp.operators.sorting.sort_bits import Bits, NumberBits, StringBits
 from tqp.operators.strings.layout import take as take_strings
@@ -86,11 +85,6 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         ordered, within = _sort((group << width).bitwise_or_(codes), group_width + width)
         order.index_copy_(0, places, take(rows, within))
     return order
-
-
-def is_ascending(values: Tensor) -> bool:
-    """Is each of the values [n] at least the one before it?"""
-    return all_true(elementwise.less_equal(values[:-1], values[1:]))
 
 
 def _first_sort(bits: Sequence[Bits]) -> tuple[Tensor, Tensor, Sequence[Bits]]:

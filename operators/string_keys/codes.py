@@ -153,15 +153,15 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     rows = None if validity is None else row_indices(validity)
     valid = strings if rows is None else take(strings, rows)
     if valid.num_rows == 0:
-        return torch.zeros_like(strings.starts), from_list(
-            [b""] * min(strings.num_rows, 1), strings.starts.device
-        )
+        some = [b""] if strings.num_rows else []
+        return torch.zeros_like(strings.starts), from_list(some, strings.starts.device)
     numbers = None
     if is_host(valid.starts) and not _is_mostly_distinct(valid):
         numbers, valid = distinct_values(valid)
-    ranks = rank(valid)
+    ordered, ranks = torch.unique(order_codes(valid), return_inverse=True)
     codes = ranks if numbers is None else torch.index_select(ranks, 0, numbers)
-    return _at_rows(codes, rows, strings), _representatives(valid, ranks)
+    holders = torch.empty_like(ordered).scatter_(0, ranks, torch.arange(valid.num_rows, device=ranks.device))
+    return _at_rows(codes, rows, strings), take(valid, holders)
 
 
 def rank(strings: Strings) -> Tensor:
@@ -178,13 +178,6 @@ def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
     encoded = to_arrow_binary(strings).dictionary_encode()
     codes = torch.from_numpy(np.array(encoded.indices, np.int64)).to(strings.starts.device)
     return codes, from_arrow(encoded.dictionary, strings.starts.device)
-
-
-def _representatives(strings: Strings, codes: Tensor) -> Strings:
-    """One row of each code, in the order of the codes."""
-    rows = torch.empty(int(codes.max()) + 1, dtype=torch.int64, device=codes.device)
-    rows.scatter_(0, codes, torch.arange(codes.shape[0], device=codes.device))
-    return take(strings, rows)
 
 
 def _is_mostly_distinct(strings: Strings) -> bool:

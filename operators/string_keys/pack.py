@@ -136,7 +136,7 @@ def packer_of(strings: Strings, with_holes: bool = False) -> Packer | None:
     Without, they tell apart no rows but these.
     """
     num_rows, device = strings.num_rows, strings.starts.device
-    shortest, longest = (int(extreme) for extreme in strings.lengths.aminmax())
+    shortest, longest = torch.stack(strings.lengths.aminmax()).tolist()
     if longest > LONGEST_LEADING:
         return None
     sample = take(strings, torch.arange(0, num_rows, -(-num_rows // _SAMPLE_ROWS), device=device))

@@ -21,7 +21,6 @@ from tqp.operators.joins.pairs import (
     any_by_row,
     ask_with_arrays,
     check_single,
-    cross_pairs,
     expand_ranges,
     left_outer_pairs,
     mark_values,
@@ -33,9 +32,6 @@ from tqp.operators.joins.perfect_hash_join import (
     LookupBuild,
     build_lookup,
     build_membership,
-    empty_positions,
-    mark_positions,
-    positions_are_unique,
 )
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.memory.arrays import as_array, as_tensor
@@ -204,17 +200,8 @@ def test_lookup_falls_back_to_a_directory_on_duplicates() -> None:
     assert isinstance(build_lookup(torch.tensor([3, 1, 3]), 4), DirectoryBuild)
     unique_but_for_null = build_lookup(torch.tensor([3, 1, 3]), 4, torch.tensor([True, True, False]))
     assert isinstance(unique_but_for_null, LookupBuild)
-
-
-def test_positions_entered_by_batches() -> None:
-    table = empty_positions(10, torch.device("cpu"))
-    batches = [(torch.tensor([3, 5]), 0), (torch.tensor([9], dtype=torch.int8), 2)]
-    for keys, first_row in batches:
-        mark_positions(table, keys, first_row)
-    assert all(positions_are_unique(table, keys, first_row) for keys, first_row in batches)
-    assert LookupBuild(table).first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
-    mark_positions(table, torch.tensor([5, 6]), 3, torch.tensor([True, True]))
-    assert not positions_are_unique(table, torch.tensor([3, 5]), 0)
+    narrow = build_lookup(torch.tensor([3, 5, 9], dtype=torch.int8), 10)
+    assert narrow.first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
 
 
 def test_membership_says_where_columns_by_key_stand() -> None:
@@ -247,13 +234,9 @@ def test_expand_ranges(counts: list[int], dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(("num_probe", "num_build"), [(0, 3), (3, 0), (1, 4), (4, 1), (3, 5)])
-@pytest.mark.parametrize("block", [1, 4, 100])
-def test_cross_pairs_in_blocks(num_probe: int, num_build: int, block: int) -> None:
-    total = num_probe * num_build
-    blocks = [cross_pairs(num_probe, num_build, start, start + block) for start in range(0, total, block)]
-    pairs = [pair for probe, build in blocks for pair in zip(probe.tolist(), build.tolist(), strict=True)]
+def test_all_pairs(num_probe: int, num_build: int) -> None:
+    pairs = as_rows(*all_pairs(num_probe, num_build, torch.device("cpu")))
     assert pairs == [(i, j) for i in range(num_probe) for j in range(num_build)]
-    assert cross_pairs(num_probe, num_build, total, total + 1)[0].shape == (0,)
 
 
 def test_marks_are_three_valued() -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tqp.operators.rows.selection import (
-    compose,
     compose_padded,
+    compose_selected,
     padding_validity,
     row_indices,
     select_most,
@@ -42,7 +42,7 @@ def test_take_and_compose(dtype: torch.dtype) -> None:
     values = torch.tensor([10, 20, 30, 40])
     outer, inner = torch.tensor([3, 1, 0], dtype=dtype), torch.tensor([2, 2, 0], dtype=dtype)
     assert take(values, outer).tolist() == [40, 20, 10]
-    assert torch.equal(take(take(values, outer), inner), take(values, compose(outer, inner)))
+    assert torch.equal(take(take(values, outer), inner), take(values, compose_selected(outer, inner)))
     assert take_optional(None, outer) is None
     validity = take_optional(torch.tensor([True, False, True, True]), outer)
     assert validity is not None and validity.tolist() == [True, False, True]

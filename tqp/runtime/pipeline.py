@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from torch import fx
 
@@ -32,42 +33,48 @@ class Cost:
         return num_rows * self.row_seconds - self.merge_seconds
 
 
-class Breaker(Protocol):
+class Breaker(ABC):
     """The end of a pipeline. A state belongs to the worker that folds batches into it until `merge`."""
 
     #: True: every batch has a state of its own and `merge` gets them in batch order; False: one state per worker,
     #: in any order, for folds that do not depend on order.
-    ordered: bool
+    ordered = False
     #: True: where a batch ends changes the result (sums of floats), so that it must not depend on the number of workers.
-    fixed_batches: bool
-
-    @property
-    def reads(self) -> Sequence[str]:
-        """Slots of the program's state that `initial` and `finish` read, apart from the workers."""
-        ...
+    fixed_batches = False
+    #: True: tensors that were computed as arrays come as such.
+    takes_arrays = False
+    #: Slots of the program's state that `initial` and `finish` read, apart from the workers.
+    reads: Sequence[str] = ()
 
     def initial(self, program_state: State) -> Any:
         """What each worker starts to fold into, once per run; None, or something that the workers share."""
-        ...
+        return None
 
+    @abstractmethod
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        """Fold one batch's graph outputs into `state`, at first the `initial` one (where `ordered`, always).
+        """Fold one batch's graph outputs into `state`, at first the `initial` one (where `ordered`, always)."""
 
-        Tensors are arrays where they were computed as such and the breaker says that it `takes_arrays`.
-        """
-        ...
-
+    @abstractmethod
     def merge(self, states: list[Any]) -> Any:
         """One state of several; there is always at least one batch, if an empty one."""
-        ...
 
+    @abstractmethod
     def finish(self, state: Any, program_state: State) -> State:
         """What goes into the program's state."""
-        ...
 
+    @abstractmethod
     def describe(self) -> str:
         """One line for `program.code`."""
-        ...
+
+
+class Maker(Breaker):
+    """A breaker that reads no batches: what it leaves is made when the pipeline ends."""
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
+        return None
+
+    def merge(self, states: list[Any]) -> Any:
+        return None
 
 
 class Pipeline:
@@ -93,7 +100,7 @@ class Pipeline:
         self.calls_modules = calls_modules  # torch modules of models, which may be anybody's
         #: What the executor calls with the inputs.
         self.function: Callable[..., Any] = GraphFunction(
-            record, on_arrays=on_arrays, array_outputs=getattr(breaker, "takes_arrays", False)
+            record, on_arrays=on_arrays, array_outputs=breaker.takes_arrays
         )
         self.cost = Cost()
         self.inputs = tuple(inputs)

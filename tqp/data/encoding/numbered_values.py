@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,7 +11,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encoding.integers import narrowest
 from tqp.data.sharing import WORTH_SHARING, share
@@ -61,64 +59,35 @@ def number_values(column: Column) -> NumberedValues:
         return NumberedValues(distinct, numbers.to(torch.int32))
     num_pieces = _PIECES if column.num_rows >= WORTH_SHARING else 1
     bounds = [column.num_rows * number // num_pieces for number in range(num_pieces + 1)]
-    pieces = share(partial(_distinct_values, column), list(itertools.pairwise(bounds)))
-    dictionaries = [dictionary for dictionary, _ in pieces]
+    pieces = share(partial(_encoded, column), list(itertools.pairwise(bounds)))
+    chunks = pa.chunked_array(pieces).unify_dictionaries().chunks
+    found = [chunk.indices.to_numpy() for chunk in chunks]
+    distinct, numbers = chunks[0].dictionary, None
     if column.pool is None:
-        values, places = _in_order(dictionaries)
-    else:
-        places = _together(dictionaries)
-        values = _rows_of_values(places, [indices for _, indices in pieces], bounds)
+        values, numbers = np.unique(distinct.to_numpy(), return_inverse=True)
+    else:  # a row that holds each
+        values = np.empty(len(distinct), np.int32 if column.num_rows < 2**31 else np.int64)
+        for indices, (first, end) in zip(found, itertools.pairwise(bounds), strict=True):
+            values[indices] = np.arange(first, end, dtype=values.dtype)
     result = np.empty(column.num_rows, narrowest(0, max(0, len(values) - 1)))
 
     def write(piece: int) -> None:
         part = result[bounds[piece] : bounds[piece + 1]]
-        np.take(places[piece].astype(result.dtype), pieces[piece][1], out=part, mode="clip")
+        if numbers is None:
+            part[:] = found[piece]
+        else:
+            np.take(numbers.astype(result.dtype), found[piece], out=part, mode="clip")
 
     share(write, range(num_pieces))
     return NumberedValues(torch.from_numpy(values), torch.from_numpy(result))
 
 
-def _distinct_values(column: Column, bounds: tuple[int, int]) -> tuple[pa.Array, AnyArray]:
-    """The values of some rows, each once, in the order in which they come, and for each row the place of its own."""
+def _encoded(column: Column, bounds: tuple[int, int]) -> pa.DictionaryArray:
+    """The values of some rows."""
     rows = slice(*bounds)
     if column.pool is None:
         assert column.values is not None
-        array = pa.array(column.values[rows].numpy())
-    else:
-        pool = column.pool._replace(starts=column.pool.starts[rows], lengths=column.pool.lengths[rows])
-        part = replace(column, num_rows=pool.num_rows, pool=pool, validity=None)
-        array = string_array(part, None).cast(pa.large_binary())
-    encoded = array.dictionary_encode()
-    return encoded.dictionary, encoded.indices.to_numpy()
-
-
-def _in_order(pieces: Sequence[pa.Array]) -> tuple[AnyArray, list[AnyArray]]:
-    """The distinct integers of all pieces, ascending, and where each value of each piece is among them."""
-    values = np.concatenate([piece.to_numpy() for piece in pieces])
-    order = np.argsort(values)
-    ordered = values[order]
-    is_first = np.ones(len(values), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    places = np.empty(len(values), np.int64)
-    places[order] = np.cumsum(is_first) - 1
-    return ordered[is_first], _by_piece(places, pieces)
-
-
-def _together(pieces: Sequence[pa.Array]) -> list[AnyArray]:
-    """Where each string of each piece is among the distinct ones of all pieces."""
-    return _by_piece(pa.concat_arrays(pieces).dictionary_encode().indices.to_numpy(), pieces)
-
-
-def _rows_of_values(
-    places: Sequence[AnyArray], indices: Sequence[AnyArray], bounds: Sequence[int]
-) -> AnyArray:
-    """For each distinct value a row that holds it; `indices`: the place in its piece of each row's value."""
-    num_values = 1 + max((int(piece.max()) for piece in places if len(piece)), default=-1)
-    rows = np.empty(num_values, np.int32 if bounds[-1] < 2**31 else np.int64)
-    for piece, found, first in zip(places, indices, bounds, strict=False):
-        rows[piece[found]] = np.arange(first, first + len(found), dtype=rows.dtype)
-    return rows
-
-
-def _by_piece(places: AnyArray, pieces: Sequence[pa.Array]) -> list[AnyArray]:
-    return np.split(places, np.cumsum([len(piece) for piece in pieces[:-1]]))
+        return pa.array(column.values[rows].numpy()).dictionary_encode()
+    pool = column.pool._replace(starts=column.pool.starts[rows], lengths=column.pool.lengths[rows])
+    part = replace(column, num_rows=pool.num_rows, pool=pool, validity=None)
+    return string_array(part, None).cast(pa.large_binary()).dictionary_encode()

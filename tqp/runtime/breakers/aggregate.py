@@ -34,6 +34,7 @@ from tqp.runtime.breakers.reductions import (
     Reduction,
     add_distinct,
     fold,
+    listed,
     merge_states,
     reduce_distinct,
     summands,
@@ -46,7 +47,7 @@ from tqp.runtime.frame import (
     joined_frames,
     take_values,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: Rows of a batch for each group from which on groups are few.
 _ROWS_OF_FEW_GROUPS = 16
@@ -81,7 +82,7 @@ class _FloatSums:
     others: deque[_Accumulators]
 
 
-class FoldGroups:
+class FoldGroups(Breaker):
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
@@ -90,8 +91,6 @@ class FoldGroups:
     these has; all reductions are integer sums or counts then. The slot gets a frame: the key codes (but for SINGLE), then
     one column per reduction.
     """
-
-    reads: Sequence[str] = ()
 
     def __init__(
         self,
@@ -383,11 +382,10 @@ class FoldGroups:
         return elementwise.greater(values, -2 if self.reductions[self.presence].kind == "reference" else 0)
 
     def describe(self) -> str:
-        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         how = " by counts of values" if self._counted else ""
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else how
         parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
-        return f"{self.algorithm.value}: fold {kinds}{how} into {self.slot}{parts}"
+        return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}{parts}"
 
 
 def _same(item: Any) -> Any:

@@ -14,7 +14,7 @@ from tqp.operators.joins.hash_join import Workers
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows import keys as key_kernels
-from tqp.operators.sorting.sort import SortColumn, is_ascending, sort_rows, take_rows
+from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.sorting.sort_ranges import sort_ranges
 from tqp.operators.sorting.top_rows import Bound, top_rows
 from tqp.operators.string_keys import codes as string_codes
@@ -28,24 +28,19 @@ from tqp.runtime.frame import (
     take_frame,
     take_frame_by_parts,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: Rows of a batch that are kept rather than searched for the first: calls for so few cost more than what they leave out.
 _FEW_ROWS = 4096
 
 
-class CollectRows:
+class CollectRows(Breaker):
     """A breaker that needs all rows at once, in batch order."""
 
     ordered = True
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(self, slot: str) -> None:
         self.slot = slot
-
-    def initial(self, program_state: State) -> Any:
-        return None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
         return frame_of_outputs(outputs)
@@ -128,7 +123,11 @@ class SortRows(CollectRows):
         many = sort_ranges(keys, workers)
         if many is None:
             order = sort_rows(keys)
-            return {self.slot: frame if is_ascending(order) else compact_strings(take_frame(frame, order))}
+            return {
+                self.slot: frame
+                if key_kernels.is_ascending(order)
+                else compact_strings(take_frame(frame, order))
+            }
         keys, ranges = many
 
         def order_of(rows: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from tqp.operators.string_keys import hash as string_hash
 from tqp.operators.string_keys.pack import Packing, repack
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collected_reductions import reduce_collected
-from tqp.runtime.breakers.reductions import Reduction, fold
+from tqp.runtime.breakers.reductions import Reduction, fold, listed
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
@@ -30,7 +30,7 @@ from tqp.runtime.frame import (
     take_frame,
     take_values,
 )
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: A partition of about so many rows is grouped within the caches ...
 _PARTITION_ROWS = 262_144
@@ -81,7 +81,7 @@ class _Distributed(NamedTuple):
         return _Partition(self.frame.cut(start, end), tuple(packed))
 
 
-class CollectGroups:
+class CollectGroups(Breaker):
     """Groups and reduces rows that have all been collected.
 
     The first `num_keys` columns of the frame are the keys; with `has_kept` the last one tells which rows count. Workers
@@ -91,8 +91,6 @@ class CollectGroups:
     """
 
     ordered = True
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(
         self,
@@ -109,17 +107,11 @@ class CollectGroups:
         self.size = size
         self.in_parts = False  # may the groups of each partition stay by themselves?
 
-    def initial(self, program_state: State) -> None:
-        return None
-
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame | _Distributed:
         """The rows of a batch; of more than a few rows partition by partition."""
         frame = frame_of_outputs(outputs)
         if self.has_kept:
-            kept: Any = frame.columns[-1].values
-            frame = Frame(frame.num_rows, frame.columns[:-1])
-            if kept is not None:
-                frame = take_frame(frame, rows.row_indices(kept))
+            frame = kept_rows(frame)
         many = self.bits and frame.num_rows >= _ROWS_OF_A_PIECE << self.bits
         return self._distributed(frame) if many else frame
 
@@ -204,10 +196,16 @@ class CollectGroups:
         return mark_rows(allocation.zeros(count, torch.bool, self.device), ids)
 
     def describe(self) -> str:
-        kinds = ", ".join(("distinct " if r.distinct else "") + r.kind for r in self.reductions) or "nothing"
         where = f" in {1 << self.bits} partitions" if self.bits else ""
         parts = ", in parts" if self.in_parts and self.bits else ""
-        return f"group all rows at the end{where}: reduce {kinds} into {self.slot}{parts}"
+        return f"group all rows at the end{where}: reduce {listed(self.reductions)} into {self.slot}{parts}"
+
+
+def kept_rows(frame: Frame) -> Frame:
+    """Without the last column, which tells which rows count."""
+    kept: Any = frame.columns[-1].values
+    frame = Frame(frame.num_rows, frame.columns[:-1])
+    return frame if kept is None else take_frame(frame, rows.row_indices(kept))
 
 
 def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> Any:

@@ -6,28 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tqp.runtime.frame import joined_frames
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Maker, State
 
 
-class Concatenate:
+class Concatenate(Maker):
     """Joins the frames in `sources`, which have the same columns in the same form."""
-
-    ordered = True
-    fixed_batches = False
 
     def __init__(self, slot: str, sources: Sequence[str]) -> None:
         self.slot, self.sources = slot, tuple(sources)
         self.reads = self.sources
         self.in_parts = False  # may the frames stay as they are?
-
-    def initial(self, program_state: State) -> None:
-        return None
-
-    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        return None
-
-    def merge(self, states: list[Any]) -> Any:
-        return None
 
     def finish(self, state: Any, program_state: State) -> State:
         frames = [program_state[source] for source in self.sources]

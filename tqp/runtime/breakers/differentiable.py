@@ -13,7 +13,7 @@ from tqp.operators.rows import selection as rows
 from tqp.operators.sorting.sort import sort_rows
 from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect import SortRows, key_columns
-from tqp.runtime.breakers.collect_groups import CollectGroups, reduce_rows
+from tqp.runtime.breakers.collect_groups import CollectGroups, kept_rows, reduce_rows
 from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.frame import Frame, FrameColumn, concatenate_values, take_frame, take_values
 from tqp.runtime.pipeline import State
@@ -27,10 +27,7 @@ COUNTS = frozenset(("count", "count_star", "present"))
 def group_rows(breaker: FoldGroups | CollectGroups, frame: Frame, differentiable_columns: set[int]) -> State:
     """What the breaker puts into the program's state, with gradients through its reductions of some columns."""
     if breaker.has_kept:
-        kept: Any = frame.columns[-1].values
-        frame = Frame(frame.num_rows, frame.columns[:-1])
-        if kept is not None:
-            frame = take_frame(frame, rows.row_indices(kept))
+        frame = kept_rows(frame)
     keys = frame.columns[: breaker.num_keys] if isinstance(breaker, CollectGroups) else ()
     if keys:
         ids, first_rows, count = group_ids.group_ids_of_columns([w for key in keys for w in key_columns(key)])

@@ -14,9 +14,9 @@ from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.hash_table import HashTable, empty_table
 from tqp.operators.rows.selection import row_indices, take
-from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, summands
+from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, listed, summands
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs, take_values
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 
 class _Groups:
@@ -50,13 +50,11 @@ class _Groups:
         return keys, validity
 
 
-class HashGroups:
+class HashGroups(Breaker):
     """Accumulators by the number that a hash table gives a key, the first output column: integers of up to 64 bits.
 
     The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
     """
-
-    reads: Sequence[str] = ()
 
     def __init__(
         self, slot: str, reductions: Sequence[Reduction], expected_groups: float, max_rows: int
@@ -66,9 +64,6 @@ class HashGroups:
         # sums of floats depend on the order of their batches
         self.ordered = self.fixed_batches = any(r.kind == "sum_float" for r in self.reductions)
         self._packed = [index for index, r in enumerate(self.reductions) if r.kind in PACKED]
-
-    def initial(self, program_state: State) -> None:
-        return None
 
     def partial(self, outputs: Sequence[Any], state: _Groups | None) -> _Groups:
         frame = frame_of_outputs(outputs)
@@ -143,5 +138,4 @@ class HashGroups:
         return {self.slot: Frame(places.shape[0], (key, *columns))}
 
     def describe(self) -> str:
-        kinds = ", ".join(reduction.kind for reduction in self.reductions) or "nothing"
-        return f"hash group-by: fold {kinds} into {self.slot}"
+        return f"hash group-by: fold {listed(self.reductions)} into {self.slot}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,11 @@ OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
 }
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
+
+
+def listed(reductions: Sequence[Reduction]) -> str:
+    """For `program.code`."""
+    return ", ".join(("distinct " if each.distinct else "") + each.kind for each in reductions) or "nothing"
 
 
 def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:

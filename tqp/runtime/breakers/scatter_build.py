@@ -16,7 +16,7 @@ from tqp.operators.memory.allocation import Map
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Breaker, State
 
 #: Up to this many keys, every worker fills a set of its own: entries of different workers share cache lines.
 _OWN_SET = 1 << 22
@@ -27,16 +27,12 @@ class _Tables(NamedTuple):
     columns: tuple[FrameColumn, ...]  # [size] each; what stands under a key that is not there is any value
 
 
-class ScatterBuild:
+class ScatterBuild(Breaker):
     """The first column is the packed key, below `size`; the others are entered into tables under their row's key.
 
     Puts the set of keys into `slot` and, if there are other columns, the tables as a frame of `size` rows into
     `payload_slot`; into `has_keys`, if there is such a slot, whether there is any key.
     """
-
-    ordered = False
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(
         self,

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from tqp.core.memory import reserve
 from tqp.runtime.frame import Frame, FrameColumn
-from tqp.runtime.pipeline import State
+from tqp.runtime.pipeline import Maker, State
 
 
-class MakeSeries:
+class MakeSeries(Maker):
     """`rows` integers from `start` by `step`, as `dtype`."""
-
-    ordered = False
-    fixed_batches = False
-    reads: Sequence[str] = ()
 
     def __init__(self, slot: str, start: int, step: int, rows: int, dtype: torch.dtype) -> None:
         self.slot = slot
         self.start, self.step, self.rows = start, step, rows
         self.dtype = dtype
-
-    def initial(self, program_state: State) -> None:
-        return None
-
-    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        return None
-
-    def merge(self, states: list[Any]) -> Any:
-        return None
 
     def finish(self, state: Any, program_state: State) -> State:
         reserve(2 * 8 * self.rows)
