@@ -41,6 +41,7 @@ from tests.random.variants import (
     with_other_items,
     with_shields,
     with_swapped_operands,
+    with_text_compared,
     without_condition,
 )
 from tests.settings import switchable_rules
@@ -191,6 +192,12 @@ class Engines:
             return "intended", "", ""
         if problem and problem[0] == "values" and _rounds_null(sql, actual):
             return "DuckDB's own fault", "", ""
+        if (
+            problem
+            and problem[0] == "values"
+            and self._takes_extremes_by_position(sql, parameters, expected, actual)
+        ):
+            return "DuckDB's own fault", "", ""
         return ("wrong", *problem) if problem else ("equal", "", "")
 
     def _judge_accepted(
@@ -239,6 +246,17 @@ class Engines:
                 return "fails in one", "", ""
             return "unnoticed", signature, detail
         return "fails in one", "", ""
+
+    def _takes_extremes_by_position(self, sql: str, parameters: Any, expected: Rows, actual: Rows) -> bool:
+        """Whether ANY or ALL compare text with the least or greatest value of an ENUM that DuckDB finds by position."""
+
+        def is_answer(of_subqueries: bool, rows: Rows) -> bool:
+            variant = with_text_compared(sql, of_subqueries=of_subqueries)
+            answer = self._in_duckdb(variant, parameters) if variant != sql else None
+            return isinstance(answer, Rows) and sorted(map(str, answer.rows)) == sorted(map(str, rows.rows))
+
+        # the left side is text anyway, and the right answer is that for texts
+        return is_answer(False, expected) and is_answer(True, actual)
 
     def _is_fast_in_batches(self, sql: str, parameters: Any) -> bool:
         """Whether it was slow only since batches of a few rows were asked for: each costs as much as one of many."""
