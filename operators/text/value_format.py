@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import Categories, DataType, TypeKind
+from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_list, take
@@ -28,8 +27,6 @@ def formatter(source: DataType) -> Formatter | None:
         return format_floats
     if source.is_timestamp:
         return lambda values: format_timestamps(values, source)
-    if source.is_enum:
-        return _category_writer(source.categories)
     by_kind: dict[TypeKind, Formatter] = {
         TypeKind.BOOLEAN: format_booleans,
         TypeKind.DATE: format_dates,
@@ -38,19 +35,6 @@ def formatter(source: DataType) -> Formatter | None:
         TypeKind.ARRAY: _format_arrays,
     }
     return by_kind.get(source.kind)
-
-
-def _category_writer(categories: Categories) -> Formatter:
-    """The text at each position; the texts are put on a device once."""
-    texts = [value.encode() for value in categories] or [b""]
-    texts_on = functools.cache(lambda device: from_list(texts, device))
-
-    def write(positions: Tensor) -> Strings:
-        rows = positions.reshape(-1).to(torch.int64)
-        # what stands under a NULL may be no position
-        return take(texts_on(positions.device), rows.clamp(0, len(texts) - 1))
-
-    return write
 
 
 def format_booleans(values: Tensor) -> Strings:

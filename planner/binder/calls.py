@@ -20,8 +20,9 @@ from tqp.core.datatypes import (
     VARCHAR,
 )
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
-from tqp.planner.algebra.expressions import Call, Case, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.arrays import bind_array_value
+from tqp.planner.binder.cases import make_case
 from tqp.planner.binder.coercion import (
     as_text,
     cast_to,
@@ -222,30 +223,6 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
 
 
 # ---- special forms ----
-
-
-def make_case(
-    conditions: Sequence[Expression], values: Sequence[Expression], span: Span | None
-) -> Expression:
-    """CASE; branches that are constantly false go, a constantly true one ends it.
-
-    But it is no constant NULL, which decides overloads and types, where a branch is no constant: DuckDB folds it later.
-    """
-    common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
-    cast = [cast_to(value, common, span) for value in values]
-    branches: list[tuple[Expression, Expression]] = []
-    default = cast[-1]
-    for condition, value in zip(conditions, cast):
-        if isinstance(condition, Literal):
-            if condition.value is True:
-                default = value
-                break
-            continue
-        branches.append((condition, value))
-    is_null = not branches and isinstance(default, Literal) and default.value is None
-    if is_null and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
-        return Case(tuple(zip(conditions, cast)), cast[-1], common)
-    return Case(tuple(branches), default, common) if branches else default
 
 
 def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

@@ -18,6 +18,7 @@ from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Liter
 from tqp.planner.binder import calls, comparisons, subqueries
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.arrays import array_of
+from tqp.planner.binder.cases import make_case
 from tqp.planner.binder.coercion import (
     cast_to,
     compare,
@@ -302,7 +303,7 @@ class ExpressionBinder:
             values.append(self.bind_flexible(branch.args["true"]))
         default = node.args.get("default")
         values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
-        return calls.make_case(conditions, values, span)
+        return make_case(conditions, values, span)
 
     def _if(self, node: exp.If) -> Expression:
         parts = (node.this, node.args.get("true"), node.args.get("false"))

@@ -62,7 +62,7 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
     kind, span = node.this, span_of(node) or span
     found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
     if kind is exp.DType.ARRAY and node.args.get("values") and node.expressions[0].this is exp.DType.FLOAT:
-        size = node.args["values"][0].name
+        size = node.args["values"][0].unnest().name
         if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
             raise BindError(f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span)
         return array(int(size))

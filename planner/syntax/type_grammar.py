@@ -47,7 +47,7 @@ class TypeGrammar(Reader):
 
     @abstractmethod
     def expression(self) -> None:
-        """One expression: the size of an array may be any."""
+        """One expression."""
 
     @abstractmethod
     def expressions(self) -> int:
@@ -110,9 +110,19 @@ class TypeGrammar(Reader):
             self.skip("ARRAY")
             if self.skip("["):
                 if self.kind != "]":
-                    self.expression()
+                    self._size()
                 self.expect("]")
         return self.index > start
+
+    def _size(self) -> None:
+        """A whole number; parentheses around it are allowed."""
+        if self.skip("("):
+            self._size()
+            self.expect(")")
+        elif self.kind == NUMBER and self.tokens.source(self.index).replace("_", "").isdigit():
+            self.advance()
+        else:
+            self.refuse("a whole number, the size of the array")
 
     def modifiers(self) -> None:
         """`(9, 2)`, if it is there."""

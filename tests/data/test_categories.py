@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import tqp
 
@@ -212,3 +213,35 @@ def test_programs_say_their_types() -> None:
         program = connection.compile("SELECT CAST(s || '' AS ENUM('low', 'high', 'mid')) FROM t")
         assert "enum(('low', 'high', 'mid'))" in program.code
         exec(program.code, {})  # noqa: S102 - it is what the program says of itself
+
+
+def test_constants_are_compared_as_positions() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _pandas())
+        for condition, planned in (
+            ("s = 'low'", "Filter s = 'low' "),
+            ("'low' <> s", "Filter s <> 'low' "),
+            ("s IN ('low', 'other', 'mid')", "Filter s IN ('low', 'mid') "),
+            ("s = 'low' OR s = 'mid'", "Filter s IN ('low', 'mid') "),
+            ("s < 'low'", "Filter CAST(s AS VARCHAR) < 'low' "),
+            ("s = 'other'", "Filter CAST(s AS VARCHAR) = 'other' "),
+        ):
+            assert planned in connection.explain(f"SELECT count(*) FROM t WHERE {condition}")
+
+
+def test_gradients_end_at_enums() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with tqp.connect(threads=1, backend="torch") as connection:
+        connection.register("t", {"x": x, "s": pd.Series(pd.Categorical(["a", "b"]))})
+        with pytest.raises(tqp.UnsupportedError, match='the output "s" is ENUM'):
+            connection.compile("SELECT s, x FROM t", differentiable=True)
+
+
+def test_the_texts_are_part_of_what_a_table_takes() -> None:
+    long, short = (pd.DataFrame({"s": pd.Categorical([letter * 9_000])}) for letter in ("ab", "c"))
+    with tqp.connect(threads=1) as connection:
+        taken = []
+        for frame in (long, short):
+            connection.register("t", frame).sql("SELECT s FROM t")
+            taken.append(connection.lookup("t").memory_bytes)
+    assert taken[0] - taken[1] == 9_000

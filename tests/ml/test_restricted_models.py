@@ -113,10 +113,11 @@ LINEAR_QUERIES = {
 }
 
 
+@pytest.mark.parametrize("dtype", ["str", "category"])
 @pytest.mark.parametrize("kind", ["logistic", "forest"])
 @pytest.mark.parametrize(("query", "constant"), LINEAR_QUERIES.items())
 def test_constants_become_part_of_the_bias_of_linear_models(
-    query: str, constant: set[str], kind: str
+    query: str, constant: set[str], kind: str, dtype: str
 ) -> None:
     random = np.random.default_rng(2)
     plans = np.array(["basic", "free", "premium"])[random.integers(0, 3, ROWS)]
@@ -133,7 +134,7 @@ def test_constants_become_part_of_the_bias_of_linear_models(
     found = []
     for disabled in ((), ("restrict_models",)):
         with tqp.connect(threads=1, disabled_rules=disabled) as con:
-            con.register("t", rows).register_model("m", model, output="proba")
+            con.register("t", rows.astype({"plan": dtype})).register_model("m", model, output="proba")
             found.append(np.sort([row[0] for row in con.sql(query).fetchall()]))
             is_smaller = "m_pruned" in con.explain(query)
             assert is_smaller == (bool(constant) and not disabled and kind == "logistic")

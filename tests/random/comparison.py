@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
 import tqp
 from tests.oracle import arrow_of
@@ -35,6 +36,7 @@ from tests.random.variants import (
     with_lone_tables,
     with_null_guards,
     with_swapped_operands,
+    with_text_compared,
 )
 from tests.settings import switchable_rules
 
@@ -187,6 +189,12 @@ class Engines:
             return "intended", "", ""
         if problem and self._contradicts_itself(sql, parameters, actual):
             return "DuckDB's own fault", "", ""
+        if (
+            problem
+            and problem[0] == "values"
+            and self._takes_extremes_by_position(sql, parameters, expected, actual)
+        ):
+            return "DuckDB's own fault", "", ""
         return ("wrong", *problem) if problem else ("equal", "", "")
 
     def _contradicts_itself(self, sql: str, parameters: Any, actual: Rows) -> bool:
@@ -231,6 +239,17 @@ class Engines:
         if isinstance(_in_tqp(self._without_rules, sql, parameters), Rows):
             return "unnoticed", signature, detail
         return "fails in one", "", ""
+
+    def _takes_extremes_by_position(self, sql: str, parameters: Any, expected: Rows, actual: Rows) -> bool:
+        """Whether ANY or ALL compare text with the least or greatest value of an ENUM that DuckDB finds by position."""
+
+        def is_answer(of_subqueries: bool, rows: Rows) -> bool:
+            variant = with_text_compared(sql, of_subqueries=of_subqueries)
+            answer = self._in_duckdb(variant, parameters) if variant != sql else None
+            return isinstance(answer, Rows) and sorted(map(str, answer.rows)) == sorted(map(str, rows.rows))
+
+        # the left side is text anyway, and the right answer is that for texts
+        return is_answer(False, expected) and is_answer(True, actual)
 
     def _is_fast_in_batches(self, sql: str, parameters: Any) -> bool:
         """Whether it was slow only since batches of a few rows were asked for: each costs as much as one of many."""

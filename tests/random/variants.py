@@ -99,6 +99,27 @@ def with_guarded_rounding(sql: str) -> str:
     return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
 
 
+def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
+    """The query with the left side of each ANY and ALL as VARCHAR, or what their subqueries give; itself if unparsed.
+
+    DuckDB refuses it unless that is text or an ENUM.
+    """
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node.args.get("expression"), exp.Any | exp.All):
+            return node
+        new = node.copy()
+        select = new.expression.find(exp.Select)
+        if select is None:
+            return node
+        old = select.expressions[0].unalias() if of_subqueries else new.this
+        null = exp.If(this=exp.Boolean(this=False), true=exp.cast(exp.Null(), "VARCHAR"))
+        old.replace(exp.Paren(this=exp.Case(ifs=[null], default=old.copy())))
+        return new
+
+    return _transformed(sql, change)
+
+
 def _guarded(node: exp.Expr) -> exp.Expr:
     first = node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
     if isinstance(first, exp.Literal):

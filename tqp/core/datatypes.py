@@ -5,6 +5,7 @@ How a type is stored in tensors is `tqp.data`'s business; how it prints is `tqp.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -51,6 +52,11 @@ class Categories(tuple[str, ...]):
     def positions(self) -> Mapping[str, int]:
         """Where each value stands."""
         return {value: position for position, value in enumerate(self)}
+
+    @cached_property
+    def nbytes(self) -> int:
+        """What the texts take."""
+        return sum(map(sys.getsizeof, self))
 
     @cached_property
     def _hash(self) -> int:

@@ -46,5 +46,6 @@ def column_tensors(column: Column) -> list[Tensor]:
 
 
 def column_bytes(column: Column) -> int:
-    """Memory taken by the column's tensors; a view counts as what it shows."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in column_tensors(column))
+    """Memory taken by the column's tensors, and by the texts of an ENUM; a view counts as what it shows."""
+    tensors = sum(tensor.numel() * tensor.element_size() for tensor in column_tensors(column))
+    return tensors + column.data_type.categories.nbytes

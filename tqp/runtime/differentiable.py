@@ -85,7 +85,7 @@ class DifferentiableProgram(TensorProgram):
         """Raises UnsupportedError for a part of the query through which there is no gradient, BindError if none has one."""
         super().__init__(builder, columns, slot, names, types, executor)
         for name, data_type in zip(names, types, strict=True):
-            if data_type.is_string:
+            if data_type.is_string or data_type.is_enum:
                 raise UnsupportedError(
                     f'the output "{name}" is {data_type}, which has no tensor form; leave it out of the query'
                 )

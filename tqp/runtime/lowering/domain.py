@@ -74,7 +74,12 @@ def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | 
     if lowering.stream.is_domain:
         return None
     reading = lowering.derived(_reading, expression)
-    if reading is None or reading.column is None or isinstance(expression, ColumnRef):
+    if (
+        reading is None
+        or reading.column is None
+        or isinstance(expression, ColumnRef)
+        or _is_text_of_enum(expression)
+    ):
         return None
     domain = _domain(reading.column, lowering.stream, reading.is_costly)
     # a value that no remaining row has must not raise
@@ -94,6 +99,8 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
             return None if value is None or isinstance(value, bool) else _Reading(None)
         case Call("and" | "or") | InList():
             pass
+        case Cast() if _is_text_of_enum(expression):
+            is_costly = True
         case Call() | Cast():
             kernel = _kernel(expression)
             if kernel is not None:
@@ -125,6 +132,11 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
     return _Reading(column, is_costly)
 
 
+def _is_text_of_enum(expression: Expression) -> bool:
+    """Is it the text of an ENUM, which is looked up as it is?"""
+    return isinstance(expression, Cast) and expression.input.data_type.is_enum
+
+
 def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
     """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
     layout = stream.columns[column.id].layout
@@ -132,7 +144,9 @@ def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
         return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool.size, stream) else None
     if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
         return None
-    if layout.value_range is None or layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN:
+    if layout.value_range is None:
+        return None
+    if layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN and not column.data_type.is_enum:
         return None
     domain = Domain(column.id, None, *layout.value_range)
     return domain if _has_fewer_entries(domain.size, stream) else None

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.core.datatypes import BOOLEAN, VARCHAR, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators import scalar_kernels
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import refuse_rows, resolve_cast
 from tqp.operators.rows import batches
+from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
@@ -337,7 +338,18 @@ class ExpressionLowering(Answers):
                 return Value(layout, self.to_dtype(value, torch.float64), value.validity)
         if value.is_constant and value.layout.nullable:
             return _literal_value(None, target)
+        if source.is_enum:
+            return self._text_of_enum(value)
         return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])
+
+    def _text_of_enum(self, value: Value) -> Value:
+        """An ENUM as VARCHAR: codes into a dictionary of its texts."""
+        pool, places, dtype = self.program.texts_of_enum(value.layout.data_type.categories)
+        nullable = value.layout.nullable
+        node = self.stream.builder.call(
+            look_up, self.stream.object(places), value.node, 0, nullable, name="text"
+        )
+        return Value(Layout(VARCHAR, Form.CODES, dtype, nullable, None, pool), node, value.validity)
 
     def _lower_refused_cast(self, cast: Cast, value: Value) -> Value:
         """A cast that no value but NULL survives."""

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.backends import Backend
-from tqp.core.datatypes import BIGINT
+from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
 from tqp.data.encoding.numbered_values import NumberedValues
 from tqp.data.sources.base import Derived
+from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
 from tqp.operators.rows.domain_tables import domain_values
 from tqp.operators.string_keys import codes as string_codes
@@ -97,6 +98,7 @@ class ProgramBuilder:
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
+        self._texts_of_enums: dict[Categories, tuple[Pool, str, torch.dtype]] = {}
         self._slots: dict[str, int] = {}
         self._next_hidden = 0
         self.operator: int | None = None  # id of the physical node being lowered
@@ -212,22 +214,45 @@ class ProgramBuilder:
             self._dictionaries[slot] = DictionaryEntries(self.constants[slot])
         return Pool(slot, True, len(words))
 
+    def texts_of_enum(self, categories: Categories) -> tuple[Pool, str, torch.dtype]:
+        """A dictionary of the texts of an ENUM, the slot of the place of each value in it, and the dtype of the places."""
+        known = self._texts_of_enums.get(categories)
+        if known is None:
+            texts = [value.encode() for value in categories]
+            order = sorted(range(len(texts)), key=texts.__getitem__)
+            dtype = _code_dtype(len(texts))
+            places = torch.empty(len(texts), dtype=dtype)
+            places[order] = torch.arange(len(texts), dtype=dtype)
+            slot = self.slot("places")
+            self.constants[slot] = places.to(self.device)
+            pool = self.literal_dictionary([texts[place] for place in order] or [b""])
+            known = self._texts_of_enums[categories] = pool, slot, dtype
+        return known
+
     def dictionary_positions(self, pool: Pool, dictionary: Pool) -> str | None:
         """The slot of int32 [entries of pool]: the place of each in another dictionary, its size for those that it lacks.
 
-        None unless both are dictionaries of table columns.
+        None unless both are known before the program runs.
         """
-        place, other = self.pools.get(pool.slot), self.pools.get(dictionary.slot)
-        if place is None or other is None or not pool.is_dictionary:
+        entries, others = self._known_entries(pool), self._known_entries(dictionary)
+        if entries is None or others is None or not pool.is_dictionary:
             return None
         key = ("positions", pool.slot, dictionary.slot)
         slot = self._constant_slots.get(key)
         if slot is None:
             slot = self._constant_slots[key] = self.slot("places")
-            entries, others = (self.tables[table].source.column(name).pool for table, name in (place, other))
-            assert entries is not None and others is not None
             self.constants[slot] = string_codes.dictionary_positions(entries, others)
         return slot
+
+    def _known_entries(self, pool: Pool) -> Strings | None:
+        """Those of a table column, or of constants; None of what a run makes."""
+        place = self.pools.get(pool.slot)
+        known: Strings | None = (
+            self.constants.get(pool.slot)
+            if place is None
+            else self.tables[place[0]].source.column(place[1]).pool
+        )
+        return known
 
     # constants
 
