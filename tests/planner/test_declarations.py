@@ -48,11 +48,12 @@ _CONSTANTS = {
     ("like", 2): "'!'",
     ("ilike", 2): "'!'",
 }
-#: Of the integer types, and the timestamps, one will do.
+#: Of the integer types, and the timestamps, one will do; what takes NULL alone is NULL without a kernel.
 _OTHERS = frozenset(
     kind
     for kind in TypeKind
-    if (DataType(kind).is_integer and kind not in (TypeKind.INTEGER, TypeKind.BIGINT))
+    if kind is TypeKind.NULL
+    or (DataType(kind).is_integer and kind not in (TypeKind.INTEGER, TypeKind.BIGINT))
     or (DataType(kind).is_timestamp and kind is not TypeKind.TIMESTAMP)
 )
 
