@@ -1,10 +1,10 @@
 """One query through both engines, and what to make of the two answers.
 
-Verdicts: "equal"; "both refuse"; "unsupported"; "too large" (not compared); "fails in one" (a run-time error of rows that
-the other engine's optimizer never computes); "needs ICU" (time zones in DuckDB, which come as an extension); "not in DuckDB"
-(as it says itself); "intended" (as docs/semantics.md says); "DuckDB's own fault"; and the differences: "wrong", "crash",
-"raised" (by tqp alone), "accepted" (what DuckDB's parser or binder refuses), "unnoticed" (a run-time error that tqp misses),
-"slow".
+Verdicts: "equal"; "both refuse"; "unsupported"; "too large" (not compared); "fails in one" (a run-time error of what the
+other engine's optimizer never computes, or of a value that cannot change the answer); "needs ICU" (time zones in DuckDB,
+which come as an extension); "not in DuckDB" (as it says itself); "intended" (as docs/semantics.md says); "DuckDB's own
+fault" (an internal error, or its optimizer changes the answer); and the differences: "wrong", "crash", "raised" (by tqp
+alone), "accepted" (what DuckDB's parser or binder refuses), "unnoticed" (a run-time error that tqp misses), "slow".
 """
 
 from __future__ import annotations

@@ -52,10 +52,13 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
     _divide_conditions(tree)
     _show_types(tree)
     _show_conditions(tree)
-    around: dict[str, set[str]] = {}
-    for node in filter(_may_fail, tree.walk()):
-        around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
-    if fails(_with_tries(tree, around.keys())):
+    for is_suspect in (_may_fail, _is_suspect):
+        around: dict[str, set[str]] = {}
+        for node in filter(is_suspect, tree.walk()):
+            around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
+        if not fails(_with_tries(tree, around.keys())):
+            break
+    else:
         return
     failing = {
         text
@@ -126,6 +129,11 @@ def _may_fail(node: exp.Expr) -> bool:
     )
 
 
+def _is_suspect(node: exp.Expr) -> bool:
+    """What may fail, and comparisons of subqueries and aggregates, which have to go as a whole."""
+    return _may_fail(node) or isinstance(node, _COMPARISONS)
+
+
 def _is_condition(node: exp.Expr) -> bool:
     return isinstance(node, _COMPARISONS) or (isinstance(node, exp.Cast) and node.is_type("BOOLEAN"))
 
@@ -143,18 +151,18 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _try(node: exp.Expr) -> exp.Expr:
-    return exp.Try(this=node.copy())
+    return exp.Try(this=node.copy()) if _may_fail(node) else exp.cast(exp.Null(), "BOOLEAN")
 
 
 def _with_tries(tree: exp.Expr, texts: Collection[str]) -> str:
-    return _replaced(tree, lambda node, text: _try(node) if text in texts and _may_fail(node) else node)
+    return _replaced(tree, lambda node, text: _try(node) if text in texts else node)
 
 
 def _replaced(tree: exp.Expr, change: Callable[[exp.Expr, str], exp.Expr]) -> str:
     """The tree with each node as `change` makes it of the node and the text that it had at first."""
     tree = tree.copy()
     # from below: what is put in is not changed again
-    for node, text in reversed([(node, text_of_tree(node)) for node in tree.walk() if _may_fail(node)]):
+    for node, text in reversed([(node, text_of_tree(node)) for node in tree.walk() if _is_suspect(node)]):
         new = change(node, text)
         if new is node:
             continue
@@ -166,18 +174,20 @@ def _replaced(tree: exp.Expr, change: Callable[[exp.Expr, str], exp.Expr]) -> st
 
 
 def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values: Collection[str]) -> str:
-    places = {}
+    places: dict[str, exp.Expr] = {}
     for node in tree.walk():
-        if _may_fail(node) and text_of_tree(node) in failing:
+        if _is_suspect(node) and text_of_tree(node) in failing:
             place = _compared(node)
-            places[text_of_tree(place)] = place
+            failed = _has_failed(place if _may_fail(place) else node, failing)
+            known = places.get(text_of_tree(place))
+            places[text_of_tree(place)] = failed if known is None else exp.or_(known, failed)
 
     def change(node: exp.Expr, text: str) -> exp.Expr:
         if text not in places:
             return node
         value = exp.Var(this=outcome) if _is_condition(node) else _value(node, values)
-        case = exp.Case(ifs=[exp.If(this=_has_failed(places[text], failing), true=value)])
-        case.set("default", _try(node))
+        case = exp.Case(ifs=[exp.If(this=places[text].copy(), true=value)])
+        case.set("default", _try(node) if _may_fail(node) else node.copy())
         return exp.Paren(this=case)
 
     return _replaced(tree, change)
@@ -195,12 +205,14 @@ def _compared(node: exp.Expr) -> exp.Expr:
 
 def _has_failed(node: exp.Expr, failing: Collection[str]) -> exp.Expr:
     """Whether the node is NULL though no operand is, but one that has failed itself."""
+    if not _may_fail(node):
+        return exp.Boolean(this=True)
     conditions: list[exp.Expr] = [_is_null(_try(node))]
     if not isinstance(node, _DISTINCT) and not _is_choice(node):
         for operand in _operands(node):
             if isinstance(operand, exp.Literal):
                 continue
-            there: exp.Expr = exp.Not(this=_is_null(_try(operand)))
+            there: exp.Expr = exp.Not(this=_is_null(exp.Try(this=operand.copy())))
             if any(_may_fail(each) and text_of_tree(each) in failing for each in operand.walk()):
                 there = exp.Paren(this=exp.Or(this=there, expression=_has_failed(operand.unnest(), failing)))
             conditions.append(there)
