@@ -12,8 +12,8 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.algebra.expressions import TRUE, Call, ColumnRef, Expression, Literal, conjunction, walk
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, UnionAll, Values
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
@@ -247,7 +247,7 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Sc
     if isinstance(node, exp.Subquery):
         return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
-        return _bind_values_table(context, node, outer)
+        return _bind_values_table(context, node, siblings)
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
@@ -348,12 +348,15 @@ def _is_table(node: exp.Expr) -> bool:
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
     plan = bind_values(context, node, outer)
     alias, names = _alias_of(node)
-    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.fields]  # type: ignore[misc]
+    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.schema]  # type: ignore[misc]
     return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
 
 
-def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
-    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows."""
+def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:
+    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows.
+
+    Rows of columns of an enclosing query, or of the tables before, are what SELECT without FROM makes of them.
+    """
     scope = Scope(parent=outer, ctes=outer.ctes)
     binder = ExpressionBinder(context, scope, "VALUES")
     rows = [
@@ -365,7 +368,16 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
     )
-    return Values(tuple(zip(*(values for values, _ in columns))), fields)
+    values = tuple(zip(*(values for values, _ in columns)))
+    if not any(isinstance(part, ColumnRef) for row in values for value in row for part in walk(value)):
+        return Values(values, fields)
+    if len(values) == 1:
+        return Project(Values(((),), ()), fields, values[0])
+    branches = []
+    for row in values:
+        own = tuple(context.new_field(made.name, made.data_type) for made in fields)
+        branches.append(Project(Values(((),), ()), own, row))
+    return UnionAll(tuple(branches), fields)
 
 
 def _values_column(
