@@ -22,7 +22,14 @@ from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
-from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
+from tqp.planner.binder.scope import (
+    MergedColumn,
+    MergedColumns,
+    Relation,
+    Scope,
+    ScopeColumn,
+    both_merged,
+)
 from tqp.planner.binder.series import SERIES, bind_series
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
@@ -79,18 +86,8 @@ def _is_comma(join: exp.Join) -> bool:
 
 
 def _cross(left: FromTree, right: FromTree) -> FromTree:
-    _check_aliases(left, right)
     plan = right.plan if right.holds_earlier else Join(left.plan, right.plan, JoinType.INNER)
     return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
-
-
-def _check_aliases(left: FromTree, right: FromTree) -> None:
-    taken = {relation.alias.lower() for relation in left.relations}
-    for relation in right.relations:
-        if relation.alias and relation.alias.lower() in taken:
-            raise BindError(
-                f'the name "{relation.alias}" stands twice in FROM; give one of them an alias', relation.span
-            )
 
 
 def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
@@ -124,7 +121,6 @@ def _bind_join(
     join_type = _KINDS.get(kind) or _SIDES[side]
     siblings = _siblings(outer, before, left)
     right = _bind_table(context, join.this, outer, siblings)
-    _check_aliases(left, right)
     if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
         _check_independent(left, siblings, f"{side or kind} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
@@ -408,4 +404,4 @@ def _relation(
     if len(names) > len(columns):
         raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
     renamed = [column.renamed(name) for column, name in zip(columns, names)]
-    return Relation(alias, [*renamed, *columns[len(names) :]], span)
+    return Relation(alias, [*renamed, *columns[len(names) :]])
