@@ -15,7 +15,7 @@ from tqp.planner.binder.models import generic_output, named_model, predict
 from tqp.planner.binder.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.prefetch import announce_names
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.parse import Span, span_of
 
 _FUNCTION = "ml_predict"
 
