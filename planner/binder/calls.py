@@ -33,6 +33,7 @@ from tqp.planner.binder.coercion import (
     of_type,
 )
 from tqp.planner.binder.models import bind_model
+from tqp.planner.binder.subqueries import bind_exists
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.literal_casts import unit_name
@@ -151,6 +152,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     span = span_of(node)
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, name, None)
+    if name == "exists" and node.expressions:
+        return bind_exists(binder, node)
     nodes: list[exp.Expr] = node.expressions
     special = _SPECIAL.get(name) or _SPECIAL.get(functions.main_spelling(name))
     if special is not None:

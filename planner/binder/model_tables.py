@@ -15,7 +15,7 @@ from tqp.planner.binder.models import generic_output, named_model, predict
 from tqp.planner.binder.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.prefetch import announce_names
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.parse import Span, span_of
 
 _FUNCTION = "ml_predict"
 
@@ -42,7 +42,7 @@ def bind_table_function(
     model = named_model(context, binder.bind(named), _FUNCTION, span_of(named))
     announce_names(context, rows, [item.name for item in model.inputs])
     given = context.bind_query.bind_lazy(rows, siblings)
-    relation = Relation("", given.columns, head_span(rows))
+    relation = Relation("", given.columns)
     arguments = [column.reference() for column in _inputs(model, relation, span_of(rows) or span)]
     outputs = {
         f"predicted_{model.target}": predict(model, arguments, generic_output(model, _FUNCTION, span), span)

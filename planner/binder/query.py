@@ -86,9 +86,9 @@ class QueryBinder:
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
         assert self.context is not None
         values = bind_values(self.context, node, scope)
-        names = [made.name for made in values.fields]
+        names = [made.name for made in values.schema]
         plan = bind_result_order(self.context, node, values, names, scope)
-        return BoundQuery.exact(bind_limit(self.context, node, plan, scope), names, values.fields)
+        return BoundQuery.exact(bind_limit(self.context, node, plan, scope), names, values.schema)
 
 
 def _inside(node: exp.Expr) -> exp.Expr:

@@ -51,11 +51,10 @@ class ScopeColumn:
 class Relation:
     """A table, derived table or CTE in FROM, under the name it has there. The second column "a" of it is "a_1"."""
 
-    __slots__ = ("alias", "by_name", "columns", "span")
+    __slots__ = ("alias", "by_name", "columns")
 
-    def __init__(self, alias: str, columns: Sequence[ScopeColumn], span: Span | None = None) -> None:
+    def __init__(self, alias: str, columns: Sequence[ScopeColumn]) -> None:
         self.alias = alias
-        self.span = span
         #: By name in lower case.
         self.by_name: dict[str, ScopeColumn] = {}
         last_numbers: dict[str, int] = {}
@@ -158,11 +157,14 @@ class Scope:
                 relation.by_name[lowered] for relation in self.relations if lowered in relation.by_name
             ]
             if len(merged) == 1:
+                _check_names(self.relations, span, lowered)
                 expression = merged[0].expression()
                 self._note(expression, name, span)
                 return expression
         if not candidates:
             return None
+        if len(candidates) > 1 and qualifier is not None:
+            raise _stands_twice(qualifier, span)
         if len(candidates) > 1:
             owners = [r.alias for r in self.relations if lowered in r.by_name]
             choices = " or ".join(f'"{owner}.{name}"' for owner in owners)
@@ -196,12 +198,21 @@ class Scope:
             if qualifier is None or relation.alias.lower() == qualifier.lower()
         )
 
-    def has_relation(self, alias: str) -> bool:
-        here = any(relation.alias.lower() == alias.lower() for relation in self.relations)
-        return here or (self.parent is not None and self.parent.has_relation(alias))
+    def _names(self, alias: str) -> int:
+        """How many tables of FROM have this name."""
+        return sum(relation.alias.lower() == alias.lower() for relation in self.relations)
 
-    def star(self, qualifier: str | None) -> Iterator[tuple[str, ScopeColumn | MergedColumn]]:
+    def has_relation(self, alias: str) -> bool:
+        return self._names(alias) > 0 or (self.parent is not None and self.parent.has_relation(alias))
+
+    def star(
+        self, qualifier: str | None, span: Span | None = None
+    ) -> Iterator[tuple[str, ScopeColumn | MergedColumn]]:
         """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does."""
+        if qualifier is not None and self._names(qualifier) > 1:
+            raise _stands_twice(qualifier, span)
+        if qualifier is None:
+            _check_names(self.relations, span)
         for relation in self.relations:
             if qualifier is not None and relation.alias.lower() != qualifier.lower():
                 continue
@@ -249,6 +260,24 @@ class Scope:
         yield from self.relations
         if self.parent is not None:
             yield from self.parent._all_relations()
+
+
+def _check_names(relations: Iterable[Relation], span: Span | None, name: str | None = None) -> None:
+    """Refuse tables of one name that share a column (`name`, if given): neither `*` nor USING tells which is meant."""
+    seen: set[tuple[str, str]] = set()
+    for relation in relations:
+        if not relation.alias:
+            continue
+        for column in relation.by_name if name is None else relation.by_name.keys() & {name}:
+            pair = relation.alias.lower(), column
+            if pair in seen:
+                raise _stands_twice(relation.alias, span)
+            seen.add(pair)
+
+
+def _stands_twice(alias: str, span: Span | None) -> BindError:
+    """The error for `alias.column` or `alias.*` where it may mean either of two tables."""
+    return BindError(f'the name "{alias}" stands twice in FROM; give one of them an alias', span)
 
 
 def _listing(what: str, names: Sequence[str]) -> str:

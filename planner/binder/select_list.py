@@ -53,7 +53,7 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
     check_understood(star)
     excluded = _by_name("EXCLUDE", [(each.name, each) for each in star.args.get("except_") or ()])
     replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
-    columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier))
+    columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier, span))
     names = [name for name, _ in columns]
     known = {name.lower() for name in names}
     for name, node in [*excluded.items(), *replaced.items()]:

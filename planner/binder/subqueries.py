@@ -41,10 +41,10 @@ def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     return ScalarSubquery(bound.plan, bound.plan.schema[0].data_type, span)
 
 
-def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
-    """EXISTS (query)."""
-    query = node.this
-    if not isinstance(query, exp.Query):
+def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> Expression:
+    """EXISTS (query), which sqlglot takes for a call where the query begins with VALUES or a parenthesis."""
+    query = node.this if isinstance(node, exp.Exists) else node.expressions[0]
+    if not isinstance(query, (exp.Query, exp.Values)):
         raise UnsupportedError("EXISTS over a list is not supported", span_of(node))
     return Exists(binder.context.bind_query.bind_any_columns(query, binder.scope))
 

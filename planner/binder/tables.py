@@ -12,8 +12,8 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Scan, Values
+from tqp.planner.algebra.expressions import TRUE, Call, ColumnRef, Expression, Literal, conjunction, walk
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, UnionAll, Values
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
 from tqp.planner.binder.context import BindContext
@@ -22,7 +22,14 @@ from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.model_tables import bind_table_function
 from tqp.planner.binder.output import Item, lazy_project
 from tqp.planner.binder.prefetch import announce_columns
-from tqp.planner.binder.scope import MergedColumn, MergedColumns, Relation, Scope, ScopeColumn, both_merged
+from tqp.planner.binder.scope import (
+    MergedColumn,
+    MergedColumns,
+    Relation,
+    Scope,
+    ScopeColumn,
+    both_merged,
+)
 from tqp.planner.binder.series import SERIES, bind_series
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
@@ -79,18 +86,8 @@ def _is_comma(join: exp.Join) -> bool:
 
 
 def _cross(left: FromTree, right: FromTree) -> FromTree:
-    _check_aliases(left, right)
     plan = right.plan if right.holds_earlier else Join(left.plan, right.plan, JoinType.INNER)
     return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
-
-
-def _check_aliases(left: FromTree, right: FromTree) -> None:
-    taken = {relation.alias.lower() for relation in left.relations}
-    for relation in right.relations:
-        if relation.alias and relation.alias.lower() in taken:
-            raise BindError(
-                f'the name "{relation.alias}" stands twice in FROM; give one of them an alias', relation.span
-            )
 
 
 def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
@@ -124,7 +121,6 @@ def _bind_join(
     join_type = _KINDS.get(kind) or _SIDES[side]
     siblings = _siblings(outer, before, left)
     right = _bind_table(context, join.this, outer, siblings)
-    _check_aliases(left, right)
     if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
         _check_independent(left, siblings, f"{side or kind} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
@@ -247,7 +243,7 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Sc
     if isinstance(node, exp.Subquery):
         return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
-        return _bind_values_table(context, node, outer)
+        return _bind_values_table(context, node, siblings)
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
@@ -348,12 +344,15 @@ def _is_table(node: exp.Expr) -> bool:
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
     plan = bind_values(context, node, outer)
     alias, names = _alias_of(node)
-    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.fields]  # type: ignore[misc]
+    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.schema]  # type: ignore[misc]
     return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
 
 
-def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
-    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows."""
+def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:
+    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows.
+
+    Rows of columns of an enclosing query, or of the tables before, are what SELECT without FROM makes of them.
+    """
     scope = Scope(parent=outer, ctes=outer.ctes)
     binder = ExpressionBinder(context, scope, "VALUES")
     rows = [
@@ -365,7 +364,16 @@ def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> Values:
         context.new_field(f"col{index}", common, _may_be_null(values))
         for index, (values, common) in enumerate(columns)
     )
-    return Values(tuple(zip(*(values for values, _ in columns))), fields)
+    values = tuple(zip(*(values for values, _ in columns)))
+    if not any(isinstance(part, ColumnRef) for row in values for value in row for part in walk(value)):
+        return Values(values, fields)
+    if len(values) == 1:
+        return Project(Values(((),), ()), fields, values[0])
+    branches = []
+    for row in values:
+        own = tuple(context.new_field(made.name, made.data_type) for made in fields)
+        branches.append(Project(Values(((),), ()), own, row))
+    return UnionAll(tuple(branches), fields)
 
 
 def _values_column(
@@ -396,4 +404,4 @@ def _relation(
     if len(names) > len(columns):
         raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
     renamed = [column.renamed(name) for column, name in zip(columns, names)]
-    return Relation(alias, [*renamed, *columns[len(names) :]], span)
+    return Relation(alias, [*renamed, *columns[len(names) :]])
