@@ -15,7 +15,7 @@ from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import any_by_row
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
-from tqp.operators.rows.hash_table import first_equal_rows, group_by_hash, own_rows
+from tqp.operators.rows.hash_table import group_by_hash, is_last_equal
 from tqp.operators.rows.keys import Word, narrow, pack_by_range, sort_codes
 from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, take
@@ -45,9 +45,8 @@ def one_of_each_combination(columns: Sequence[Tensor]) -> Tensor:
     """bool [n], true for one row of each distinct combination of integer columns, as `group_ids_of_columns`."""
     words = _words(columns)
     if len(words) == 1 and _is_hashed(words[0]):
-        first_rows = own_rows(first_equal_rows(words[0].codes))
-    else:
-        first_rows = group_ids_of_columns([word.codes for word in words])[1]
+        return is_last_equal(words[0].codes)
+    first_rows = group_ids_of_columns([word.codes for word in words])[1]
     return any_by_row(first_rows, columns[0].shape[0])
 
 

@@ -25,6 +25,8 @@ _LEAST_BITS = 10
 #: There are at least twice as many slots in the first level as keys; and so many times more, in bits, while one core's caches
 #: hold them: each key that has to go on costs ten times as much.
 _CACHED_BITS, _MORE_BITS = 18, 4
+#: As many, where each key is looked up only once: to clear more slots costs more than they save.
+_BITS_USED_ONCE = 16
 #: Keys that an empty table that grows has room for, in bits, at least.
 _LEAST_KEY_BITS = 9
 #: As many rows as read each line of the table several times, so that it comes to the second cache once for all of them.
@@ -39,9 +41,9 @@ class HashTable:
 
     __slots__ = ("_bits", "_keys", "_levels", "_next_rows", "count")
 
-    def __init__(self, keys: Tensor, num_keys: int) -> None:
+    def __init__(self, keys: Tensor, num_keys: int, cached_bits: int = _CACHED_BITS) -> None:
         """An empty table with slots for so many keys. `keys`: by their number, or room for them."""
-        self._keys, self._bits = keys, _slot_bits(num_keys)
+        self._keys, self._bits = keys, _slot_bits(num_keys, cached_bits)
         # Of each slot the number of its key, with the sign bit if keys moved on from there. 0 stands in slots without a key:
         # what is compared there is key 0, which has another slot.
         self._levels: list[Tensor] = []
@@ -84,14 +86,25 @@ class HashTable:
         return numbers
 
     def _insert(self, keys: Tensor) -> Tensor:
-        numbers, found = self.find(keys)
-        new_rows = row_indices(~found)
-        if new_rows.shape[0]:
-            keys = take(keys, new_rows)
-            ids, first_rows, _ = group_by_hash(keys)
-            numbers.scatter_(0, new_rows, (ids + self.count).to(numbers.dtype))
-            self._append(take(keys, first_rows))
+        if not self._levels:
+            return self._insert_new(keys)
+        # most keys are in the first level
+        numbers = _number(take(self._levels[0], self._places(keys, 0)))
+        others = row_indices(elementwise.not_equal(take(self._keys, numbers), keys))
+        if others.shape[0]:
+            keys = take(keys, others)
+            found_numbers, found = self.find(keys)
+            numbers.scatter_(0, others, found_numbers)
+            new = row_indices(~found)
+            if new.shape[0]:
+                numbers.scatter_(0, take(others, new), self._insert_new(take(keys, new)))
         return numbers
+
+    def _insert_new(self, keys: Tensor) -> Tensor:
+        ids, first_rows, _ = group_by_hash(keys)
+        ids += self.count
+        self._append(take(keys, first_rows))
+        return ids.to(torch.int32)
 
     def _append(self, keys: Tensor) -> None:
         """Gives the next numbers to keys that are not there, no two of them equal."""
@@ -99,7 +112,7 @@ class HashTable:
         if has_grown := self.count > self.capacity:
             room = self._keys.new_empty(1 << (self.count - 1).bit_length())
             room[:first] = self._keys[:first]
-            self._keys, self._bits = room, _slot_bits(room.shape[0])
+            self._keys, self._bits = room, _slot_bits(room.shape[0], _CACHED_BITS)
         self._keys[first : self.count] = keys
         if has_grown or self._enter(keys, self._numbers_from(first)) is None:
             self.fill(self.keys(), self._numbers_from(0))
@@ -119,7 +132,7 @@ class HashTable:
         return known
 
     def _enter(self, keys: Tensor, numbers: Tensor) -> Tensor | None:
-        """Enters keys [n] by their numbers [n], of equal ones the first. Returns the number entered for each key [n].
+        """Enters keys [n] by their numbers [n], of equal ones the last. Returns the number entered for each key [n].
 
         None if some find no slot. On other devices than the CPU it may be any of equal keys.
         """
@@ -128,7 +141,7 @@ class HashTable:
             places = self._places(keys, level)
             if level == len(self._levels):
                 slots = allocation.zeros(1 << self._level_bits(level), numbers.dtype, keys.device)
-                self._levels.append(slots.scatter_(0, places.flip(0), numbers.flip(0)))
+                self._levels.append(slots.scatter_(0, places, numbers))
             else:
                 slots = self._levels[level]
                 free = row_indices(elementwise.equal(take(slots, places), 0))
@@ -172,30 +185,28 @@ def table_of_rows(keys: Tensor, rows: Tensor | None = None) -> HashTable | None:
     return table if torch.equal(table.fill(entered, numbers), numbers) else None
 
 
-def first_equal_rows(keys: Tensor) -> Tensor:
-    """For each of the integers [n], the first row that has it: int32 [n], or int64. On the CPU only."""
-    return HashTable(keys, keys.shape[0]).fill(keys, _row_numbers(keys.shape[0]))
-
-
-def own_rows(first: Tensor) -> Tensor:
-    """Ascending rows, int64 [g], that are the first with their key, of what `first_equal_rows` returns."""
-    return row_indices(elementwise.equal(first, torch.arange(first.shape[0], dtype=first.dtype)))
+def is_last_equal(keys: Tensor) -> Tensor:
+    """bool [n]: is the row the last one with its value, of integers [n]? On the CPU only."""
+    rows = _row_numbers(keys.shape[0])
+    return elementwise.equal(HashTable(keys, keys.shape[0], _BITS_USED_ONCE).fill(keys, rows), rows)
 
 
 def group_by_hash(keys: Tensor) -> tuple[Tensor, Tensor, int]:
     """Groups integers [n]: (group ids int64 [n], first row of each group int64 [g], g), in row order. On the CPU only."""
-    first = first_equal_rows(keys)
-    first_rows = own_rows(first)
+    rows = _row_numbers(keys.shape[0])
+    # of equal keys that are entered the last one stays
+    first = HashTable(keys, keys.shape[0], _BITS_USED_ONCE).fill(keys.flip(0), rows.flip(0)).flip(0)
+    first_rows = row_indices(elementwise.equal(first, rows))
     count = first_rows.shape[0]
     ids = torch.empty(keys.shape[0], dtype=torch.int64)  # read at first rows only
     ids.scatter_(0, first_rows, torch.arange(count))
     return take(ids, first), first_rows, count
 
 
-def _slot_bits(num_keys: int) -> int:
+def _slot_bits(num_keys: int, cached_bits: int) -> int:
     """Bits of the number of slots in the first level."""
     least = max(num_keys - 1, 0).bit_length() + 1
-    return max(least, min(least + _MORE_BITS, _CACHED_BITS))
+    return max(least, min(least + _MORE_BITS, cached_bits))
 
 
 def _row_numbers(num_rows: int, device: torch.device | None = None) -> Tensor:
