@@ -39,9 +39,6 @@ A column that the keys determine (`reduce_group_keys`) is not reduced at all if 
 join's build side or of the source: each group keeps the number of one such row, and the column is gathered from there
 when somebody reads it, after a top-k for instance.
 
-Where a direct group-by takes the sum and an extreme of a column without NULLs, and groups times values of its range are few, it
-counts the values by group (`operators/groups/value_counts.py`): sums and extremes are made of the counts at the end.
-
 A filter right below a single or direct group-by decides batch by batch (`Stream.select`): where it drops much, rows are
 gathered as ever; where it keeps most, all rows are computed and the mask goes along, and the rows it drops fall into
 one group more than there are, or add zero.

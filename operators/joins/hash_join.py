@@ -42,8 +42,7 @@ class Workers(Protocol):
 class BucketBuild:
     """`table` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
 
-    Without `rows` the build rows lie in order of their keys: each is its own place. Without `run_starts` no two have one
-    key, and its number is its row.
+    Without both no two rows have one key, and its number is its row.
     """
 
     table: HashTable
@@ -83,7 +82,8 @@ class BucketBuild:
         return (numbers + 1).mul_(found).sub_(1)
 
     def _rows_at(self, places: Tensor) -> Tensor:
-        return places if self.rows is None else take(self.rows, places)
+        assert self.rows is not None
+        return take(self.rows, places)
 
     def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
         """The number of each of the keys, integers [n], and whether it has one; where not the number is any."""

@@ -58,10 +58,10 @@ class SecondKey:
 
 @dataclass(frozen=True, slots=True)
 class RangeBuild:
-    """`keys` ascending; `rows` are their build rows, None where these lie in this order themselves."""
+    """`keys` ascending; `rows` are their build rows."""
 
     keys: Tensor  # int64 [m]
-    rows: Tensor | None  # int32 [m]
+    rows: Tensor  # int32 [m]
     comparisons: tuple[str, ...]  # of the bounds on `keys`
     second: SecondKey | None
     unique: ClassVar[bool] = False
@@ -76,7 +76,7 @@ class RangeBuild:
             probe_rows, places = expand_ranges(starts, counts)
         else:
             probe_rows, places = _search(self.second, self.second.probe_keys(keys[-1]), starts, counts)
-        return probe_rows, places if self.rows is None else take(self.rows, places)
+        return probe_rows, take(self.rows, places)
 
     def contains(self, keys: Sequence[Tensor], validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match? Raises TooManyPairs where that takes pairs to tell."""

@@ -49,7 +49,7 @@ _QUERIES = [
 
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 1, 50])
-@pytest.mark.parametrize("rule", ["", "index_join", "filter_by_runs", "runtime_filters", "reduce_build_side"])
+@pytest.mark.parametrize("rule", ["", "index_join", "filter_by_runs", "runtime_filters"])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None, rule: str) -> None:
     off = ["index_join", rule] if rule else []
     assert_same_rows(_TABLES, f"{query} ORDER BY ALL", batch_rows=batch_rows, disabled_rules=off)
@@ -68,17 +68,3 @@ def test_the_plan_says_so_and_the_join_does_not_ask_again() -> None:
         code = connection.compile(_QUERIES[0]).code
         assert "rows_in_build(" in code
         assert ".contains(" not in code
-
-
-def test_the_build_side_is_reduced_to_the_keys_of_the_probe_side() -> None:
-    off = ["index_join", "reduce_build_side"]
-    with tqp.connect(disabled_rules=off[:1]) as connection, tqp.connect(disabled_rules=off) as without:
-        for name, table in _TABLES.items():
-            connection.register(name, table)
-            without.register(name, table)
-        query = "SELECT day FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND a < b)"
-        plan = str(connection.explain(query)).partition("Physical plan")[2]
-        assert plan.count(" semi ") == 2
-        assert plan.count("Shared $") == 2
-        assert "by runs" in plan
-        assert str(without.explain(query)).partition("Physical plan")[2].count(" semi ") == 1

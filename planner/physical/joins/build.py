@@ -53,8 +53,6 @@ class JoinPlanner:
         if plan.join_type is JoinType.FULL:
             expanded = expand_full_join(plan, self._planner.fresh_ids())
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
-        asked = required | columns_of(requests)
-        plan = self._candidates.with_reduced_build(plan, asked, self._planner.fresh_ids)
         identifier = self._next_join
         self._next_join += 1
         join = self._candidates.best(plan)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
 from tqp.core.backends import Backend
-from tqp.planner.algebra.expressions import ColumnRef, column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Scan
@@ -18,9 +17,8 @@ from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import dense_span, flip, reduce_keys, single_key
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
-from tqp.planner.physical.joins.rewrites import FreshIds, reduce_build_side
 from tqp.planner.physical.plan import Bound
-from tqp.planner.physical.runtime_filters import reads_runs, request_filter, saved_work
+from tqp.planner.physical.runtime_filters import saved_work
 
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
 _SWAP_GAIN = 0.1
@@ -112,26 +110,6 @@ class JoinCandidates:
         spans = [self._span(single, probe, build) for single in singles]
         saved = [saved_work(kind, single, probe, build, self.estimator) for single in singles]
         return reduce_keys(keys, candidates, spans, saved)
-
-    def with_reduced_build(self, plan: Join, required: frozenset[int], fresh: Callable[[], FreshIds]) -> Join:
-        """The join, its build side reduced to the keys of its probe side where runs of a sorted column tell these rows."""
-        keys = plan.keys
-        if plan.join_type not in (JoinType.SEMI, JoinType.ANTI) or len(keys.left) != 1 or keys.null_equal[0]:
-            return plan
-        if not (self.options.is_on("reduce_build_side") and self.options.runs_are_known):
-            return plan
-        if not all(isinstance(key, ColumnRef) for key in (*keys.left, *keys.right)):
-            return plan
-        candidate = JoinCandidate(plan.left, plan.right, keys, False, True)
-        if self.costed(plan.join_type, candidate).index is not None:
-            return plan
-        request = request_filter(
-            -1, JoinType.SEMI, flip(keys), plan.right, plan.left, self.estimator, by_runs=True
-        )
-        if request is None or not reads_runs(plan.right, request, self.estimator):
-            return plan
-        needed = required.union(*map(column_ids, (*keys.left, *keys.residual)))
-        return reduce_build_side(plan, keys, needed, fresh())
 
 
 def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import replace
 
-from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, transform
-from tqp.planner.algebra.join_keys import JoinKeys, JoinType
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, transform
+from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Project, Shared, UnionAll, as_nullable
 
 
@@ -27,25 +25,6 @@ class FreshIds:
     def shared(self) -> int:
         self._next_shared += 1
         return self._next_shared - 1
-
-
-def reduce_build_side(join: Join, keys: JoinKeys, required: Container[int], fresh: FreshIds) -> Join:
-    """left SEMI JOIN right = left SEMI JOIN (right SEMI JOIN left), with the left side computed once; ANTI alike.
-
-    Of the left columns those in `required` are kept. The join has one key, a column on each side.
-    """
-    (left_key,), (right_key,) = keys.left, keys.right
-    assert isinstance(left_key, ColumnRef)
-    kept = tuple(field for field in join.left.schema if field.id in required)
-    outputs = tuple(ColumnRef(field.id, field.data_type, field.name) for field in kept)
-    left = Project(join.left, kept, outputs)
-    identifier = fresh.shared()
-    copies = tuple(fresh.field(field) for field in kept)
-    position = next(place for place, field in enumerate(kept) if field.id == left_key.id)
-    key = ColumnRef(copies[position].id, left_key.data_type, left_key.name)
-    condition = Call("equal", (right_key, key), BOOLEAN)
-    reduced = Join(join.right, Shared(left, identifier, copies), JoinType.SEMI, condition)
-    return replace(join, left=Shared(left, identifier, kept), right=reduced)
 
 
 def expand_full_join(join: Join, fresh: FreshIds) -> LogicalPlan:

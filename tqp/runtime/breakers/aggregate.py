@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,6 @@ from torch import Tensor
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.groups.packed_sums import PackedSums
-from tqp.operators.groups.value_counts import MAX_CELLS, ValueCounts, count_values, reduce_counts
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
@@ -60,11 +59,8 @@ _GROUPS_OF_A_WORKER = 131_072
 class _Accumulators:
     """What has been folded so far into a single group or direct groups."""
 
-    states: list[
-        Any
-    ]  # one per reduction, a tensor or Strings; None of those in `sums` and of those made of `counted`
+    states: list[Any]  # one per reduction, a tensor or Strings; None of those in `sums`
     sums: PackedSums | None = None
-    counted: dict[int, ValueCounts] = field(default_factory=dict)  # by column
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
 
     def groups(self, start: int, stop: int) -> _Accumulators:
@@ -86,10 +82,9 @@ class FoldGroups(Breaker):
     """Accumulators over `size` groups (SINGLE: one; DIRECT: the packed key), or over the runs of a CLUSTERED key.
 
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
-    that is above zero where a group has rows. `nullable`: columns that may have NULLs. `factors`: where DIRECT keys are
-    packed with columns by which rows are grouped too until sums are multiplied (see `FactoredSum`), how many values each of
-    these has; all reductions are integer sums or counts then. The slot gets a frame: the key codes (but for SINGLE), then
-    one column per reduction.
+    that is above zero where a group has rows. `factors`: where DIRECT keys are packed with columns by which rows are grouped
+    too until sums are multiplied (see `FactoredSum`), how many values each of these has; all reductions are integer sums or
+    counts then. The slot gets a frame: the key codes (but for SINGLE), then one column per reduction.
     """
 
     def __init__(
@@ -102,11 +97,9 @@ class FoldGroups(Breaker):
         device: torch.device,
         has_kept: bool = False,
         presence: int | None = None,
-        nullable: Collection[int] = (),
         factors: Sequence[int] = (),
     ) -> None:
         self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
-        self.nullable = nullable
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
@@ -116,17 +109,10 @@ class FoldGroups(Breaker):
         self._float_sums = [i for i, reduction in enumerate(reductions) if reduction.kind == "sum_float"]
         self.fixed_batches = bool(self._float_sums)
         self.ordered = clustered or self.fixed_batches
-        self._counted = self._counted_columns() if algorithm is GroupAlgorithm.DIRECT else {}
-        self._of_counts = {
-            index: column for column, (_, indices) in self._counted.items() for index in indices
-        }
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
-            if algorithm is GroupAlgorithm.DIRECT
-            and reduction.kind in PACKED
-            and not reduction.distinct
-            and index not in self._of_counts
+            if algorithm is GroupAlgorithm.DIRECT and reduction.kind in PACKED and not reduction.distinct
         ]
         assert not factors or len(self._packed) == len(self.reductions)
         #: Do all workers merge and read the accumulators, each those of some groups?
@@ -134,12 +120,9 @@ class FoldGroups(Breaker):
             algorithm is GroupAlgorithm.DIRECT
             and is_host_device(device)
             and size >= 2 * _GROUPS_OF_A_WORKER
-            and not (
-                factors or self.ordered or self._counted or any(each.distinct for each in self.reductions)
-            )
+            and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
-        folded = {*self._packed, *self._of_counts}
-        self._plain = [index for index in range(len(self.reductions)) if index not in folded]
+        self._plain = [index for index in range(len(self.reductions)) if index not in self._packed]
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
         self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
         #: What is summed for each packed reduction: those that differ in their factors share it.
@@ -156,30 +139,6 @@ class FoldGroups(Breaker):
     def scatters(self) -> bool:
         """Are rows folded into accumulators that lie anywhere?"""
         return self.algorithm is GroupAlgorithm.DIRECT
-
-    def _counted_columns(self) -> dict[int, tuple[tuple[int, int], list[int]]]:
-        """Columns of which the values are counted by group, with their ranges and the reductions made of the counts."""
-        found: dict[int, tuple[tuple[int, int], list[int]]] = {}
-        if not is_host_device(self.device) or self.has_kept or self.factors:
-            return found  # rows that do not count may lie outside of a range
-        for reduction in self.reductions:
-            low, high = reduction.value_range
-            cells = self.size * (high - low + 1)
-            if reduction.kind != "sum" or reduction.distinct or cells > min(MAX_CELLS, self.max_rows // 8):
-                continue
-            indices = [
-                index
-                for index, other in enumerate(self.reductions)
-                if other.column == reduction.column
-                and other.kind in ("sum", "min", "max")
-                and not other.distinct
-            ]
-            if len(indices) > 1 and reduction.column not in self.nullable:
-                found[reduction.column] = (reduction.value_range, indices)
-        if found:
-            first = next(iter(found.values()))[1]
-            first += [index for index, other in enumerate(self.reductions) if other.kind == "count_star"]
-        return found
 
     def initial(self, program_state: State) -> deque[_Accumulators] | None:
         return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.fixed_batches else None
@@ -223,11 +182,6 @@ class FoldGroups(Breaker):
         size = self.size + self.has_kept
         if kept is not None:  # the others fall into a group behind the last one
             codes = elementwise.choose(kept, codes, self.size, codes.dtype)
-        for column, ((low, high), _) in self._counted.items():
-            values = frame.columns[column].values
-            assert isinstance(values, Tensor)
-            before = state.counted.get(column)
-            state.counted[column] = count_values(before, values, codes, size, low, high)
         # few groups are left in the width that they have, which most kernels take; the others would each convert them
         ids = codes if size * _ROWS_OF_FEW_GROUPS <= frame.num_rows else codes.to(torch.int64)
         for index in self._plain:
@@ -297,8 +251,6 @@ class FoldGroups(Breaker):
         for following in states[1:]:
             if merged.sums is not None and following.sums is not None:
                 merged.sums.merge(following.sums)
-            for column, counted in following.counted.items():
-                merged.counted[column].counts.add_(counted.counts)
             merged.states = self._merged(merged.states, following.states)
         return merged
 
@@ -350,8 +302,6 @@ class FoldGroups(Breaker):
             totals = state.sums.totals()
             for index, place in zip(self._packed, self._place, strict=True):
                 states[index] = self._multiplied(totals[place], self.reductions[index].tables)
-        for index, column in self._of_counts.items():
-            states[index] = reduce_counts(state.counted[column], self.reductions[index].kind)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
@@ -382,8 +332,7 @@ class FoldGroups(Breaker):
         return elementwise.greater(values, -2 if self.reductions[self.presence].kind == "reference" else 0)
 
     def describe(self) -> str:
-        how = " by counts of values" if self._counted else ""
-        how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else how
+        how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else ""
         parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
         return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}{parts}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -170,8 +169,7 @@ class BuildJoin(CollectRows):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload.
 
     With `num_keys` > 1, the first ones are keys, which the build gets as a list, with the validity of the first.
-    `in_key_order`: the payload in the order in which the build has its rows, which it need not number then. Into the slot
-    `has_keys`, if there is one, goes whether a build row has a key.
+    Into the slot `has_keys`, if there is one, goes whether a build row has a key.
     """
 
     def __init__(
@@ -180,13 +178,12 @@ class BuildJoin(CollectRows):
         payload_slot: str,
         build: Callable[[Any, Tensor | None, Workers], Any] | None,
         name: str,
-        in_key_order: bool = False,
         num_keys: int = 1,
         has_keys: str | None = None,
     ) -> None:
         super().__init__(payload_slot)
         self.build_slot, self.build, self.name = slot, build, name
-        self.in_key_order, self.num_keys, self.has_keys = in_key_order, num_keys, has_keys
+        self.num_keys, self.has_keys = num_keys, has_keys
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
@@ -195,17 +192,13 @@ class BuildJoin(CollectRows):
         keys = [column.values for column in state.columns[: self.num_keys]]
         validity = state.columns[0].validity
         build = self.build(keys[0] if self.num_keys == 1 else keys, validity, program_state["workers"])
-        if self.in_key_order and build.rows is not None:
-            payload = take_frame(payload, build.rows)
-            build = replace(build, rows=None)
         found: State = {self.build_slot: build, self.slot: payload}
         if self.has_keys is not None:
             found[self.has_keys] = state.num_rows > 0 if validity is None else any_true(validity)
         return found
 
     def describe(self) -> str:
-        order = ", in the order of their keys" if self.in_key_order else ""
-        return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}{order}"
+        return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}"
 
 
 def key_columns(column: FrameColumn) -> list[Tensor]:

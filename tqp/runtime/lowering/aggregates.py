@@ -101,7 +101,6 @@ class _AggregateLowering:
                 program.device,
                 has_kept,
                 presence,
-                [number for number, value in enumerate(self.outputs) if value.validity is not None],
                 () if factors is None else [part.span for part in factors.packing.parts[len(node.keys) :]],
             )
         else:

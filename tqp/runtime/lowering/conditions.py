@@ -144,9 +144,6 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     layout = lowering.common_layout(values, case)
     if labels := literal_labels(case):
         layout, values = _as_codes(lowering, values, layout, labels)
-    product = _as_product(lowering, conditions, values, layout)
-    if product is not None:
-        return product
     node = _choose(lowering, conditions, values, layout, "case")
     validity = None
     if layout.nullable:
@@ -270,23 +267,6 @@ def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
     if value.is_constant:
         return 0 if value.constant is None else value.constant
     return lowering.to_dtype(value, layout.dtype)
-
-
-def _as_product(
-    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout
-) -> Value | None:
-    """CASE WHEN c THEN x ELSE 0 END as x * c, which is cheaper than a choice; None if it is not of that kind."""
-    kept, other = values[0], values[-1]
-    if layout.form is not Form.NUMBER or len(values) != 2 or layout.nullable:
-        return None
-    if layout.dtype is torch.bool or layout.dtype.is_floating_point:
-        return None
-    if not other.is_constant or other.constant != 0 or kept.is_constant:
-        return None
-    node = lowering.in_layout(kept, layout).node
-    return Value(
-        layout, lowering.stream.builder.call(elementwise.keep_where, node, conditions[0], name="case")
-    )
 
 
 def _in_branch(

@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
 
 
-#: Pairs for each value that is moved, from which on a build's columns are put in the order of their keys.
-_PAIRS_IN_KEY_ORDER = 2
-
-
 @dataclass(frozen=True, slots=True)
 class JoinSlot:
     """A finished build side: the build (None for nested loops), its columns, and what may be asked of it.
@@ -138,16 +134,15 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             program.close(stream, [*outputs, *by_key], scatter, title)
             return found, hidden
     shift = len(outputs)
-    in_key_order = not existence_only and _in_key_order(node, stream, fields)
     for field in fields:
-        source = None if in_key_order else stream.stored_source(field.id)
+        source = stream.stored_source(field.id)
         if source is None:
             value = lowering.materialise(stream.column(field.id))
             source = StoredColumn(value.layout, payload, len(outputs) - shift)
             outputs.append(value)
         slot.columns[field.id] = (field, source)
     build = _build_function(node, existence_only)
-    breaker = BuildJoin(build_slot, payload, build, algorithm.value, in_key_order, max(1, shift), has_keys)
+    breaker = BuildJoin(build_slot, payload, build, algorithm.value, max(1, shift), has_keys)
     program.close(stream, outputs, breaker, title)
     return slot, hidden
 
@@ -168,15 +163,6 @@ def _sorted_keys(lowering: ExpressionLowering, node: physical.Join) -> list[Valu
     validity = lowering.combine_validity(*values)
     layout = Layout(BIGINT, Form.NUMBER, torch.int64, validity is not None)
     return [Value(layout, ordered_word(lowering, value), validity) for value in values]
-
-
-def _in_key_order(node: physical.Join, stream: Stream, fields: list[Field]) -> bool:
-    """Are the build's columns put in the order of their keys? A gather of each then, instead of row numbers for every pair."""
-    return (
-        node.algorithm in (JoinAlgorithm.DIRECTORY, JoinAlgorithm.BUCKET, JoinAlgorithm.RANGE)
-        and node.estimated_rows > _PAIRS_IN_KEY_ORDER * node.build.estimated_rows * max(1, len(fields))
-        and all(stream.columns[field.id].layout.form in (Form.NUMBER, Form.CODES) for field in fields)
-    )
 
 
 def _index(plan: PlanLowering, node: physical.Join, stream: Stream, fields: list[Field]) -> JoinSlot:
