@@ -100,7 +100,7 @@ def _read_plain(strings: Strings, pattern: str) -> tuple[Tensor, Tensor]:
         days = dates.days_from_civil(year, zero + 1, fields["j"])
     hour = fields.get("H", zero)
     if "I" in fields:
-        inside &= fields["I"] <= 12
+        inside &= (fields["I"] >= 1) & (fields["I"] <= 12)
         hour = fields["I"] * (fields["I"] != 12)
     if "p" in fields:
         hour = torch.where(fields["p"] == 1, hour % 12 + 12, hour)
@@ -118,12 +118,13 @@ def _read_plain(strings: Strings, pattern: str) -> tuple[Tensor, Tensor]:
 
 # One text at a time ---------------------------------------------------------------------------------------------------
 
+#: As many digits as there are, up to so many, and none of them is given back to what follows.
 _DIGITS = {
-    "Y": r"\d{1,4}",
-    "j": r"\d{1,3}",
-    "g": r"\d{1,3}",
-    "f": r"\d{1,6}",
-    "n": r"\d{1,9}",
+    "Y": r"\d{1,4}+",
+    "j": r"\d{1,3}+",
+    "g": r"\d{1,3}+",
+    "f": r"\d{1,6}+",
+    "n": r"\d{1,9}+",
 }
 
 
@@ -150,7 +151,7 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             elif letter_or_text == "Z":
                 parts.append(r"(\w*)")
             else:
-                parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}") + ")")
+                parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}+") + ")")
             letters.append(letter_or_text)
     return re.compile(r"\s*" + "".join(parts) + r"\s*", re.IGNORECASE), letters
 
@@ -187,8 +188,10 @@ def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], patte
         date = make_date(*(torch.tensor(part) for part in (year, month, day)))
     except ExecutionError as error:
         raise ExecutionError(f"{failure}: {error.message}") from None
-    if hour > 23 or minute > 59 or second > 59:
+    if hour > 23 or minute > 59 or second > 59 or not 1 <= int(fields.get("I", 12)) <= 12:
         raise ExecutionError(f"{failure}: the time is out of range")
+    if not 1 <= int(fields.get("j", 1)) <= 366:
+        raise ExecutionError(f"{failure}: the day of the year is out of range")
     days = (
         int(date)
         if "j" not in fields

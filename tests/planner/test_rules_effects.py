@@ -235,6 +235,20 @@ def test_the_larger_side_is_probed() -> None:
         assert isinstance(join.left, Scan) and join.left.table_name == "big"
 
 
+def test_inner_joins_that_drop_rows_come_before_left_joins() -> None:
+    many = MemoryTable("many", {"k": [i % 3 for i in range(60)], "a": [i % 30 for i in range(60)]})
+    more = MemoryTable("more", {"k": [i % 3 for i in range(60)], "b": list(range(60))})
+    few = MemoryTable("few", {"a": [7]})
+    tables = [many, more, few]
+    query = "SELECT many.a, more.b FROM many LEFT JOIN more ON many.k = more.k JOIN few ON many.a = few.a"
+    plan = optimized(query, tables)
+    assert join_types(plan) == [JoinType.LEFT, JoinType.INNER]
+    assert sorted_rows(plan) == sorted_rows(optimized(query, tables, "reorder_joins"))
+    # what reads the right side waits for it
+    query += " AND coalesce(more.b, 0) = few.a"
+    assert join_types(optimized(query, tables)) == [JoinType.INNER, JoinType.LEFT]
+
+
 def test_connected_relations_are_joined_before_a_cross_product() -> None:
     query = "SELECT t.k FROM t, v, u WHERE t.a = u.a AND u.b = v.b"
     for disabled in ((), ("reorder_joins",), ("push_down_predicates",)):

@@ -1,4 +1,4 @@
-"""Order inner joins by estimated cost, and place semi and anti joins below or above them."""
+"""Order inner joins by estimated cost, and place semi and anti joins below or above them, left joins above."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def reorder_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Choose the order and the build sides of every region of inner joins.
 
     The `right` side of each join is the one to build: the smaller by estimate. A SEMI or ANTI join above a region is
-    tried below it, on the relation that it reads, and stays there if that is cheaper.
+    tried below it, on the relation that it reads, and stays there if that is cheaper; a LEFT join below one, whose right side
+    no inner join reads, is tried above it.
     """
 
     def reorder(node: LogicalPlan) -> LogicalPlan:
@@ -68,6 +69,16 @@ def _reorder_region(
     parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts
     graph = JoinGraph(relations, parts, context.estimator, context.uses_indexes)
     tree = best_tree(graph)
+    late: list[Join] = []
+    for index in range(len(relations)):
+        while (outer := _late_outer_join(relations[index], parts)) is not None:
+            changed = [*relations[:index], outer.left, *relations[index + 1 :]]
+            other = JoinGraph(changed, parts, context.estimator, context.uses_indexes)
+            late_tree = best_tree(other)
+            if late_tree.cost + late_tree.rows >= tree.cost + context.estimator.rows(outer.left):
+                break
+            relations[index], graph, tree = outer.left, other, late_tree
+            late.append(outer)
     above: list[Join] = []
     for join in reversed(reducing):  # innermost first
         # the condition might fail on a row that another join drops
@@ -82,9 +93,19 @@ def _reorder_region(
                 continue
         above.append(join)
     result = graph.plan(tree)
-    for join in above:
+    for join in (*reversed(late), *above):
         result = replace(join, left=result)
     return Filter(result, conjunction(above_all)) if above_all else result
+
+
+def _late_outer_join(relation: LogicalPlan, parts: tuple[Expression, ...]) -> Join | None:
+    """The LEFT join that a relation is, if it may be made after the inner joins: none of them reads its right side."""
+    while is_pass_through(relation):
+        relation = relation.inputs[0]
+    if not isinstance(relation, Join) or relation.join_type is not JoinType.LEFT:
+        return None
+    right = relation.right.output_ids
+    return None if any(read_ids(part) & right for part in parts) else relation
 
 
 def _pushed(
