@@ -224,11 +224,14 @@ def _asked(sql: str, tables: tuple[exp.Expr, ...], kind: str, condition: exp.Exp
 
 
 def _padded(table: exp.Expr, kind: str) -> exp.Expr:
-    """A table with its inner joins as FULL JOIN ON FALSE, if that is the kind: all rows of all that it is made of."""
+    """A table with its inner joins as FULL JOIN ON FALSE, if that is the kind: all rows of all that it is made of.
+
+    But not those with LATERAL, which cannot be FULL.
+    """
     table = table.copy()
     if kind == "FULL JOIN":
         for join in table.find_all(exp.Join):
-            if not join.args.get("side"):
+            if not join.args.get("side") and not join.find(exp.Lateral):
                 join.set("kind", None)
                 join.set("side", "FULL")
                 join.set("on", exp.Boolean(this=False))
