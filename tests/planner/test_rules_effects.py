@@ -249,6 +249,12 @@ def test_inner_joins_that_drop_rows_come_before_left_joins() -> None:
     assert join_types(optimized(query, tables)) == [JoinType.INNER, JoinType.LEFT]
 
 
+def test_relations_are_connected_by_equalities_of_nulls_too() -> None:
+    query = "SELECT t.k FROM t, v, u WHERE t.a IS NOT DISTINCT FROM u.a AND u.b IS NOT DISTINCT FROM v.b"
+    joins = [node for node in walk_plan(plan_of(query)) if isinstance(node, Join)]
+    assert len(joins) == 2 and all(join.condition != TRUE for join in joins)
+
+
 def test_connected_relations_are_joined_before_a_cross_product() -> None:
     query = "SELECT t.k FROM t, v, u WHERE t.a = u.a AND u.b = v.b"
     for disabled in ((), ("reorder_joins",), ("push_down_predicates",)):

@@ -15,7 +15,7 @@ import torch
 import tqp
 from tqp.operators.joins import pairs as join_pairs
 from tqp.runtime import executor
-from tqp.runtime.pipeline import Cost
+from tqp.runtime.pipeline import Cost, Pipeline, State
 
 
 def _numbers(count: int) -> pa.Table:
@@ -327,3 +327,28 @@ def test_a_query_leaves_nothing_for_the_garbage_collector(query: str) -> None:
             assert gc.collect() == 0
         finally:
             gc.enable()
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("join", ["JOIN", "SEMI JOIN"])
+def test_where_a_build_side_is_empty_no_probe_row_is_read(
+    join: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: dict[str, int] = {}
+    num_rows = Pipeline.num_rows
+
+    def recorded(self: Pipeline, state: State) -> int:
+        rows = num_rows(self, state)
+        read[self.title] = max(rows, read.get(self.title, 0))
+        return rows
+
+    monkeypatch.setattr(Pipeline, "num_rows", recorded)
+    with tqp.connect(backend=backend, batch_rows=100) as connection:
+        connection.register("many", {"s": [f"{i % 7}" for i in range(1000)], "v": list(range(1000))})
+        connection.register("few", {"s": ["1", "2"], "x": [3, 4]})
+        query = f"SELECT count(*), sum(v) FROM many {join} (SELECT s FROM few WHERE x > $x) f ON many.s = f.s"
+        assert connection.sql(query, {"x": 3}).fetchall() == [(143, 71357)]
+        assert max(read.values()) == 1000
+        read.clear()
+        assert connection.sql(query, {"x": 4}).fetchall() == [(0, None)]
+        assert max(read.values()) < 1000

@@ -201,16 +201,17 @@ class Executor:
 
     def _run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
         source: Frame | FrameParts = state[pipeline.source_slot]
-        num_rows, breaker = source.num_rows, pipeline.breaker
+        num_rows, breaker = pipeline.num_rows(state), pipeline.breaker
         state["workers"] = workers
         job = _Job(pipeline, state, workers)
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, source))) - 1
+            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, source, num_rows))) - 1
             states = work_together(job.help, self._workers(), num_helpers, job.batches)
             states.sort(key=operator.itemgetter(0))
-            pipeline.cost.row_seconds = sum(job.seconds) / max(1, num_rows)
+            if num_rows:
+                pipeline.cost.row_seconds = sum(job.seconds) / num_rows
         partials = [partial for _, partial in states]
         del states
         workers.check()
@@ -222,12 +223,15 @@ class Executor:
         del partials
         return breaker.finish(merged, state)
 
-    def _bounds(self, pipeline: Pipeline, source: Frame | FrameParts) -> list[int]:
-        """Where the batches of a pipeline's source begin, and the number of rows. No rows are one batch without rows."""
-        step = self._step(pipeline, source.num_rows)
-        if isinstance(source, FrameParts) and not pipeline.breaker.fixed_batches:
+    def _bounds(self, pipeline: Pipeline, source: Frame | FrameParts, num_rows: int) -> list[int]:
+        """Where the batches of the first rows of a pipeline's source begin, and how many rows these are.
+
+        No rows are one batch without rows.
+        """
+        step = self._step(pipeline, num_rows)
+        if num_rows and isinstance(source, FrameParts) and not pipeline.breaker.fixed_batches:
             return source.bounds(step, self.batch_rows)
-        return [*range(0, max(1, source.num_rows), step), source.num_rows]
+        return [*range(0, max(1, num_rows), step), num_rows]
 
     def _step(self, pipeline: Pipeline, num_rows: int) -> int:
         """Rows of each batch of a pipeline's source."""

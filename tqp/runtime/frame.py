@@ -114,11 +114,14 @@ class FrameParts:
         return found
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int, int]]:
-        """The parts that rows start to stop (exclusive) lie in: the number of each, its first row and the one after its last."""
-        found = []
+        """The parts that rows start to stop (exclusive) lie in: the number of each, its first row and the one after its last.
+
+        No rows are no rows of one part.
+        """
+        found: list[tuple[int, int, int]] = []
         for number in range(bisect.bisect_right(self._ends, start), len(self.parts)):
             first = self._ends[number] - self.parts[number].num_rows
-            if first >= stop:
+            if first >= stop and found:
                 break
             found.append((number, max(start - first, 0), min(stop, self._ends[number]) - first))
         return found

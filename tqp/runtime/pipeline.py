@@ -88,6 +88,7 @@ class Pipeline:
         breaker: Breaker,
         *,
         row_limit: int | None = None,
+        needs: Sequence[str] = (),
         marks: Sequence[tuple[int, Node | None]] = (),
         operator: int | None = None,
         title: str = "",
@@ -111,6 +112,7 @@ class Pipeline:
         self.source_slot = source_slot
         self.breaker = breaker
         self.row_limit = row_limit
+        self.needs = tuple(needs)  # see Stream
         self.marks = tuple(marks)  # see Stream.mark
         self.operator = operator  # id of the physical node that the breaker belongs to
         self.title = title
@@ -122,7 +124,14 @@ class Pipeline:
     @property
     def reads(self) -> set[str]:
         """The slots of the program's state that a run reads."""
-        return {self.source_slot, *(item.slot for item in self.inputs if item.slot), *self.breaker.reads}
+        slots = {self.source_slot, *(item.slot for item in self.inputs if item.slot)}
+        return slots.union(self.needs, self.breaker.reads)
+
+    def num_rows(self, state: State) -> int:
+        """How many rows of the source a run has to read: none where a join's build side has no row to match."""
+        if any(state[slot].num_rows == 0 for slot in self.needs):
+            return 0
+        return int(state[self.source_slot].num_rows)
 
     @cached_property
     def graph(self) -> fx.GraphModule:

@@ -87,6 +87,7 @@ class _ProfiledPipeline:
     def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
         self._pipeline, self._recorder = pipeline, recorder
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
+        self.num_rows = pipeline.num_rows
         self.row_bytes, self.cost = pipeline.row_bytes, Cost()
         self.makes_text = pipeline.makes_text
         self.calls_modules = pipeline.calls_modules

@@ -123,6 +123,7 @@ class _TracedPipeline:
 
     def __init__(self, pipeline: Pipeline, trace: Trace) -> None:
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
+        self.num_rows = pipeline.num_rows
         self.row_bytes, self.cost = pipeline.row_bytes, Cost()
         self.makes_text = pipeline.makes_text
         self.calls_modules = pipeline.calls_modules

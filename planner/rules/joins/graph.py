@@ -71,11 +71,22 @@ class JoinGraph:
             for relation in equality.members:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
 
+        self._add_null_equalities()
         self._add_ranges()
         #: Tables with an index on a member of an equality, by relation.
         self._indexes: dict[int, list[tuple[_Equality, IndexedTable]]] = {}
         if uses_indexes:
             self._find_indexes()
+
+    def _add_null_equalities(self) -> None:
+        """Tie relations by IS NOT DISTINCT FROM, which is in no class of equalities, as NULL is equal to NULL in it."""
+        for mask, part, _ in self._rest:
+            if not (isinstance(part, Call) and part.function == "is_not_distinct_from"):
+                continue
+            sides = [self._mask(argument) for argument in part.arguments]
+            if mask.bit_count() == 2 and all(side.bit_count() == 1 for side in sides):
+                for side in sides:
+                    self.neighbours[side.bit_length() - 1] |= mask ^ side
 
     def _add_ranges(self) -> None:
         """Tie relations with bounds on each other from both sides that no equalities tie; about one row each matches."""

@@ -123,6 +123,8 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     parts = listed(conditions, " AND ") or ["every pair"]
     with stream.builder.fragment(f"{node.join_type.value} join on ", *parts):
         _Probe(plan, lowering, node, slot, hidden).lower()
+    if node.join_type in (JoinType.INNER, JoinType.SEMI) and not slot.by_key and not node.all_match:
+        stream.needs.append(slot.payload)
     stream.builder.operator = id(original)
     return stream
 

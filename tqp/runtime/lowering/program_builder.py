@@ -373,6 +373,7 @@ class ProgramBuilder:
                 stream.source_slot,
                 breaker,
                 row_limit=stream.row_limit,
+                needs=stream.needs,
                 marks=stream.marks,
                 operator=self.operator,
                 title=title,
