@@ -46,7 +46,10 @@ def strptime(strings: Strings, pattern: str, validity: Tensor | None = None) -> 
 
 
 def _layout(pattern: str) -> tuple[list[Item], list[str]] | None:
-    """The pattern as places of fields, and their letters; None if it has fields of no fixed width."""
+    """The pattern as places of fields, and their letters; None if it has fields of no fixed width, or none at all.
+
+    Without fields it may be a word that is read as an instant.
+    """
     layout: list[Item] = []
     letters: list[str] = []
     for is_code, text in parse_format(pattern):
@@ -64,7 +67,7 @@ def _layout(pattern: str) -> tuple[list[Item], list[str]] | None:
                 return None
             layout.append(names or _WIDTHS[letter])
             letters.append(letter)
-    return layout, letters
+    return (layout, letters) if letters else None
 
 
 def _read_plain(strings: Strings, pattern: str) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    column_ids,
     walk,
 )
 from tqp.planner.algebra.may_raise import may_raise
@@ -58,14 +59,18 @@ def condition_of(expression: Expression, span: Span | None) -> Expression:
 
 
 def compare(function: str, left: Expression, right: Expression, span: Span | None) -> Expression:
-    """`left <function> right` with both sides cast to one type."""
+    """`left <function> right` with both sides cast to one type.
+
+    With a column it is no constant, though it is NULL for all rows: DuckDB folds it later.
+    """
     common = (ordering_type if function in ORDERINGS else equality_type)(left, right)
     if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )
     left, right = cast_to(left, common, span), cast_to(right, common, span)
-    return folded(Call(function, (left, right), BOOLEAN, span))
+    call = Call(function, (left, right), BOOLEAN, span)
+    return call if column_ids(call) else folded(call)
 
 
 #: The type that two values are cast to, or None.
