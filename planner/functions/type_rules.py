@@ -110,6 +110,8 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY)):
         return 0
+    if source.is_enum and target.kind is TypeKind.VARCHAR:
+        return 1  # nearer than any element of a list
     if source.kind is TypeKind.NULL:
         return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
     if target.kind in _IMPLICIT.get(source.kind, ()):

@@ -9,6 +9,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjuncts
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
@@ -128,12 +129,12 @@ def pack_join_keys(
 def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, build: FieldsById) -> JoinKeys:
     """The keys with IS NOT DISTINCT FROM turned into = where one side is never NULL (then no two NULLs meet).
 
-    Not where NULL and false differ.
+    Not where NULL and false differ; nor where a probe key may raise, which it does where a build row has a key, be it NULL.
     """
     if not any(keys.null_equal) or join_type in THREE_VALUED:
         return keys
     null_equal = tuple(
-        matches and nullable(left, probe) and nullable(right, build)
+        matches and nullable(right, build) and (nullable(left, probe) or may_raise(left, probe))
         for left, right, matches in zip(keys.left, keys.right, keys.null_equal, strict=True)
     )
     return replace(keys, null_equal=null_equal)
