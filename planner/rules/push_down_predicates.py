@@ -43,7 +43,7 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.outcomes import rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
-from tqp.planner.rules.columns import reference, restore_schema, substitute
+from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
 from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
@@ -186,13 +186,14 @@ class _PushDown:
         return Project(only, plan.fields, tuple(map(reference, only.schema)))
 
     def join(self, plan: Join, parts: Parts) -> LogicalPlan:
+        plan = _narrowed(plan, parts)
         match plan.join_type:
             case JoinType.INNER:
                 return self.inner(plan, parts)
             case JoinType.LEFT | JoinType.SINGLE:
                 return self.left(plan, parts)
             case JoinType.FULL:
-                return self.full(plan, parts)
+                return _filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
             case JoinType.MARK:
                 return self.mark(plan, parts)
             case _:
@@ -247,8 +248,6 @@ class _PushDown:
 
     def left(self, plan: Join, parts: Parts) -> LogicalPlan:
         left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
-        if plan.join_type is JoinType.LEFT and any(rejects_null(part, right_ids) for part in parts):
-            return self.inner(replace(plan, join_type=JoinType.INNER), parts)
         down = self.sinking(parts, lambda part: read_ids(part) <= left_ids, plan.left)
         above = _without(parts, down)
         condition = conjuncts(plan.condition)
@@ -318,17 +317,6 @@ class _PushDown:
         fields = pushed.schema
         return Project(pushed, (*fields, replace(mark, nullable=False)), (*map(reference, fields), known))
 
-    def full(self, plan: Join, parts: Parts) -> LogicalPlan:
-        keeps_left = not any(rejects_null(part, plan.right.output_ids) for part in parts)
-        keeps_right = not any(rejects_null(part, plan.left.output_ids) for part in parts)
-        if keeps_left and keeps_right:
-            return _filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
-        if keeps_left:
-            return self.left(replace(plan, join_type=JoinType.LEFT), parts)
-        if keeps_right:
-            return self.left(Join(plan.right, plan.left, JoinType.LEFT, plan.condition), parts)
-        return self.inner(replace(plan, join_type=JoinType.INNER), parts)
-
     def _rebuilt(self, plan: Join, to_left: Parts, to_right: Parts, condition: Iterable[Expression]) -> Join:
         left, right = self.push(plan.left, to_left), self.push(plan.right, to_right)
         plan = with_condition(plan, condition)
@@ -342,12 +330,38 @@ def _reads_only(part: Expression, ids: Container[int]) -> bool:
 
 
 def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:
-    """A left join as an inner one, if the region around it drops the padded rows."""
-    if isinstance(relation, Join) and relation.join_type is JoinType.LEFT:
-        padded = relation.right.output_ids
-        if any(rejects_null(part, padded) for part in parts):
-            return replace(relation, join_type=JoinType.INNER)
-    return relation
+    """Outer joins that pad less, if the region around them drops the padded rows, whatever else reads those in between."""
+    if not isinstance(relation, Join):
+        keeps_rows = isinstance(relation, Filter) or is_pass_through(relation)
+        return relation.map_inputs(lambda child: _without_padding(child, parts)) if keeps_rows else relation
+    narrowed = _narrowed(relation, parts)
+    if narrowed is not relation or relation.join_type is JoinType.FULL:
+        return narrowed
+    left = _without_padding(relation.left, parts)
+    right = (
+        _without_padding(relation.right, parts) if relation.join_type is JoinType.INNER else relation.right
+    )
+    same = left is relation.left and right is relation.right
+    return relation if same else replace(relation, left=left, right=right)
+
+
+def _narrowed(join: Join, parts: Parts) -> Join:
+    """The join without the padded rows for which a part is not true."""
+    if join.join_type not in (JoinType.LEFT, JoinType.FULL):
+        return join
+    keeps_left = not any(rejects_null(part, join.right.output_ids) for part in parts)
+    if join.join_type is JoinType.LEFT:
+        return join if keeps_left else replace(join, join_type=JoinType.INNER)
+    keeps_right = not any(rejects_null(part, join.left.output_ids) for part in parts)
+    match keeps_left, keeps_right:
+        case True, True:
+            return join
+        case True, False:
+            return replace(join, join_type=JoinType.LEFT)
+        case False, True:
+            return Join(join.right, join.left, JoinType.LEFT, join.condition)
+        case _:
+            return replace(join, join_type=JoinType.INNER)
 
 
 def _became_inner(new: LogicalPlan, old: LogicalPlan) -> bool:

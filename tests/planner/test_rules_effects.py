@@ -91,6 +91,18 @@ def test_common_conjuncts_leave_an_or() -> None:
             "SELECT t.k FROM t LEFT JOIN u ON t.k = u.k LEFT JOIN v ON u.a = v.a WHERE v.b = 1",
             [JoinType.INNER] * 2,
         ),
+        (
+            "SELECT t.k FROM t LEFT JOIN u ON t.k = u.k SEMI JOIN v ON u.a = v.a OR t.b = 1 JOIN v w ON u.b = w.b",
+            [JoinType.INNER, JoinType.SEMI, JoinType.INNER],
+        ),
+        (
+            "SELECT t.k FROM t LEFT JOIN u ON t.k = u.k LEFT JOIN v ON t.a = v.a JOIN v w ON u.b = w.b",
+            [JoinType.INNER, JoinType.LEFT, JoinType.INNER],
+        ),
+        (
+            "SELECT t.k FROM t FULL JOIN v ON t.a = v.a JOIN v w ON v.b = w.b",
+            [JoinType.INNER, JoinType.LEFT],
+        ),
     ],
 )
 def test_outer_joins_whose_padding_is_rejected(query: str, expected: list[JoinType]) -> None:
