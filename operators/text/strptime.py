@@ -150,9 +150,9 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             if names is not None:
                 parts.append(f"({'|'.join(names)})")
             elif letter_or_text == "z":
-                parts.append(r"([+-]\d{1,2}(?::?\d{2})?|Z)")
+                parts.append(r"([+-]\d{2}(?::?\d{2})?+)")
             elif letter_or_text == "Z":
-                parts.append(r"(\w*)")
+                parts.append(r"(\w*+)")
             else:
                 parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}+") + ")")
             letters.append(letter_or_text)
@@ -205,7 +205,7 @@ def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], patte
 
 
 def _offset_seconds(text: str) -> int:
-    match = re.fullmatch(r"([+-])(\d{1,2}):?(\d{2})?", text)
+    match = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", text)
     if match is None:
         return 0
     seconds = int(match[2]) * 3_600 + int(match[3] or 0) * 60
