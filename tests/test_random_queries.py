@@ -173,6 +173,7 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
         ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
         ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
+        ("SELECT k | extract(doy FROM TRY_CAST('x'::BLOB AS TIMESTAMP_S)) FROM t0", "intended"),
     ],
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:

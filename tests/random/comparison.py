@@ -38,6 +38,7 @@ from tests.random.variants import (
     with_null_guards,
     with_swapped_operands,
     with_text_compared,
+    with_whole_parts,
 )
 from tests.settings import switchable_rules
 
@@ -187,10 +188,10 @@ class Engines:
         problem = _difference(sql, expected, actual, is_mutated)
         if problem and problem[0] == "values" and _is_rounded_median(sql, actual, expected):
             return "intended", "", ""
-        if problem and _is_part_of_null(sql, actual, expected):
-            return "intended", "", ""
         if problem and self._contradicts_itself(sql, parameters, actual):
             return "DuckDB's own fault", "", ""
+        if problem and self._has_whole_parts(sql, parameters, actual):
+            return "intended", "", ""
         if (
             problem
             and problem[0] == "values"
@@ -202,6 +203,13 @@ class Engines:
     def _contradicts_itself(self, sql: str, parameters: Any, actual: Rows) -> bool:
         """Whether DuckDB gives tqp's answer where it optimizes nothing, or to a query that says the same."""
         return any(self._is_same(each, parameters, actual) for each in (sql, with_guarded_rounding(sql)))
+
+    def _has_whole_parts(self, sql: str, parameters: Any, actual: Rows) -> bool:
+        """Whether only the types of parts of constant dates differ, and what depends on them."""
+        words = {token.lower() for token in tokens_of(sql)}
+        if words.isdisjoint(("extract", "date_part", "datepart")):
+            return False
+        return self._is_same(with_whole_parts(sql), parameters, actual)
 
     def _is_same(self, variant: str, parameters: Any, actual: Rows) -> bool:
         """Whether DuckDB gives tqp's answer to a variant if it optimizes nothing."""
@@ -221,6 +229,8 @@ class Engines:
         signature = f"{type(expected).__name__} {shape_of(message)}"
         detail = message.splitlines()[0]
         if isinstance(expected, _STATIC) or any(text in message for text in _STATIC_MESSAGES):
+            if self._has_whole_parts(sql, parameters, actual):
+                return "intended", "", ""
             return "accepted", signature, detail
         if isinstance(expected, duckdb.NotImplementedException):
             return "not in DuckDB", "", ""
@@ -471,20 +481,6 @@ def _as_double(value: Any) -> float | None:
     if value is None:
         return None
     return math.inf if abs(value) >= 2**63 - 1 and isinstance(value, int) else float(value)
-
-
-def _is_part_of_null(sql: str, actual: Rows, expected: Rows) -> bool:
-    """Whether only types differ, of columns without a value.
-
-    The parts of a date are DOUBLEs if it is a constant NULL, and DuckDB computes every constant to know that.
-    """
-    words = {token.lower() for token in tokens_of(sql)}
-    if words.isdisjoint(("extract", "date_part", "datepart")) or actual.rows != expected.rows:
-        return False
-    return len(actual.types) == len(expected.types) and all(
-        mine == theirs or all(row[position] is None for row in actual.rows)
-        for position, (mine, theirs) in enumerate(zip(actual.types, expected.types, strict=True))
-    )
 
 
 def _order_positions(sql: str, rows: Rows) -> list[int]:

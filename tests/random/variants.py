@@ -99,6 +99,23 @@ def with_guarded_rounding(sql: str) -> str:
     return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
 
 
+def with_whole_parts(sql: str) -> str:
+    """The query with the parts of constant dates as BIGINTs: DuckDB has DOUBLEs if the date is NULL, however that is computed."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Extract):
+            part, date = node.this.name, node.expression
+        elif _is_call(node, "date_part", "datepart") and len(node.expressions) == 2:
+            part, date = node.expressions[0].name, node.expressions[1]
+        else:
+            return node
+        is_constant = date.find(exp.Column, exp.Query) is None
+        has_fraction = part.lower() in ("epoch", "julian")
+        return exp.cast(node.copy(), "BIGINT") if is_constant and not has_fraction else node
+
+    return _transformed(sql, change)
+
+
 def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
     """The query with the left side of each ANY and ALL as VARCHAR, or what their subqueries give; itself if unparsed.
 
