@@ -97,11 +97,11 @@ def test_common_conjuncts_leave_an_or() -> None:
         ),
         (
             "SELECT t.k FROM t LEFT JOIN u ON t.k = u.k LEFT JOIN v ON t.a = v.a JOIN v w ON u.b = w.b",
-            [JoinType.INNER, JoinType.LEFT, JoinType.INNER],
+            [JoinType.LEFT, JoinType.INNER, JoinType.INNER],
         ),
         (
             "SELECT t.k FROM t FULL JOIN v ON t.a = v.a JOIN v w ON v.b = w.b",
-            [JoinType.INNER, JoinType.LEFT],
+            [JoinType.LEFT, JoinType.INNER],
         ),
     ],
 )
