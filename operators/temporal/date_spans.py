@@ -178,8 +178,10 @@ def _count_boundaries(
         if index is not _same:
             a, b = (dates.by_day(each, lambda days: _narrowed(index(days))) for each in (a, b))
         return _toward_zero(_difference(a, b), 7) if part in ("week", "yearweek") else _difference(a, b)
-    a, b = (_microseconds(each, data_type, validity) for each in (start, end))
     unit = _CLOCK_UNITS[part]
+    if data_type.kind is TypeKind.DATE and unit >= _CLOCK_UNITS["second"]:  # for any DATE, be it no TIMESTAMP
+        return (end.to(torch.int64) - start.to(torch.int64)) * (MICROSECONDS_PER_DAY // unit)
+    a, b = (_microseconds(each, data_type, validity) for each in (start, end))
     return _checked_difference(elementwise.floor_divide(a, unit), elementwise.floor_divide(b, unit), validity)
 
 
