@@ -94,6 +94,13 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
         ("FROM t0 a JOIN t1 b ON NULL AND 1 = a.c0::INTEGER", "equal"),
         (
+            (
+                "WITH w AS (SELECT max(o) AS m FROM (SELECT NULL::INTEGER AS o FROM t0) GROUP BY o HAVING max(o) <> 'x')"
+                " SELECT sum(c.k), b.m FROM w a, w b RIGHT JOIN t0 c ON c.c0 NOT IN (SELECT NULL) ANTI JOIN w d ON c.k = d.m GROUP BY b.m"
+            ),
+            "intended",
+        ),
+        (
             "SELECT coalesce(max(o) < 'x', TRUE) FROM (SELECT NULL::INTEGER AS o FROM t0) GROUP BY o",
             "intended",
         ),

@@ -89,9 +89,16 @@ _OPERATORS = (*_MIRRORED, exp.Mod, exp.Between, exp.In)
 def with_null_guards(sql: str) -> str:
     """The query with each operator x + y as CASE WHEN x IS NULL THEN NULL ELSE x + y END; itself if it cannot be parsed.
 
-    Row by row then, DuckDB computes no constant y after an x that is NULL.
+    Row by row then, DuckDB computes no constant y after an x that is NULL. Where y is no constant the operator stays: DuckDB
+    may crash where CASE joins.
     """
-    return _transformed(sql, lambda node: _guarded(node) if isinstance(node, _OPERATORS) else node)
+
+    def has_constant(node: exp.Expr) -> bool:
+        return any(each is not node.this and not each.find(exp.Column) for each in node.iter_expressions())
+
+    return _transformed(
+        sql, lambda node: _guarded(node) if isinstance(node, _OPERATORS) and has_constant(node) else node
+    )
 
 
 def with_guarded_rounding(sql: str) -> str:
