@@ -60,7 +60,7 @@ _STATIC_MESSAGES = (
 )
 #: DuckDB raises these for values.
 _FAILURES = (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException)
-_SUMS = frozenset(("sum", "avg", "mean"))
+#: Sums, whose last digits come of the order of rows where they are of DOUBLEs.
 _SUMS = frozenset("sum avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
 
@@ -389,7 +389,7 @@ def _difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tup
         return "number of rows", f"{len(actual.rows)} rows, not {len(expected.rows)}"
     if is_mutated and not _UNDETERMINED.isdisjoint(token.upper() for token in tokens_of(sql)):
         return None
-    if _sums_floats(sql):
+    if not _SUMS.isdisjoint(token.lower() for token in tokens_of(sql)):
         actual, expected = _with_short_fractions(actual), _with_short_fractions(expected)
     if actual.rows == expected.rows:
         return None
@@ -403,21 +403,13 @@ def _difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tup
     return None
 
 
-def _sums_floats(sql: str) -> bool:
-    """Whether there may be sums of DOUBLEs, whose last digits come of the order of rows."""
-    return not _SUMS.isdisjoint(token.lower() for token in tokens_of(sql))
-
-
 def _with_short_fractions(answer: Rows) -> Rows:
     """Texts with at most twelve digits behind a point: a DOUBLE that is written out has digits that may differ."""
-    rows = [
-        tuple(_shortened(value) if isinstance(value, str) else value for value in row) for row in answer.rows
-    ]
-    return replace(answer, rows=rows)
 
+    def shortened(value: Any) -> Any:
+        return re.sub(r"(\.\d{12})\d+", r"\1", value) if isinstance(value, str) else value
 
-def _shortened(text: str) -> str:
-    return re.sub(r"(\.\d{12})\d+", r"\1", text)
+    return replace(answer, rows=[tuple(map(shortened, row)) for row in answer.rows])
 
 
 def _tolerance(sql: str) -> float:
