@@ -7,7 +7,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -26,6 +26,7 @@ from tqp.planner.binder.coercion import (
     folded,
 )
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.grouping import WrittenKeys
 from tqp.planner.binder.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
@@ -61,8 +62,7 @@ class ExpressionBinder:
         self.aliases = aliases or {}
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
-        self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
-        self.keys_by_node: Mapping[exp.Expr, Expression] = {}  # these keys as they were written
+        self.written_keys: WrittenKeys | None = None  # group keys that are no columns
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -83,19 +83,12 @@ class ExpressionBinder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return self._other(node)
-        if self.keys_by_node and not self.inside_aggregate:
-            key = self.keys_by_node.get(node)
+        if self.written_keys is not None and not self.inside_aggregate:
+            key = self.written_keys.find(node)
             if key is not None:
                 return key
         check_understood(node)
-        if not self.computed_keys or self.scope.uses is None:
-            return handler(self, node)
-        uses = self.scope.uses
-        before = len(uses)
-        bound = handler(self, node)
-        if bound in self.computed_keys:
-            del uses[before:]  # the columns of a key need not be keys
-        return bound
+        return handler(self, node)
 
     def bind_condition(self, node: exp.Expr) -> Expression:
         return condition_of(self.bind_flexible(node), span_of(node))

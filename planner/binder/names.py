@@ -17,7 +17,7 @@ from tqp.planner.parse import head_span, span_of
 
 def expression_name(query: str, node: exp.Expr) -> str:
     """The text of an expression of `query` as DuckDB shows it: `a+1` is `(a + 1)`, `count(*)` is `count_star()`."""
-    return _Names(query).text(node)
+    return Names(query).text(node)
 
 
 def quoted(identifier: str) -> str:
@@ -83,7 +83,9 @@ _AS_CALLS: dict[type, str] = {
 }
 
 
-class _Names:
+class Names:
+    """Writes expressions of `query` as DuckDB does."""
+
     def __init__(self, query: str) -> None:
         self.query = query
         self._types_after: dict[int, re.Match[str] | None] = {}  # by the id of the cast
@@ -103,12 +105,12 @@ class _Names:
     def _call(self, name: str, arguments: Any) -> str:
         return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
 
-    def _column(self, node: exp.Column) -> str:
+    def column(self, node: exp.Column) -> str:
         return ".".join(quoted(part.name) for part in node.parts)
 
     def _literal(self, node: exp.Literal) -> str:
         if node.args.get("is_string"):
-            return "'" + node.name.replace("'", "''") + "'"
+            return _text_literal(node.name)
         span = head_span(node)
         if span is not None:
             return self.query[span[0] : span[1]]
@@ -131,12 +133,12 @@ class _Names:
         return self.query[left[1] : right[0]] if left and right else ""
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
-        inner = self._subquery_text(right.this)
+        inner = self.subquery(right.this)
         if isinstance(right, exp.All):
             return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
         return f"({self.text(operand)} {sign} ANY({inner}))"
 
-    def _subquery_text(self, node: exp.Expr) -> str:
+    def subquery(self, node: exp.Expr) -> str:
         """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
@@ -205,7 +207,7 @@ class _Names:
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
         if query is not None:
-            return f"({self.text(node.this)} = ANY({self._subquery_text(query)}))"
+            return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
         choices = ", ".join(self.text(choice) for choice in node.expressions)
         return f"({self.text(node.this)} IN ({choices}))"
 
@@ -233,9 +235,9 @@ class _Names:
 
     def _cast(self, node: exp.Cast) -> str:
         word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
-        return f"{word}({self.text(node.this)} AS {self._type(node)})"
+        return f"{word}({self.text(node.this)} AS {self.target(node)})"
 
-    def _type(self, node: exp.Cast) -> str:
+    def target(self, node: exp.Cast) -> str:
         target = node.args["to"]
         match = self._written_type(node)
         written, size = (match[1], match[2] or "") if match else ("", "")
@@ -335,7 +337,7 @@ class _Names:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
         return self._call(name, (node.this, node.expression))
 
-    def _placeholder(self, node: exp.Placeholder) -> str:
+    def placeholder(self, node: exp.Placeholder) -> str:
         name = node.args.get("this")
         if name is not None:
             return f"${name.name if isinstance(name, exp.Expr) else name}"
@@ -344,40 +346,45 @@ class _Names:
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
 
 
-_Writer = Callable[[_Names, Any], str]
+def _text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_Writer = Callable[[Names, Any], str]
 
 _WRITERS: dict[type, _Writer] = {
-    exp.Column: _Names._column,
-    exp.Literal: _Names._literal,
+    exp.Column: lambda self, node: self.column(node),
+    exp.Literal: Names._literal,
+    exp.ByteString: lambda _, node: _text_literal(node.name),
     exp.Boolean: lambda _, node: "true" if node.this else "false",
     exp.Null: lambda _, node: "NULL",
     exp.HexString: lambda _, node: f"X'{node.name.lower()}'",
     exp.Paren: lambda self, node: self.text(node.this),
-    exp.And: _Names._connective,
-    exp.Or: _Names._connective,
-    exp.Not: _Names._not,
-    exp.Is: _Names._is,
-    exp.Neg: _Names._negation,
+    exp.And: Names._connective,
+    exp.Or: Names._connective,
+    exp.Not: Names._not,
+    exp.Is: Names._is,
+    exp.Neg: Names._negation,
     exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
-    exp.In: _Names._in,
-    exp.Between: _Names._range,
-    exp.Escape: _Names._escape,
-    exp.Case: _Names._case,
-    exp.If: _Names._if,
-    exp.Cast: _Names._cast,
-    exp.TryCast: _Names._cast,
-    exp.Interval: _Names._interval,
-    exp.Anonymous: _Names._function,
-    exp.Filter: _Names._filter,
-    exp.Extract: _Names._extract,
+    exp.In: Names._in,
+    exp.Between: Names._range,
+    exp.Escape: Names._escape,
+    exp.Case: Names._case,
+    exp.If: Names._if,
+    exp.Cast: Names._cast,
+    exp.TryCast: Names._cast,
+    exp.Interval: Names._interval,
+    exp.Anonymous: Names._function,
+    exp.Filter: Names._filter,
+    exp.Extract: Names._extract,
     exp.Substring: lambda self, node: self._call(
         "substring", (node.this, node.args.get("start"), node.args.get("length"))
     ),
     exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
-    exp.Trim: _Names._trim,
-    exp.Placeholder: _Names._placeholder,
+    exp.Trim: Names._trim,
+    exp.Placeholder: lambda self, node: self.placeholder(node),
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
-    exp.Exists: lambda self, node: f"EXISTS({self._subquery_text(node.this)})",
-    exp.Subquery: lambda self, node: f"({self._subquery_text(node)})",
-    exp.Select: lambda self, node: f"({self._subquery_text(node)})",
+    exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
+    exp.Subquery: lambda self, node: f"({self.subquery(node)})",
+    exp.Select: lambda self, node: f"({self.subquery(node)})",
 }
