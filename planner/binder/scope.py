@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, walk
+from tqp.planner.binder.coercion import unify
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -69,11 +70,19 @@ class Relation:
 
 @dataclass(slots=True)
 class MergedColumn:
-    """The one column that USING or NATURAL makes of two."""
+    """The one column that USING or NATURAL makes of its parts: `primary`, or after FULL JOIN the first that has a value."""
 
     name: str
-    expression: Callable[[], Expression]
     parts: tuple[ScopeColumn, ...]
+    primary: ScopeColumn | None
+    span: Span | None
+
+    def expression(self) -> Expression:
+        """What it stands for; each part by itself may be asked for, too."""
+        if self.primary is not None:
+            return self.primary.reference()
+        values, common = unify([part.reference() for part in self.parts], "USING", self.span)
+        return Call("coalesce", tuple(values), common, self.span)
 
 
 #: By name in lower case; several of one name make it ambiguous.
