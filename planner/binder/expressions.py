@@ -26,12 +26,12 @@ from tqp.planner.binder.coercion import (
     folded,
 )
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.grouping import WrittenKeys
 from tqp.planner.binder.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
 from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.binder.written import Written
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -62,7 +62,7 @@ class ExpressionBinder:
         self.aliases = aliases or {}
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
-        self.written_keys: WrittenKeys | None = None  # group keys that are no columns
+        self.written_keys: Written[Expression] | None = None  # group keys that are no columns
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )

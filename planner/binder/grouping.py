@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-
-from sqlglot import exp
 
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import (
@@ -19,9 +17,6 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import transform_plan
-from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.literals import bind_placeholder
-from tqp.planner.binder.names import Names
 from tqp.planner.binder.scope import ColumnUse, Scope
 
 
@@ -74,55 +69,6 @@ def keys_of_having(uses: Iterable[ColumnUse]) -> list[Expression]:
             )
         keys.append(use.reference)
     return keys
-
-
-class WrittenKeys(Names):
-    """Group keys by their text as DuckDB writes it: `LOWER(s)` is the key `lower(t.s)`, but `lcase(s)` is not.
-
-    `hidden` are names, in lower case, that stand for something else than the columns of FROM.
-    """
-
-    def __init__(self, context: BindContext, scope: Scope, hidden: Collection[str] = ()) -> None:
-        super().__init__(context.query)
-        self._context = context
-        self._scope = scope
-        self._hidden = hidden
-        self._keys: dict[str, Expression] = {}
-        self._texts: dict[int, tuple[exp.Expr, str]] = {}  # by id of the node, which has to live on
-
-    def add(self, node: exp.Expr, key: Expression) -> None:
-        """Make the node's text mean the key."""
-        self._keys[self.text(node)] = key
-
-    def find(self, node: exp.Expr) -> Expression | None:
-        """The key that is written like the node."""
-        return self._keys.get(self.text(node)) if self._keys else None
-
-    def where_hidden(self, names: Collection[str]) -> WrittenKeys:
-        """The same keys where the names stand for something else."""
-        keys = WrittenKeys(self._context, self._scope, names)
-        keys._keys = self._keys
-        return keys
-
-    def text(self, node: exp.Expr) -> str:
-        if id(node) not in self._texts:
-            self._texts[id(node)] = node, super().text(node)
-        return self._texts[id(node)][1]
-
-    def column(self, node: exp.Column) -> str:
-        is_hidden = not node.table and node.name.lower() in self._hidden
-        found = None if is_hidden else self._scope.resolve_here(node.name, node.table or None, None)
-        return f"#{found.id}" if isinstance(found, ColumnRef) else super().column(node).lower()
-
-    def placeholder(self, node: exp.Placeholder) -> str:
-        value = bind_placeholder(self._context, node)
-        return f"{value.data_type} {value}"
-
-    def target(self, node: exp.Cast) -> str:
-        return super().target(node).lower()
-
-    def subquery(self, node: exp.Expr) -> str:
-        return str(node.sql("duckdb", comments=False))
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from tqp.planner.binder.keywords import KEYWORDS
 from tqp.planner.binder.literals import signed_number
@@ -29,9 +30,10 @@ def quoted(identifier: str) -> str:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE_AFTER = re.compile(
-    r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?", re.IGNORECASE
+    r"[\s)]*(?:\bEND\b[\s)]*)*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?",
+    re.IGNORECASE,
 )
-_WORD = re.compile(r"([A-Za-z_]\w*)()")
+_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)()\s*\Z")
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -88,7 +90,7 @@ class Names:
 
     def __init__(self, query: str) -> None:
         self.query = query
-        self._types_after: dict[int, re.Match[str] | None] = {}  # by the id of the cast
+        self._written_types: dict[int, re.Match[str] | None] = {}  # by the id of the cast
 
     def text(self, node: Any) -> str:
         kind = type(node)
@@ -244,49 +246,45 @@ class Names:
         lowered = written.lower()
         if lowered in ("decimal", "numeric", "dec"):
             return "DECIMAL" + re.sub(r"\s*,\s*", ", ", size)
-        if lowered == "timestamp":
+        if lowered in ("timestamp", "zone"):
             return "TIMESTAMP" if target.this is not exp.DType.TIMESTAMPTZ else "TIMESTAMP WITH TIME ZONE"
-        if (
-            lowered == "double"
-            and self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
-        ):
+        is_precise = self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
+        if lowered == "precision" or (lowered == "double" and is_precise):
             return "DOUBLE"
         known = _TYPE_NAMES.get(lowered)
         return known + size if known else written or str(bind_type(target, None))
 
-    def _written_type(self, node: exp.Cast) -> re.Match[str] | None:
-        """The type as the user wrote it: after `::` or AS (once for each cast on the way in), or before the literal."""
-        after = self._type_after(node)
-        if after is not None:
-            return after
-        inner: exp.Expr = node
-        while isinstance(inner, (exp.Cast, exp.Paren)):
-            inner = inner.this
-        span = span_of(inner)
-        return None if span is None else self._word_before(span[0])
+    def _written_type(self, cast: exp.Cast) -> re.Match[str] | None:
+        """The type as the user wrote it: before the literal, or after `::` or AS."""
+        if id(cast) not in self._written_types:
+            self._written_types[id(cast)] = self._type_before(cast) or self._type_after(cast)
+        return self._written_types[id(cast)]
+
+    def _type_before(self, cast: exp.Cast) -> re.Match[str] | None:
+        """TIME '12:00'"""
+        literal = cast.this
+        span = head_span(literal) if isinstance(literal, exp.Literal) and literal.is_string else None
+        word = None if span is None else _WORD_BEFORE.search(self.query, max(0, span[0] - 32), span[0])
+        if word is None or word[1].lower() in (
+            "zone",
+            "precision",
+        ):  # TIMESTAMP WITH TIME ZONE, DOUBLE PRECISION
+            return word
+        try:
+            written = exp.DataType.build(word[1], dialect="duckdb")
+        except ParseError:
+            return None
+        return word if written.this == cast.args["to"].this else None
 
     def _type_after(self, cast: exp.Cast) -> re.Match[str] | None:
-        if id(cast) not in self._types_after:
-            inner, place = cast.this, None
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
-            if isinstance(inner, exp.Cast):
-                known = self._type_after(inner)
-                place = known.end() if known else None
-            elif (span := span_of(inner)) is not None:
-                place = span[1]
-            self._types_after[id(cast)] = None if place is None else _TYPE_AFTER.match(self.query, place)
-        return self._types_after[id(cast)]
-
-    def _word_before(self, stop: int) -> re.Match[str] | None:
-        while stop and self.query[stop - 1] == "(":
-            stop -= 1
-        while stop and self.query[stop - 1].isspace():
-            stop -= 1
-        start = stop
-        while start and (self.query[start - 1].isalnum() or self.query[start - 1] == "_"):
-            start -= 1
-        return _WORD.match(self.query, start, stop)
+        """Behind the last token of the operand, which may be a type, too."""
+        span = span_of(cast.this)
+        last = cast.this
+        while isinstance(last, (exp.Binary, exp.Unary)):
+            last = last.expression if isinstance(last, exp.Binary) else last.this
+        known = self._written_type(last) if isinstance(last, exp.Cast) else None
+        place = max(span[1] if span else 0, known.end() if known else 0)
+        return _TYPE_AFTER.match(self.query, place) if place else None
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
@@ -337,7 +335,7 @@ class Names:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
         return self._call(name, (node.this, node.expression))
 
-    def placeholder(self, node: exp.Placeholder) -> str:
+    def _placeholder(self, node: exp.Placeholder) -> str:
         name = node.args.get("this")
         if name is not None:
             return f"${name.name if isinstance(name, exp.Expr) else name}"
@@ -382,7 +380,7 @@ _WRITERS: dict[type, _Writer] = {
     ),
     exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
     exp.Trim: Names._trim,
-    exp.Placeholder: lambda self, node: self.placeholder(node),
+    exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
     exp.Subquery: lambda self, node: f"({self.subquery(node)})",

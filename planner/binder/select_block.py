@@ -18,15 +18,16 @@ from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Pro
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import Aliases, ExpressionBinder
-from tqp.planner.binder.grouping import GroupedRewriter, WrittenKeys, check_uses, keys_of_all, keys_of_having
+from tqp.planner.binder.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.ordinals import ordinal
-from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
+from tqp.planner.binder.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items, star_of
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.written import Written
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
@@ -44,10 +45,10 @@ class SelectBlock:
     any_columns: bool  # EXISTS: what the block selects does not matter
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
-    written_keys: WrittenKeys = field(init=False)
+    written_keys: Written[Expression] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.written_keys = WrittenKeys(self.context, self.scope)
+        self.written_keys = Written(self.context.query, self.scope)
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -140,6 +141,11 @@ class SelectBlock:
         binder.keys_before_aliases = keys
         # where an alias goes before a column of the key, the same text means another thing
         columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
+        columns |= {
+            name
+            for name in self.scope.merged.keys() & set(aliases)
+            if any(merged.expression() in keys for merged in self.scope.merged[name])
+        }
         binder.written_keys = self.written_keys.where_hidden(set(aliases) - columns)
         return binder.bind_condition(having.this)
 
@@ -204,7 +210,7 @@ class SelectBlock:
 
         `coalesce(a)` is `a`, but grouping by it does not make `a` a key.
         """
-        if isinstance(node.unnest(), exp.Column):
+        if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
             return key
         if isinstance(key, ColumnRef):
             key = self.bound_items[id(node)] = Cast(key, key.data_type)
@@ -303,7 +309,19 @@ class SelectBlock:
         fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
-        return BoundQuery.exact(result, names, fields)
+        return BoundQuery.exact(result, names, fields, [Branch(names, lambda node: self._place(nodes, node))])
+
+    def _place(self, nodes: Sequence[Item], node: exp.Expr) -> int | None:
+        """Which item is written like the node."""
+        written: Written[int] = Written(self.context.query, self.scope)
+        for index, item in enumerate(nodes):
+            if item.node is not None:
+                written.add(item.node, index)
+            else:
+                column = self._star_value(item.column)
+                if isinstance(column, ColumnRef):
+                    written.add_column(column, index)
+        return written.find(node)
 
     def _name(self, item: Item) -> str:
         if item.name is not None:
