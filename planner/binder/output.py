@@ -23,6 +23,7 @@ class Item:
     name: str | None  # None: derived from the expression when it is needed
     alias: str | None = None
     column: ScopeColumn | MergedColumn | None = None
+    is_aliased: bool = False  # by AS
 
 
 @dataclass(slots=True)

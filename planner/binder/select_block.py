@@ -410,11 +410,14 @@ class _SortBinder:
             return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             lowered = node.name.lower()
-            aliased = self.aliases.get(lowered)  # goes before a column of the name
-            for index, item in enumerate(self.nodes):
-                is_meant = item.alias is not None and item.alias.lower() == lowered
-                if is_meant and (aliased is None or item.node is aliased):
-                    return index
+            places = [
+                index
+                for index, item in enumerate(self.nodes)
+                if item.alias is not None and item.alias.lower() == lowered
+            ]
+            # the last alias goes before the first column of the name
+            aliased = [index for index in places if self.nodes[index].is_aliased]
+            return aliased[-1] if aliased else places[0] if places else None
         return None
 
 
