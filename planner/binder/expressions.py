@@ -7,7 +7,7 @@ Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggreg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -31,6 +31,7 @@ from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_nu
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
 from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.binder.written import Written
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -61,8 +62,7 @@ class ExpressionBinder:
         self.aliases = aliases or {}
         self.inside_aggregate = False
         self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
-        self.computed_keys: frozenset[Expression] = frozenset()  # group keys that are no columns
-        self.keys_by_node: Mapping[exp.Expr, Expression] = {}  # these keys as they were written
+        self.written_keys: Written[Expression] | None = None  # group keys that are no columns
         self.bound_items: dict[int, Expression] | None = (
             None  # by id of the node; shared by the clauses of a block
         )
@@ -83,19 +83,12 @@ class ExpressionBinder:
         handler = _HANDLERS.get(type(node))
         if handler is None:
             return self._other(node)
-        if self.keys_by_node and not self.inside_aggregate:
-            key = self.keys_by_node.get(node)
+        if self.written_keys is not None and not self.inside_aggregate:
+            key = self.written_keys.find(node)
             if key is not None:
                 return key
         check_understood(node)
-        if not self.computed_keys or self.scope.uses is None:
-            return handler(self, node)
-        uses = self.scope.uses
-        before = len(uses)
-        bound = handler(self, node)
-        if bound in self.computed_keys:
-            del uses[before:]  # the columns of a key need not be keys
-        return bound
+        return handler(self, node)
 
     def bind_condition(self, node: exp.Expr) -> Expression:
         return condition_of(self.bind_flexible(node), span_of(node))
@@ -171,13 +164,7 @@ class ExpressionBinder:
         return Literal(None, NULL)
 
     def _hex(self, node: exp.HexString) -> Expression:
-        text, span = str(node.args["this"]), head_span(node)
-        if span is not None and self.context.query[span[0] : span[0] + 2].lower() == "0x":
-            raise UnsupportedError("hexadecimal numbers are not supported; write them in decimal", span)
-        try:
-            return Literal(bytes.fromhex(text), BLOB)
-        except ValueError:
-            raise BindError(f"x'{text}' is not hexadecimal", span) from None
+        return Literal(bytes.fromhex(node.name), BLOB)
 
     def _escape_string(self, node: exp.ByteString) -> Expression:
         """E'a\\tb': the tokenizer has read the escapes."""

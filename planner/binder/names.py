@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.errors import ParseError
 
 from tqp.planner.binder.keywords import KEYWORDS
 from tqp.planner.binder.literals import signed_number
@@ -17,7 +18,7 @@ from tqp.planner.parse import head_span, span_of
 
 def expression_name(query: str, node: exp.Expr) -> str:
     """The text of an expression of `query` as DuckDB shows it: `a+1` is `(a + 1)`, `count(*)` is `count_star()`."""
-    return _Names(query).text(node)
+    return Names(query).text(node)
 
 
 def quoted(identifier: str) -> str:
@@ -29,9 +30,10 @@ def quoted(identifier: str) -> str:
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE_AFTER = re.compile(
-    r"[\s)]*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?", re.IGNORECASE
+    r"[\s)]*(?:\bEND\b[\s)]*)*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?",
+    re.IGNORECASE,
 )
-_WORD = re.compile(r"([A-Za-z_]\w*)()")
+_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)()\s*\Z")
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -83,10 +85,12 @@ _AS_CALLS: dict[type, str] = {
 }
 
 
-class _Names:
+class Names:
+    """Writes expressions of `query` as DuckDB does."""
+
     def __init__(self, query: str) -> None:
         self.query = query
-        self._types_after: dict[int, re.Match[str] | None] = {}  # by the id of the cast
+        self._written_types: dict[int, re.Match[str] | None] = {}  # by the id of the cast
 
     def text(self, node: Any) -> str:
         kind = type(node)
@@ -103,12 +107,12 @@ class _Names:
     def _call(self, name: str, arguments: Any) -> str:
         return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
 
-    def _column(self, node: exp.Column) -> str:
+    def column(self, node: exp.Column) -> str:
         return ".".join(quoted(part.name) for part in node.parts)
 
     def _literal(self, node: exp.Literal) -> str:
         if node.args.get("is_string"):
-            return "'" + node.name.replace("'", "''") + "'"
+            return _text_literal(node.name)
         span = head_span(node)
         if span is not None:
             return self.query[span[0] : span[1]]
@@ -131,12 +135,12 @@ class _Names:
         return self.query[left[1] : right[0]] if left and right else ""
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
-        inner = self._subquery_text(right.this)
+        inner = self.subquery(right.this)
         if isinstance(right, exp.All):
             return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
         return f"({self.text(operand)} {sign} ANY({inner}))"
 
-    def _subquery_text(self, node: exp.Expr) -> str:
+    def subquery(self, node: exp.Expr) -> str:
         """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
         while isinstance(node, (exp.Subquery, exp.Paren)):
             node = node.this
@@ -205,7 +209,7 @@ class _Names:
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
         if query is not None:
-            return f"({self.text(node.this)} = ANY({self._subquery_text(query)}))"
+            return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
         choices = ", ".join(self.text(choice) for choice in node.expressions)
         return f"({self.text(node.this)} IN ({choices}))"
 
@@ -233,58 +237,54 @@ class _Names:
 
     def _cast(self, node: exp.Cast) -> str:
         word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
-        return f"{word}({self.text(node.this)} AS {self._type(node)})"
+        return f"{word}({self.text(node.this)} AS {self.target(node)})"
 
-    def _type(self, node: exp.Cast) -> str:
+    def target(self, node: exp.Cast) -> str:
         target = node.args["to"]
         match = self._written_type(node)
         written, size = (match[1], match[2] or "") if match else ("", "")
         lowered = written.lower()
         if lowered in ("decimal", "numeric", "dec"):
             return "DECIMAL" + re.sub(r"\s*,\s*", ", ", size)
-        if lowered == "timestamp":
+        if lowered in ("timestamp", "zone"):
             return "TIMESTAMP" if target.this is not exp.DType.TIMESTAMPTZ else "TIMESTAMP WITH TIME ZONE"
-        if (
-            lowered == "double"
-            and self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
-        ):
+        is_precise = self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
+        if lowered == "precision" or (lowered == "double" and is_precise):
             return "DOUBLE"
         known = _TYPE_NAMES.get(lowered)
         return known + size if known else written or str(bind_type(target, None))
 
-    def _written_type(self, node: exp.Cast) -> re.Match[str] | None:
-        """The type as the user wrote it: after `::` or AS (once for each cast on the way in), or before the literal."""
-        after = self._type_after(node)
-        if after is not None:
-            return after
-        inner: exp.Expr = node
-        while isinstance(inner, (exp.Cast, exp.Paren)):
-            inner = inner.this
-        span = span_of(inner)
-        return None if span is None else self._word_before(span[0])
+    def _written_type(self, cast: exp.Cast) -> re.Match[str] | None:
+        """The type as the user wrote it: before the literal, or after `::` or AS."""
+        if id(cast) not in self._written_types:
+            self._written_types[id(cast)] = self._type_before(cast) or self._type_after(cast)
+        return self._written_types[id(cast)]
+
+    def _type_before(self, cast: exp.Cast) -> re.Match[str] | None:
+        """TIME '12:00'"""
+        literal = cast.this
+        span = head_span(literal) if isinstance(literal, exp.Literal) and literal.is_string else None
+        word = None if span is None else _WORD_BEFORE.search(self.query, max(0, span[0] - 32), span[0])
+        if word is None or word[1].lower() in (
+            "zone",
+            "precision",
+        ):  # TIMESTAMP WITH TIME ZONE, DOUBLE PRECISION
+            return word
+        try:
+            written = exp.DataType.build(word[1], dialect="duckdb")
+        except ParseError:
+            return None
+        return word if written.this == cast.args["to"].this else None
 
     def _type_after(self, cast: exp.Cast) -> re.Match[str] | None:
-        if id(cast) not in self._types_after:
-            inner, place = cast.this, None
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
-            if isinstance(inner, exp.Cast):
-                known = self._type_after(inner)
-                place = known.end() if known else None
-            elif (span := span_of(inner)) is not None:
-                place = span[1]
-            self._types_after[id(cast)] = None if place is None else _TYPE_AFTER.match(self.query, place)
-        return self._types_after[id(cast)]
-
-    def _word_before(self, stop: int) -> re.Match[str] | None:
-        while stop and self.query[stop - 1] == "(":
-            stop -= 1
-        while stop and self.query[stop - 1].isspace():
-            stop -= 1
-        start = stop
-        while start and (self.query[start - 1].isalnum() or self.query[start - 1] == "_"):
-            start -= 1
-        return _WORD.match(self.query, start, stop)
+        """Behind the last token of the operand, which may be a type, too."""
+        span = span_of(cast.this)
+        last = cast.this
+        while isinstance(last, (exp.Binary, exp.Unary)):
+            last = last.expression if isinstance(last, exp.Binary) else last.this
+        known = self._written_type(last) if isinstance(last, exp.Cast) else None
+        place = max(span[1] if span else 0, known.end() if known else 0)
+        return _TYPE_AFTER.match(self.query, place) if place else None
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
@@ -344,40 +344,45 @@ class _Names:
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
 
 
-_Writer = Callable[[_Names, Any], str]
+def _text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_Writer = Callable[[Names, Any], str]
 
 _WRITERS: dict[type, _Writer] = {
-    exp.Column: _Names._column,
-    exp.Literal: _Names._literal,
+    exp.Column: lambda self, node: self.column(node),
+    exp.Literal: Names._literal,
+    exp.ByteString: lambda _, node: _text_literal(node.name),
     exp.Boolean: lambda _, node: "true" if node.this else "false",
     exp.Null: lambda _, node: "NULL",
     exp.HexString: lambda _, node: f"X'{node.name.lower()}'",
     exp.Paren: lambda self, node: self.text(node.this),
-    exp.And: _Names._connective,
-    exp.Or: _Names._connective,
-    exp.Not: _Names._not,
-    exp.Is: _Names._is,
-    exp.Neg: _Names._negation,
+    exp.And: Names._connective,
+    exp.Or: Names._connective,
+    exp.Not: Names._not,
+    exp.Is: Names._is,
+    exp.Neg: Names._negation,
     exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
-    exp.In: _Names._in,
-    exp.Between: _Names._range,
-    exp.Escape: _Names._escape,
-    exp.Case: _Names._case,
-    exp.If: _Names._if,
-    exp.Cast: _Names._cast,
-    exp.TryCast: _Names._cast,
-    exp.Interval: _Names._interval,
-    exp.Anonymous: _Names._function,
-    exp.Filter: _Names._filter,
-    exp.Extract: _Names._extract,
+    exp.In: Names._in,
+    exp.Between: Names._range,
+    exp.Escape: Names._escape,
+    exp.Case: Names._case,
+    exp.If: Names._if,
+    exp.Cast: Names._cast,
+    exp.TryCast: Names._cast,
+    exp.Interval: Names._interval,
+    exp.Anonymous: Names._function,
+    exp.Filter: Names._filter,
+    exp.Extract: Names._extract,
     exp.Substring: lambda self, node: self._call(
         "substring", (node.this, node.args.get("start"), node.args.get("length"))
     ),
     exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
-    exp.Trim: _Names._trim,
-    exp.Placeholder: _Names._placeholder,
+    exp.Trim: Names._trim,
+    exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
-    exp.Exists: lambda self, node: f"EXISTS({self._subquery_text(node.this)})",
-    exp.Subquery: lambda self, node: f"({self._subquery_text(node)})",
-    exp.Select: lambda self, node: f"({self._subquery_text(node)})",
+    exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
+    exp.Subquery: lambda self, node: f"({self.subquery(node)})",
+    exp.Select: lambda self, node: f"({self.subquery(node)})",
 }

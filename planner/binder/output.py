@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -23,22 +23,56 @@ class Item:
     name: str | None  # None: derived from the expression when it is needed
     alias: str | None = None
     column: ScopeColumn | MergedColumn | None = None
+    is_aliased: bool = False  # by AS
+
+
+@dataclass(slots=True)
+class Branch:
+    """One operand of a set operation: its columns by name and as they are written, and their places in the result."""
+
+    names: Sequence[str]
+    find: Callable[[exp.Expr], int | None] = lambda _: None
+    places: Sequence[int] | None = None  # None: where they are in the operand
+
+    def place_of_name(self, name: str) -> int | None:
+        """Where the result has the first column of this name."""
+        names = [each.lower() for each in self.names]
+        return self._place(names.index(name.lower()) if name.lower() in names else None)
+
+    def place_of(self, node: exp.Expr) -> int | None:
+        """Where the result has what is written like the node."""
+        return self._place(self.find(node))
+
+    def _place(self, index: int | None) -> int | None:
+        return index if index is None or self.places is None else self.places[index]
+
+    def moved(self, places: Sequence[int]) -> Branch:
+        """The same in a result in which these are the places of its columns."""
+        return Branch(
+            self.names, self.find, [places[index] for index in self.places or range(len(self.names))]
+        )
 
 
 @dataclass(slots=True)
 class BoundQuery:
-    """A plan and its output columns. With `bind_exact`, `plan.schema` is exactly these columns in this order."""
+    """A plan and its output columns. With `bind_exact`, `plan.schema` is exactly these columns in this order.
+
+    `branches` are the SELECTs that a set operation of it combines.
+    """
 
     plan: LogicalPlan
     columns: list[ScopeColumn]
+    branches: Sequence[Branch] = ()
 
     @staticmethod
-    def exact(plan: LogicalPlan, names: Sequence[str], fields: Sequence[Field]) -> BoundQuery:
+    def exact(
+        plan: LogicalPlan, names: Sequence[str], fields: Sequence[Field], branches: Sequence[Branch] = ()
+    ) -> BoundQuery:
         columns = [
             ScopeColumn(name, lambda made=made: made)  # type: ignore[misc]
             for name, made in zip(names, fields)
         ]
-        return BoundQuery(plan, columns)
+        return BoundQuery(plan, columns, branches)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.limits import bind_limit
-from tqp.planner.binder.output import BoundQuery
+from tqp.planner.binder.output import BoundQuery, Branch
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select_block import SelectBlock
 from tqp.planner.binder.set_operations import bind_result_order, bind_set_operation
@@ -78,17 +78,19 @@ class QueryBinder:
         if node.args.get("order") is not None:
             inner = self._bind(node.this, outer, lazy=False)
             fields = inner.plan.schema
-            plan = bind_result_order(self.context, node, inner.plan, inner.names, scope)
-            return BoundQuery.exact(bind_limit(self.context, node, plan, scope), inner.names, fields)
+            plan = bind_result_order(self.context, node, inner, scope)
+            plan = bind_limit(self.context, node, plan, scope)
+            return BoundQuery.exact(plan, inner.names, fields, inner.branches)
         inner = self._bind(node.this, outer, lazy, any_columns)
-        return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns)
+        return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns, inner.branches)
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
         assert self.context is not None
         values = bind_values(self.context, node, scope)
         names = [made.name for made in values.schema]
-        plan = bind_result_order(self.context, node, values, names, scope)
-        return BoundQuery.exact(bind_limit(self.context, node, plan, scope), names, values.schema)
+        query = BoundQuery.exact(values, names, values.schema, [Branch(names)])
+        plan = bind_result_order(self.context, node, query, scope)
+        return replace(query, plan=bind_limit(self.context, node, plan, scope))
 
 
 def _inside(node: exp.Expr) -> exp.Expr:

@@ -6,13 +6,14 @@ uses, `SELECT *` in a derived table notwithstanding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, walk
+from tqp.planner.binder.coercion import unify
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -69,11 +70,19 @@ class Relation:
 
 @dataclass(slots=True)
 class MergedColumn:
-    """The one column that USING or NATURAL makes of two."""
+    """The one column that USING or NATURAL makes of its parts: `primary`, or after FULL JOIN the first that has a value."""
 
     name: str
-    expression: Callable[[], Expression]
     parts: tuple[ScopeColumn, ...]
+    primary: ScopeColumn | None
+    span: Span | None
+
+    def expression(self) -> Expression:
+        """What it stands for; each part by itself may be asked for, too."""
+        if self.primary is not None:
+            return self.primary.reference()
+        values, common = unify([part.reference() for part in self.parts], "USING", self.span)
+        return Call("coalesce", tuple(values), common, self.span)
 
 
 #: By name in lower case; several of one name make it ambiguous.
@@ -206,21 +215,31 @@ class Scope:
         return self._names(alias) > 0 or (self.parent is not None and self.parent.has_relation(alias))
 
     def star(
-        self, qualifier: str | None, span: Span | None = None
+        self,
+        qualifier: str | None,
+        span: Span | None = None,
+        excluded: Collection[tuple[str, str]] = (),
     ) -> Iterator[tuple[str, ScopeColumn | MergedColumn]]:
-        """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does."""
+        """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does.
+
+        `excluded` are columns by table, or "" for any table or none, and name, in lower case.
+        """
         if qualifier is not None and self._names(qualifier) > 1:
             raise _stands_twice(qualifier, span)
         if qualifier is None:
-            _check_names(self.relations, span)
+            _check_names(self.relations, span, excluded=excluded)
         for relation in self.relations:
             if qualifier is not None and relation.alias.lower() != qualifier.lower():
                 continue
             for column in relation.columns:
-                of_name = self.merged.get(column.name.lower(), ()) if qualifier is None else ()
+                name = column.name.lower()
+                of_name = self.merged.get(name, ()) if qualifier is None else ()
                 merged = next((each for each in of_name if column in each.parts), None)
+                if ("", name) in excluded:
+                    continue
                 if merged is None:
-                    yield column.name, column
+                    if (relation.alias.lower(), name) not in excluded:
+                        yield column.name, column
                 elif column is merged.parts[0]:
                     yield column.name, merged
 
@@ -262,7 +281,12 @@ class Scope:
             yield from self.parent._all_relations()
 
 
-def _check_names(relations: Iterable[Relation], span: Span | None, name: str | None = None) -> None:
+def _check_names(
+    relations: Iterable[Relation],
+    span: Span | None,
+    name: str | None = None,
+    excluded: Collection[tuple[str, str]] = (),
+) -> None:
     """Refuse tables of one name that share a column (`name`, if given): neither `*` nor USING tells which is meant."""
     seen: set[tuple[str, str]] = set()
     for relation in relations:
@@ -270,6 +294,8 @@ def _check_names(relations: Iterable[Relation], span: Span | None, name: str | N
             continue
         for column in relation.by_name if name is None else relation.by_name.keys() & {name}:
             pair = relation.alias.lower(), column
+            if pair in excluded or ("", column) in excluded:
+                continue
             if pair in seen:
                 raise _stands_twice(relation.alias, span)
             seen.add(pair)

@@ -22,11 +22,12 @@ from tqp.planner.binder.grouping import GroupedRewriter, check_uses, keys_of_all
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.ordinals import ordinal
-from tqp.planner.binder.output import BoundQuery, Item, distinct, exact_project, lazy_project
+from tqp.planner.binder.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items, star_of
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.written import Written
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
@@ -44,8 +45,10 @@ class SelectBlock:
     any_columns: bool  # EXISTS: what the block selects does not matter
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
-    computed_keys: frozenset[Expression] = frozenset()
-    keys_by_node: dict[exp.Expr, Expression] = field(default_factory=dict)
+    written_keys: Written[Expression] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written_keys = Written(self.context.query, self.scope)
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -69,8 +72,7 @@ class SelectBlock:
         """For the expressions of one clause of this block."""
         binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
         binder.bound_items = self.bound_items
-        binder.computed_keys = self.computed_keys
-        binder.keys_by_node = self.keys_by_node
+        binder.written_keys = self.written_keys
         return binder
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
@@ -89,7 +91,6 @@ class SelectBlock:
         lazy = self.lazy and simple
         uses: list[ColumnUse] = []
         self.scope.uses = uses
-        self.computed_keys = _computed(keys)
         bound: list[Expression | None] = []
         item_uses: list[list[ColumnUse]] = []
         holds_aggregate: list[bool] = []
@@ -110,7 +111,9 @@ class SelectBlock:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
             keys = keys_of_all(values, item_uses, holds_aggregate)
             keys += keys_of_having(uses[before:])
-            self.computed_keys = _computed(keys)
+            for value, item in zip(values, nodes):
+                if item.node is not None and value in keys:
+                    self._remember(item.node, value)
             uses.clear()
         sort = _SortBinder(self, nodes, bound, collector, aliases)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
@@ -138,12 +141,12 @@ class SelectBlock:
         binder.keys_before_aliases = keys
         # where an alias goes before a column of the key, the same text means another thing
         columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
-        hidden = set(aliases) - columns
-        binder.keys_by_node = {
-            node: key
-            for node, key in self.keys_by_node.items()
-            if not any(not each.table and each.name.lower() in hidden for each in node.find_all(exp.Column))
+        columns |= {
+            name
+            for name in self.scope.merged.keys() & set(aliases)
+            if any(merged.expression() in keys for merged in self.scope.merged[name])
         }
+        binder.written_keys = self.written_keys.where_hidden(set(aliases) - columns)
         return binder.bind_condition(having.this)
 
     def _forced(self, value: Expression | None, item: Item) -> Expression:
@@ -192,7 +195,7 @@ class SelectBlock:
     def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
         check_understood(group)
         binder = self.binder("GROUP BY", None, aliases)
-        binder.keys_by_node = {}  # a key is no part of another
+        binder.written_keys = None  # a key is no part of another
         keys: list[Expression] = []
         for node in group.expressions:
             if type(node) in _GROUPINGS:
@@ -207,21 +210,17 @@ class SelectBlock:
 
         `coalesce(a)` is `a`, but grouping by it does not make `a` a key.
         """
-        item = node
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Column):
+        if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
             return key
         if isinstance(key, ColumnRef):
-            key = self.bound_items[id(item)] = Cast(key, key.data_type)
-        if node.find(exp.Placeholder) is None:  # one ? may not be the next
-            self.keys_by_node[node] = key
+            key = self.bound_items[id(node)] = Cast(key, key.data_type)
+        self.written_keys.add(node, key)
         return key
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
         place = ordinal(node, len(nodes), "GROUP BY")
         without_aliases = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
-        without_aliases.keys_by_node = {}
+        without_aliases.written_keys = None
         if place is not None:
             item = nodes[place]
             if item.node is None:
@@ -310,7 +309,19 @@ class SelectBlock:
         fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
-        return BoundQuery.exact(result, names, fields)
+        return BoundQuery.exact(result, names, fields, [Branch(names, lambda node: self._place(nodes, node))])
+
+    def _place(self, nodes: Sequence[Item], node: exp.Expr) -> int | None:
+        """Which item is written like the node."""
+        written: Written[int] = Written(self.context.query, self.scope)
+        for index, item in enumerate(nodes):
+            if item.node is not None:
+                written.add(item.node, index)
+            else:
+                column = self._star_value(item.column)
+                if isinstance(column, ColumnRef):
+                    written.add_column(column, index)
+        return written.find(node)
 
     def _name(self, item: Item) -> str:
         if item.name is not None:
@@ -399,11 +410,14 @@ class _SortBinder:
             return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             lowered = node.name.lower()
-            aliased = self.aliases.get(lowered)  # goes before a column of the name
-            for index, item in enumerate(self.nodes):
-                is_meant = item.alias is not None and item.alias.lower() == lowered
-                if is_meant and (aliased is None or item.node is aliased):
-                    return index
+            places = [
+                index
+                for index, item in enumerate(self.nodes)
+                if item.alias is not None and item.alias.lower() == lowered
+            ]
+            # the last alias goes before the first column of the name
+            aliased = [index for index in places if self.nodes[index].is_aliased]
+            return aliased[-1] if aliased else places[0] if places else None
         return None
 
 
@@ -414,11 +428,6 @@ def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
         for node in nodes
         if isinstance(node, exp.Alias) and star_of(node.this) is None
     }
-
-
-def _computed(keys: Sequence[Expression]) -> frozenset[Expression]:
-    """The keys that are neither columns nor constants."""
-    return frozenset(key for key in keys if not isinstance(key, (ColumnRef, Literal)))
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.binder.output import Item
-from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.parse import head_span, span_of
 
@@ -24,11 +24,14 @@ def expand_items(scope: Scope, nodes: Sequence[exp.Expr]) -> list[Item]:
             plain = star if isinstance(star, exp.Star) else star.this
             columns = _star(scope, plain, star.args.get("table"))
             # an alias of a star is the name of each of its columns
-            items += [replace(item, name=alias, alias=alias) for item in columns] if alias else columns
+            if alias:
+                columns = (replace(item, name=alias, alias=alias, is_aliased=True) for item in columns)
+            items += columns
         elif isinstance(node, exp.Aliases):
             raise UnsupportedError("several aliases for one expression are not supported", span_of(node))
         else:
-            items.append(Item(node, alias, node.name if isinstance(written, exp.Column) else alias))
+            name = node.name if isinstance(written, exp.Column) else alias
+            items.append(Item(node, alias, name, is_aliased=alias is not None))
     if not items:
         raise BindError("SELECT without anything to select")
     return items
@@ -51,21 +54,13 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
     ):
         raise scope.unknown_column("*", qualifier, span)
     check_understood(star)
-    excluded = _by_name("EXCLUDE", [(each.name, each) for each in star.args.get("except_") or ()])
+    excluded = _excluded(scope, star, qualifier)
     replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
-    columns: list[tuple[str, ScopeColumn | MergedColumn]] = list(scope.star(qualifier, span))
-    names = [name for name, _ in columns]
-    known = {name.lower() for name in names}
-    for name, node in [*excluded.items(), *replaced.items()]:
-        if name not in known:
-            raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
     for name, node in replaced.items():
-        if name in excluded:
+        if any(name == each for _, each in excluded):
             raise BindError(f'column "{name}" stands in both EXCLUDE and REPLACE', span_of(node))
-    for node in excluded.values():
-        if isinstance(node, exp.Column) and node.table and not scope.has_column(node.name, node.table):
-            raise scope.unknown_column(node.name, node.table, span_of(node))
-    kept = [(name, column) for name, column in columns if name.lower() not in excluded]
+        _check_known(scope, name, qualifier, node)
+    kept = list(scope.star(qualifier, span, excluded))
     if not kept:
         raise BindError("* EXCLUDE leaves no column", span)
     for name, column in kept:
@@ -74,6 +69,33 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
             yield Item(replacement.this, name, name)
         else:
             yield Item(None, name, name, column)
+
+
+def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[str, str]]:
+    """The columns of EXCLUDE: table, or "" if it is left open, and name, in lower case."""
+    excluded: set[tuple[str, str]] = set()
+    for node in star.args.get("except_") or ():
+        table, name = node.table.lower(), node.name.lower()
+        if any(name == other and (table == of or not table or not of) for of, other in excluded):
+            raise BindError(f'column "{node.name}" stands twice in EXCLUDE', span_of(node))
+        if table and qualifier is not None and table != qualifier.lower():
+            raise BindError(f'"{qualifier}.*" has no column of "{node.table}"', span_of(node))
+        if table and not scope.has_column(name, table):
+            raise scope.unknown_column(node.name, node.table, span_of(node))
+        _check_known(scope, name, qualifier, node)
+        excluded.add((table, name))
+    return excluded
+
+
+def _check_known(scope: Scope, name: str, qualifier: str | None, node: exp.Expr) -> None:
+    if not scope.has_column(name, qualifier):
+        names = [
+            column.name
+            for relation in scope.relations
+            if qualifier is None or relation.alias.lower() == qualifier.lower()
+            for column in relation.columns
+        ]
+        raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
 
 
 def _by_name(keyword: str, entries: Sequence[tuple[str, exp.Expr]]) -> dict[str, exp.Expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -15,8 +16,8 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.limits import bind_limit, is_order_by_all
 from tqp.planner.binder.ordinals import ordinal
-from tqp.planner.binder.output import BoundQuery, distinct
-from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
+from tqp.planner.binder.output import BoundQuery, Branch, distinct
+from tqp.planner.binder.scope import Relation, Scope
 from tqp.planner.binder.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.functions.type_rules import forced_type
@@ -25,26 +26,32 @@ from tqp.planner.parse import Span, head_span
 
 def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
     """The operation with its ORDER BY and LIMIT."""
-    plan, names = _combine(context, node, scope)
-    fields = plan.schema
-    plan = bind_result_order(context, node, plan, names, scope)
-    return BoundQuery.exact(bind_limit(context, node, plan, scope), names, fields)
+    query = _combine(context, node, scope)
+    plan = bind_result_order(context, node, query, scope)
+    return replace(query, plan=bind_limit(context, node, plan, scope))
 
 
-def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> tuple[LogicalPlan, list[str]]:
+def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
     keep_duplicates = not node.args.get("distinct")
-    branches = _branches(node, keep_duplicates)
+    operands = _operands(node, keep_duplicates)
     outer = Scope(parent=scope.parent, ctes=scope.ctes)
     inner = outer if outer.ctes else scope.parent
-    bound = [context.bind_query.bind_exact(branch, inner) for branch in branches]
+    bound = [context.bind_query.bind_exact(operand, inner) for operand in operands]
     plans = [each.plan for each in bound]
     names = list(bound[0].names)
+    branches = [branch for each in bound for branch in each.branches]
     if node.args.get("by_name"):
         plans, names = _by_name(context, bound, head_span(node))
+        lowered = [name.lower() for name in names]
+        branches = [
+            branch.moved([lowered.index(name.lower()) for name in each.names])
+            for each in bound
+            for branch in each.branches
+        ]
     plans = _same_types(context, plans, node)
     if isinstance(node, exp.Union):
         union = UnionAll(tuple(plans), _union_fields(context, plans, names))
-        return (union if keep_duplicates else distinct(union)), names
+        return BoundQuery.exact(union if keep_duplicates else distinct(union), names, union.schema, branches)
     keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     if keep_duplicates:
         raise UnsupportedError(f"{keyword} ALL is not supported; {keyword} without ALL is", head_span(node))
@@ -58,10 +65,10 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> tupl
             for a, b in zip(left.schema, right.schema)
         )
     )
-    return Join(distinct(left), right, join_type, condition), names
+    return BoundQuery.exact(Join(distinct(left), right, join_type, condition), names, left.schema, branches)
 
 
-def _branches(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
+def _operands(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
     """The operands; a chain of one kind of UNION is one n-ary union."""
     if node.args.get("by_name") or not isinstance(node, exp.Union):
         return [node.this, node.expression]
@@ -151,20 +158,17 @@ def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
     raise AssertionError(key)
 
 
-def bind_result_order(
-    context: BindContext, node: exp.Expr, plan: LogicalPlan, names: Sequence[str], scope: Scope
-) -> LogicalPlan:
-    """ORDER BY of a set operation or VALUES, if it has one: by position, by name, or an expression over the columns."""
+def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, scope: Scope) -> LogicalPlan:
+    """ORDER BY of a set operation or VALUES, if it has one.
+
+    By position, by a name or an expression of one of the operands, or by an expression over the columns.
+    """
     order = node.args.get("order")
     if order is None:
-        return plan
-    fields = plan.schema
-    columns = [
-        ScopeColumn(name, lambda made=made: made)  # type: ignore[misc]
-        for name, made in zip(names, fields)
-    ]
+        return query.plan
+    fields = query.plan.schema
     binder = ExpressionBinder(
-        context, Scope([Relation("", columns)], scope.parent, scope.ctes), "this ORDER BY"
+        context, Scope([Relation("", query.columns)], scope.parent, scope.ctes), "this ORDER BY"
     )
     keys: list[SortKey] = []
     check_understood(order)
@@ -176,9 +180,19 @@ def bind_result_order(
             keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
             continue
         place = ordinal(node, len(fields), "ORDER BY")
+        if place is None:
+            place = _place(node, query.branches)
         key = binder.bind(node) if place is None else _reference(fields[place])
         keys.append(SortKey(key, descending, nulls_first))
-    return Sort(plan, tuple(keys))
+    return Sort(query.plan, tuple(keys))
+
+
+def _place(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
+    """The column that an operand has by this name, or else written like this; the first operand's if several have one."""
+    is_name = isinstance(node, exp.Column) and not node.table
+    places = [branch.place_of_name(node.name) for branch in branches] if is_name else []
+    places += [branch.place_of(node) for branch in branches]
+    return next((place for place in places if place is not None), None)
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from sqlglot import exp
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.algebra.expressions import TRUE, Call, ColumnRef, Expression, Literal, conjunction, walk
+from tqp.planner.algebra.expressions import TRUE, ColumnRef, Expression, Literal, conjunction, walk
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, UnionAll, Values
 from tqp.planner.algebra.node import grow
-from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type, unify
+from tqp.planner.binder.coercion import cast_to, common_type_of, compare, of_type
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.ctes import bind_reference
 from tqp.planner.binder.expressions import ExpressionBinder
@@ -200,22 +199,14 @@ def _merge(
     for name, span in names:
         left_column = _using_column(left, name, span, "left")
         right_column = _using_column(right, name, span, "right")
-        left_value, right_value = left_column.expression(), right_column.expression()
-        conditions.append(compare("equal", left_value, right_value, span))
-        parts = left_column.parts + right_column.parts
-        if join_type is JoinType.FULL:
-            both = partial(_either, (left_value, right_value), span)
-            merged[name] = (MergedColumn(left_column.name, both, parts),)
-        else:
-            kept = right_column if side == "RIGHT" else left_column
-            merged[name] = (MergedColumn(left_column.name, kept.expression, parts),)
+        conditions.append(compare("equal", left_column.expression(), right_column.expression(), span))
+        kept = right_column if side == "RIGHT" else left_column
+        parts = left_column.parts
+        if join_type not in (JoinType.SEMI, JoinType.ANTI):
+            parts += right_column.parts
+        primary = None if join_type is JoinType.FULL else kept.primary
+        merged[name] = (MergedColumn(left_column.name, parts, primary, span),)
     return conjunction(tuple(conditions)), merged
-
-
-def _either(values: Sequence[Expression], span: Span | None) -> Expression:
-    """The column that both sides of a FULL JOIN become, for who asks for it: each side by itself may be asked for, too."""
-    values, common = unify(values, "USING", span)
-    return Call("coalesce", tuple(values), common, span)
 
 
 def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
@@ -229,7 +220,7 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
     if len(found) > 1:
         raise BindError(f'USING: column "{name}" is ambiguous on the {where} side; use ON', span)
     column = found[0]
-    return MergedColumn(column.name, column.reference, (column,))
+    return MergedColumn(column.name, (column,), column, span)
 
 
 # ---- single relations ----

@@ -12,7 +12,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.core.errors import UnsupportedError
-from tqp.planner.syntax.tokens import Tokens
+from tqp.planner.syntax.tokens import PIECES, Tokens
 from tqp.planner.syntax.words import KEYWORDS, NAME, NUMBER, TEXT
 
 _KEYWORDS: dict[str, TokenType] = DuckDB.Tokenizer.KEYWORDS
@@ -42,7 +42,6 @@ _MARKS: dict[str, tuple[TokenType, ...]] = {
     "!~": (TokenType.NOT, TokenType.TILDE),
     "!~*": (TokenType.NOT, TokenType.IRLIKE),
 }
-_PIECES = re.compile(r"'((?:[^']|'')*)'")
 
 
 def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
@@ -97,7 +96,7 @@ def _token(token_type: TokenType, text: str, first: int, last: int) -> Token:
 def _text(source: str, first: int, last: int) -> Token:
     mark = source[0]
     if mark == "'":
-        return _token(TokenType.STRING, "".join(_PIECES.findall(source)).replace("''", "'"), first, last)
+        return _token(TokenType.STRING, "".join(PIECES.findall(source)).replace("''", "'"), first, last)
     if mark == "$":
         tag = source.index("$", 1) + 1
         return _token(TokenType.STRING, source[tag:-tag], first, last)
@@ -105,14 +104,11 @@ def _text(source: str, first: int, last: int) -> Token:
         return _token(TokenType.STRING, source[2:-1].replace("''", "'"), first, last)
     if mark in "bB":
         raise UnsupportedError("texts of bits (b'01') are not supported", (first, last + 1))
+    if mark in "xX":
+        return _token(TokenType.HEX_STRING, "".join(PIECES.findall(source)), first, last)
     (token,) = _ESCAPES.tokenize(source)
     return _token(token.token_type, token.text, first, last)
 
 
-class _EscapesTokenizer(DuckDB.Tokenizer):
-    """For single texts with escapes, e'\\n' and x'00ff'."""
-
-    HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
-
-
-_ESCAPES = _EscapesTokenizer(dialect=DuckDB())
+#: For single texts with escapes, e'\\n'.
+_ESCAPES = DuckDB.Tokenizer(dialect=DuckDB())

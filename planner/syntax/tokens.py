@@ -23,6 +23,8 @@ _BLANK = rf" \t-\r{WIDE_BLANKS}"
 _OPERATOR = r"\-+*/%^<>=~!@&|"
 _PUNCTUATION = r"(){}\[\],:?$\#;."
 
+#: What stands in the quotes of a text, which may go on in the next line.
+PIECES = re.compile(r"'((?:[^']|'')*)'")
 #: A token with the blanks before it, which would cost a match of their own otherwise. The group says what it is.
 _TOKEN = re.compile(
     rf"""
@@ -45,6 +47,7 @@ _BLANKS = re.compile(f"[{_BLANK}]*")
 #: How many END stand at the end, so that a grammar may look ahead without asking whether there is more.
 _LOOK_AHEAD = 6
 _NUMBER_FORM = re.compile(r"[\d_]*\.?[\d_]*(?:[eE][-+]?[\d_]+)?")
+_HEXADECIMAL = re.compile("([0-9a-fA-F]{2})*")
 _NEW_LINE = re.compile("[\n\r]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
@@ -68,10 +71,11 @@ class Tokens:
 
 
 def tokenize(text: str) -> Tokens:
-    """Cut `text` into tokens. Raises ParseError for a text, name or comment that is never closed, and for `1.2.3`."""
+    """Cut `text` into tokens. Raises ParseError for a text, name or comment that is never closed, for `1.2.3` and `x'0'`."""
     kinds: list[str] = []
     starts: list[int] = []
     stops: list[int] = []
+    hexadecimal: list[int] = []
     match, position = _TOKEN.match, 0
     while (found := match(text, position)) is not None:
         group = found.lastindex
@@ -99,6 +103,8 @@ def tokenize(text: str) -> Tokens:
             if kinds and kinds[-1] == TEXT and _NEW_LINE.search(text, stops[-1], start):
                 stops[-1] = position  # a text goes on in the next line
                 continue
+            if text[start] in "xX":
+                hexadecimal.append(len(kinds))
             kinds.append(TEXT)
         elif group == _COMMENT:
             continue
@@ -113,6 +119,8 @@ def tokenize(text: str) -> Tokens:
     assert rest is not None
     if rest.end() < len(text):
         raise _never_closed(text, rest.end())
+    for index in hexadecimal:
+        _check_hexadecimal(text, starts[index], stops[index])
     kinds.extend([END] * _LOOK_AHEAD)
     starts.append(len(text))
     stops.append(len(text))
@@ -123,6 +131,15 @@ def _check_number(text: str, start: int, stop: int) -> None:
     number = text[start:stop]
     if _NUMBER_FORM.fullmatch(number) is None:
         raise ParseError(f'syntax error at or near "{number}": this is no number', (start, stop))
+
+
+def _check_hexadecimal(text: str, start: int, stop: int) -> None:
+    digits = "".join(PIECES.findall(text, start, stop))
+    if _HEXADECIMAL.fullmatch(digits) is None:
+        raise ParseError(
+            f"syntax error at or near {text[start:stop]}: it takes two hexadecimal digits for each byte",
+            (start, stop),
+        )
 
 
 def _end_of_operator(text: str, start: int, stop: int) -> int:
