@@ -49,6 +49,10 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
     tree = parsed(sql)
     if tree is None:
         return
+    single = _with_single_rows(tree, "{}")
+    if not fails(single):
+        yield from (single, _with_single_rows(tree, "(CASE WHEN FALSE THEN {} END)"))
+        return
     _divide_conditions(tree)
     _show_types(tree)
     _show_conditions(tree)
@@ -68,6 +72,17 @@ def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
     }
     for outcome, values in _SUBSTITUTES:
         yield _substituted(tree, failing, outcome, values)
+
+
+def _with_single_rows(tree: exp.Expr, form: str) -> str:
+    """The query with the form in place of each subquery that is a value, of its first row: several rows are an error."""
+    tree = tree.copy()
+    for node in reversed(list(tree.find_all(exp.Subquery))):
+        is_value = isinstance(node.parent, exp.Condition | exp.Alias | exp.Select | exp.Ordered | exp.Tuple)
+        if is_value and not (isinstance(node.parent, exp.In) and node.arg_key == "query"):
+            row = f"(SELECT * FROM {text_of_tree(node)} LIMIT 1)"
+            node.replace(exp.Var(this=form.format(row)))
+    return text_of_tree(tree)
 
 
 def _divide_conditions(tree: exp.Expr) -> None:
