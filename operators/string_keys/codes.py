@@ -116,12 +116,29 @@ def _candidates(strings: Strings, greatest: bool) -> Tensor | None:
     """
     if not is_host(strings.starts) or strings.num_rows < 8 * _SAMPLE_ROWS or strings.data.shape[0] < WORD:
         return None
+    few = _rows_of_pieces(strings)
+    if few is not None:
+        return few
     sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
     of_sample = words(sample, 0).numpy().view(np.uint64).byteswap()
     first = leading(strings, WORD).numpy().view(np.uint64).byteswap()
     if greatest:  # bytes of other rows can only make it greater
         return row_indices(torch.from_numpy(first >= of_sample.max()))
     return row_indices(torch.from_numpy((first <= of_sample.min()) | (strings.lengths.numpy() < WORD)))
+
+
+def _rows_of_pieces(strings: Strings) -> Tensor | None:
+    """A row for each piece of the buffer that rows have, if it has few: those of a dictionary, or texts of truth values.
+
+    int64 [m]; None where there may be many. In main memory.
+    """
+    lengths = strings.lengths.numpy()
+    widths = int(lengths.max()) + 1
+    if strings.data.shape[0] * widths > strings.num_rows // 8:
+        return None
+    row_of = np.full(strings.data.shape[0] * widths + widths, -1, np.int64)
+    row_of[strings.starts.numpy() * widths + lengths] = np.arange(strings.num_rows)
+    return torch.from_numpy(row_of[row_of >= 0])
 
 
 def least_of_all(strings: Strings, validity: Tensor | None = None) -> Strings:

@@ -61,6 +61,18 @@ def test_codes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert to_list(of_all(strings, valid)) == ([best(present)] if present else [])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_extremes_of_few_pieces(seed: int) -> None:
+    random_number = random.Random(seed)
+    pieces = from_list([value[:20] for value in random_values(seed)[:10]] + [b"", b"a", b"ab"])
+    rows = torch.tensor([random_number.randrange(pieces.num_rows) for _ in range(50_000)])
+    strings = take(pieces, rows)
+    values = [to_list(pieces)[row] for row in rows.tolist()]
+    assert string_codes._rows_of_pieces(strings) is not None
+    assert to_list(string_codes.greatest_of_all(strings)) == [max(values)]
+    assert to_list(string_codes.least_of_all(strings)) == [min(values)]
+
+
 def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [b"a" * 70, b"b" * 70, b"a" * 70, b"c" * 70]
     monkeypatch.setattr(string_codes, "hash64", lambda strings: torch.zeros_like(strings.starts))
