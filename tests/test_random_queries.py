@@ -114,6 +114,8 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("SELECT k FROM t0 WHERE (SELECT 0.5::DECIMAL(38, 38)) NOT IN (2, NULL)", "fails in one"),
         ("SELECT k FROM t0 WHERE 1 IN ('x', 1)", "fails in one"),
         ("SELECT (SELECT k FROM t0) FROM t1", "fails in one"),
+        ("FROM t0 WHERE (NULL, 0) IN ((k // 0, NULL))", "fails in one"),
+        ("FROM t0 WHERE k > 0 AND NOT (NULL, k) NOT IN ((5, -k << 1))", "fails in one"),
         ("SELECT NULL FROM VALUES (3834), (0.5::DECIMAL(38, 38))", "fails in one"),
         ("SELECT k FROM t0 WHERE (NULL, k // 0) = (1, 0)", "fails in one"),
         ("SELECT coalesce(k BETWEEN NULL AND k // (k - k), FALSE) FROM t0", "both refuse"),

@@ -51,8 +51,10 @@ def when_computed(validity: Tensor, values: object) -> Tensor:
 
 
 def validity_or_true(validity: Tensor | None, num_rows: int, device: torch.device) -> Tensor:
-    """A kernel's validity as a tensor, None meaning that all rows are valid."""
-    return all_valid(num_rows, device) if validity is None else validity
+    """A kernel's validity as a tensor, None meaning that all rows are valid; that of literals is the same for all rows."""
+    if validity is None:
+        return all_valid(num_rows, device)
+    return validity if validity.shape == (num_rows,) else validity.expand(num_rows)
 
 
 def pool_rows(pool: Strings, codes: Tensor) -> Strings:

@@ -86,11 +86,21 @@ def _with_single_rows(tree: exp.Expr, form: str) -> str:
 
 
 def _divide_conditions(tree: exp.Expr) -> None:
-    """Makes x BETWEEN a AND b to x >= a AND x <= b, and x IN (a, b) to x = a OR x = b, of which one may decide."""
+    """Makes x BETWEEN a AND b to x >= a AND x <= b, and x IN (a, b) to x = a OR x = b, of which one may decide.
+
+    Likewise each pair of fields of rows that are compared.
+    """
     for node in reversed(list(tree.find_all(exp.In))):
         if node.expressions:
             equal = [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions]
             node.replace(exp.Paren(this=exp.or_(*equal, copy=False, wrap=False)))
+    for node in reversed(list(tree.find_all(exp.EQ, exp.NEQ))):
+        rows = node.this.unnest(), node.expression.unnest()
+        if all(isinstance(row, exp.Tuple) for row in rows):
+            pairs = zip(*(row.expressions for row in rows), strict=False)
+            same = [exp.NullSafeEQ(this=one.copy(), expression=other.copy()) for one, other in pairs]
+            equal = exp.Paren(this=exp.and_(*same, copy=False, wrap=False))
+            node.replace(exp.Not(this=equal) if isinstance(node, exp.NEQ) else equal)
     for node in reversed(list(tree.find_all(exp.Between))):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
