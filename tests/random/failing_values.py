@@ -32,11 +32,12 @@ _TRUTH = (
 _CHOICES = (exp.Connector, exp.Case, exp.If)
 _CHOICE_CALLS = frozenset(("coalesce", "ifnull", "nullif", "concat", "concat_ws", "greatest", "least"))
 _NEVER = (exp.Is, exp.Dot, exp.TryCast)
-#: In place of a comparison, and in place of another value: the first of these texts that its type takes.
+#: In place of a comparison, and in place of another value: the first of these texts that its type takes. No value is NULL:
+#: that what fails is not NULL may be known without computing it.
 _SUBSTITUTES = (
     ("TRUE", ("0.5", "true", "2000-01-01", "12:00:00", "1 day")),
     ("FALSE", ("0", "1970-01-01", "00:00:00", "0 days")),
-    ("NULL", ()),
+    ("NULL", ("7", "true", "1980-01-01", "13:00:00", "5 days")),
     ("FALSE", ("99", "true", "1900-01-01", "23:00:00", "-9 days")),
 )
 
