@@ -270,7 +270,7 @@ def _extreme(function: str) -> Callable[..., Expression]:
         if common == NULL:
             return Literal(None, NULL)
         cast = tuple(cast_to(value, common, span) for value in values)
-        return cast[0] if len(cast) == 1 else Call(function, cast, common, span)
+        return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
 
     return bind
 

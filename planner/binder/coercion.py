@@ -18,18 +18,27 @@ from tqp.planner.algebra.expressions import (
     walk,
 )
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.functions.conditions import ORDERINGS
+from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
 
+#: Of a column, these are left to the optimizer.
+_CONDITIONS = frozenset((*MIRRORED, "is_distinct_from", "is_not_distinct_from", "and", "or"))
+
 
 def folded(expression: Expression) -> Expression:
-    """`fold`, except that a constant that fails is left for the rows that reach it, if any do."""
+    """`fold`, except that a constant that fails is left for the rows that reach it, if any do.
+
+    A condition of a column is no constant, though it is NULL or false for all rows: DuckDB folds it later.
+    """
     try:
-        return fold(expression)
+        result = fold(expression)
     except ExecutionError:
         return expression
+    if isinstance(expression, Call) and expression.function in _CONDITIONS and result is not expression:
+        return expression if column_ids(expression) else result
+    return result
 
 
 def cast_to(expression: Expression, target: DataType, span: Span | None, is_try: bool = False) -> Expression:
@@ -59,18 +68,14 @@ def condition_of(expression: Expression, span: Span | None) -> Expression:
 
 
 def compare(function: str, left: Expression, right: Expression, span: Span | None) -> Expression:
-    """`left <function> right` with both sides cast to one type.
-
-    With a column it is no constant, though it is NULL for all rows: DuckDB folds it later.
-    """
+    """`left <function> right` with both sides cast to one type."""
     common = (ordering_type if function in ORDERINGS else equality_type)(left, right)
     if common is None:
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )
     left, right = cast_to(left, common, span), cast_to(right, common, span)
-    call = Call(function, (left, right), BOOLEAN, span)
-    return call if column_ids(call) else folded(call)
+    return folded(Call(function, (left, right), BOOLEAN, span))
 
 
 #: The type that two values are cast to, or None.

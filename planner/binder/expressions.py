@@ -28,6 +28,7 @@ from tqp.planner.binder.coercion import (
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.literals import bind_number, bind_placeholder, signed_number
+from tqp.planner.binder.output import Item
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.type_names import bind_type
 from tqp.planner.binder.understood import check_schema, check_understood
@@ -36,8 +37,8 @@ from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, head_span, span_of
 
-#: SELECT aliases that a clause may use: name -> the aliased node.
-Aliases = dict[str, exp.Expr]
+#: SELECT aliases that a clause may use, by name in lower case.
+Aliases = dict[str, Item]
 
 
 class ExpressionBinder:
@@ -138,9 +139,17 @@ class ExpressionBinder:
                 raise BindError(f'the alias "{name}" is used before it is defined', span)
         self._open_aliases.append(name)
         try:
-            return self.bind_once(self.aliases[name])
+            return self._aliased(self.aliases[name], span)
         finally:
             self._open_aliases.pop()
+
+    def _aliased(self, item: Item, span: Span | None) -> Expression:
+        if item.node is not None:
+            return self.bind_once(item.node)
+        assert item.column is not None
+        column = self.scope.value_of(item.column)
+        self.scope.record_use(column, item.column.name, span)
+        return column
 
     def bind_once(self, node: exp.Expr) -> Expression:
         """Bind an item of SELECT, the same way each time: GROUP BY an alias of a subquery means that very subquery."""

@@ -22,9 +22,10 @@ from tqp.planner.binder.scope import ColumnUse, Scope
 
 def check_uses(uses: Iterable[ColumnUse], keys: Iterable[Expression]) -> None:
     """Refuse columns that are no group keys; before folding takes any away, so `k OR true` needs k as a key."""
+    keys = set(keys)
     ids = {key.id for key in keys if isinstance(key, ColumnRef)}
     for use in uses:
-        if use.id not in ids:
+        if use.id not in ids and use.whole not in keys:
             raise ungrouped(use)
 
 
@@ -82,7 +83,7 @@ class GroupedRewriter:
     def rewrite(self, expression: Expression) -> Expression:
         if isinstance(expression, ColumnRef):
             if expression.id in self.scope.used and expression.id not in self.key_ids:
-                raise ungrouped(ColumnUse(expression, *self.scope.used[expression.id]))
+                raise ungrouped(next(self.scope.uses_in(expression)))
             return expression
         if isinstance(expression, Literal):
             return expression

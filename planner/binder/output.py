@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -31,20 +31,20 @@ class Branch:
     """One operand of a set operation: its columns by name and as they are written, and their places in the result."""
 
     names: Sequence[str]
-    find: Callable[[exp.Expr], int | None] = lambda _: None
+    find: Callable[[exp.Expr], Collection[int]] = lambda _: ()
     places: Sequence[int] | None = None  # None: where they are in the operand
 
-    def place_of_name(self, name: str) -> int | None:
-        """Where the result has the first column of this name."""
+    def places_of_name(self, name: str) -> list[int]:
+        """Where the result has the first column of this name, if there is one."""
         names = [each.lower() for each in self.names]
-        return self._place(names.index(name.lower()) if name.lower() in names else None)
+        return [self._place(names.index(name.lower()))] if name.lower() in names else []
 
-    def place_of(self, node: exp.Expr) -> int | None:
+    def places_of(self, node: exp.Expr) -> list[int]:
         """Where the result has what is written like the node."""
-        return self._place(self.find(node))
+        return [self._place(index) for index in self.find(node)]
 
-    def _place(self, index: int | None) -> int | None:
-        return index if index is None or self.places is None else self.places[index]
+    def _place(self, index: int) -> int:
+        return index if self.places is None else self.places[index]
 
     def moved(self, places: Sequence[int]) -> Branch:
         """The same in a result in which these are the places of its columns."""

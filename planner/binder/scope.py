@@ -96,9 +96,13 @@ def both_merged(left: MergedColumns, right: MergedColumns) -> MergedColumns:
 
 @dataclass(frozen=True, slots=True)
 class ColumnUse:
-    """A place where an expression names a column of the block; `correlated` if it stands in a subquery."""
+    """A place where an expression names a column of the block; `correlated` if it stands in a subquery.
+
+    The name stands for `whole`, which several columns make up if FULL JOIN has merged them.
+    """
 
     reference: ColumnRef
+    whole: Expression
     name: str
     span: Span | None
     correlated: bool = False
@@ -145,12 +149,26 @@ class Scope:
             self.record_use(found, name, span, correlated=True)
         return found
 
+    def value_of(self, column: ScopeColumn | MergedColumn) -> Expression:
+        """What a star stands for in one of its places."""
+        value = column.expression() if isinstance(column, MergedColumn) else column.reference()
+        self._note(value, column.name, None)
+        return value
+
     def record_use(self, found: Expression, name: str, span: Span | None, correlated: bool = False) -> None:
         """Add what a name stands for to `uses`, if they are recorded."""
         if self.uses is not None:
             self.uses += [
-                ColumnUse(part, name, span, correlated) for part in walk(found) if isinstance(part, ColumnRef)
+                ColumnUse(part, found, name, span, correlated)
+                for part in walk(found)
+                if isinstance(part, ColumnRef)
             ]
+
+    def uses_in(self, expression: Expression) -> Iterator[ColumnUse]:
+        """The columns of the block that a bound expression holds."""
+        for part in walk(expression):
+            if isinstance(part, ColumnRef) and part.id in self.used:
+                yield ColumnUse(part, part, *self.used[part.id])
 
     def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         lowered = name.lower()

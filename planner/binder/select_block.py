@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal, walk
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.aggregates import AggregateCollector
 from tqp.planner.binder.context import BindContext
@@ -24,7 +24,7 @@ from tqp.planner.binder.names import expression_name
 from tqp.planner.binder.ordinals import ordinal
 from tqp.planner.binder.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
-from tqp.planner.binder.select_list import expand_items, star_of
+from tqp.planner.binder.select_list import expand_items
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.binder.written import Written
@@ -59,7 +59,9 @@ class SelectBlock:
             self.scope.relations = tree.relations
             self.scope.merged = tree.merged
         nodes = expand_items(self.scope, select.expressions)
-        aliases = self.scope.aliases = _aliases(select.expressions)
+        aliases = self.scope.aliases = {
+            item.alias.lower(): item for item in nodes if item.is_aliased and item.alias
+        }
         where = select.args.get("where")
         if where is not None:
             condition = self.binder("WHERE", None, aliases).bind_condition(where.this)
@@ -101,25 +103,25 @@ class SelectBlock:
             item_uses.append(uses[before:])
             holds_aggregate.append(collector.uses > aggregates_before)
             alias = "" if item.alias is None else item.alias.lower()
-            if item.node is not None and aliases.get(alias) is item.node:
-                defined = {**defined, alias: item.node}
+            if aliases.get(alias) is item:
+                defined = {**defined, alias: item}
         having = select.args.get("having")
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
         of_all = group is not None and bool(group.args.get("all"))
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
-            keys = keys_of_all(values, item_uses, holds_aggregate)
-            keys += keys_of_having(uses[before:])
+            items = keys_of_all(values, item_uses, holds_aggregate)
+            keys = [*items, *keys_of_having(uses[before:])]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:
                     self._remember(item.node, value)
             uses.clear()
-        sort = _SortBinder(self, nodes, bound, collector, aliases)
+        sort = _SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
-            check_uses(uses, keys)
+            check_uses(uses, () if of_all else keys)
             plan, rewriter = self._aggregate(plan, keys, collector)
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
@@ -153,24 +155,15 @@ class SelectBlock:
         if value is not None:
             return value
         assert item.column is not None
-        return self._star_value(item.column)
-
-    def _star_value(self, column: object) -> Expression:
-        if isinstance(column, MergedColumn):
-            expression = column.expression()
-            for part in walk(expression):
-                if isinstance(part, ColumnRef):
-                    self.scope.used[part.id] = (column.name, None)
-            return expression
-        reference: ColumnRef = column.reference()  # type: ignore[attr-defined]
-        self.scope.used[reference.id] = (reference.name, None)
-        return reference
+        return self.scope.value_of(item.column)
 
     def _bind_item(self, item: Item, binder: ExpressionBinder, lazy: bool) -> Expression | None:
         """The item's expression; None for a column of a star that nobody may ever ask for."""
         if item.column is not None:
             return (
-                None if lazy and not isinstance(item.column, MergedColumn) else self._star_value(item.column)
+                None
+                if lazy and not isinstance(item.column, MergedColumn)
+                else self.scope.value_of(item.column)
             )
         assert item.node is not None
         return settle(binder.bind_once(item.node))
@@ -224,13 +217,16 @@ class SelectBlock:
         if place is not None:
             item = nodes[place]
             if item.node is None:
-                return self._star_value(item.column)
+                return self._forced(None, item)
             return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
         named = node.unnest()
         if not isinstance(named, exp.Column):
             binder = without_aliases
         elif not named.table and not self.scope.has_column(named.name, None):
-            return self._remember(binder.aliases.get(named.name.lower(), node), binder.bind(node))
+            aliased = (
+                binder.aliases[named.name.lower()].node if named.name.lower() in binder.aliases else None
+            )
+            return self._remember(aliased or node, binder.bind(node))
         return self._remember(node, binder.bind(node))
 
     def _aggregate(
@@ -309,19 +305,21 @@ class SelectBlock:
         fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
-        return BoundQuery.exact(result, names, fields, [Branch(names, lambda node: self._place(nodes, node))])
+        return BoundQuery.exact(
+            result, names, fields, [Branch(names, lambda node: self._places(nodes, node))]
+        )
 
-    def _place(self, nodes: Sequence[Item], node: exp.Expr) -> int | None:
-        """Which item is written like the node."""
-        written: Written[int] = Written(self.context.query, self.scope)
+    def _places(self, nodes: Sequence[Item], node: exp.Expr) -> set[int]:
+        """Which items are written like the node."""
+        written: Written[set[int]] = Written(self.context.query, self.scope)
         for index, item in enumerate(nodes):
             if item.node is not None:
-                written.add(item.node, index)
+                written.add(item.node, set()).add(index)
             else:
-                column = self._star_value(item.column)
+                column = self._forced(None, item)
                 if isinstance(column, ColumnRef):
-                    written.add_column(column, index)
-        return written.find(node)
+                    written.add_column(column, set()).add(index)
+        return written.find(node) or set()
 
     def _name(self, item: Item) -> str:
         if item.name is not None:
@@ -380,6 +378,7 @@ class _SortBinder:
     bound: Sequence[Expression | None]
     collector: AggregateCollector
     aliases: Aliases
+    keys: Sequence[Expression] | None  # the items that are keys of GROUP BY ALL
 
     def bind(self, order: exp.Order | None) -> _Sort:
         if order is None:
@@ -399,10 +398,23 @@ class _SortBinder:
             if position is not None:
                 result.append((position, descending, nulls_first))
                 continue
+            before = len(self.block.scope.uses or ())
             value = binder.bind(node)
+            if self.keys is not None:
+                self._note_uses(node, value, self.keys, before)
             if not isinstance(value, Literal):  # a constant orders nothing
                 result.append((value, descending, nulls_first))
         return result
+
+    def _note_uses(self, node: exp.Expr, value: Expression, keys: Sequence[Expression], before: int) -> None:
+        """With GROUP BY ALL, a key of ORDER BY is a whole item of SELECT, or uses columns inside aggregates only."""
+        uses = self.block.scope.uses
+        assert uses is not None
+        is_key = isinstance(node.unnest(), exp.Column) and value in keys
+        if is_key or self.block.written_keys.find(node) is not None:
+            del uses[before:]
+        else:
+            uses += self.block.scope.uses_in(value)
 
     def _position(self, node: exp.Expr) -> int | None:
         place = ordinal(node, len(self.nodes), "ORDER BY")
@@ -419,15 +431,6 @@ class _SortBinder:
             aliased = [index for index in places if self.nodes[index].is_aliased]
             return aliased[-1] if aliased else places[0] if places else None
         return None
-
-
-def _aliases(nodes: Sequence[exp.Expr]) -> Aliases:
-    """SELECT aliases by lower-case name; the last of a name wins. Those of stars are names of columns."""
-    return {
-        node.alias.lower(): node.this
-        for node in nodes
-        if isinstance(node, exp.Alias) and star_of(node.this) is None
-    }
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -21,7 +21,7 @@ from tqp.planner.binder.scope import Relation, Scope
 from tqp.planner.binder.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.functions.type_rules import forced_type
-from tqp.planner.parse import Span, head_span
+from tqp.planner.parse import Span, head_span, span_of
 
 
 def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
@@ -190,9 +190,15 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
 def _place(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     """The column that an operand has by this name, or else written like this; the first operand's if several have one."""
     is_name = isinstance(node, exp.Column) and not node.table
-    places = [branch.place_of_name(node.name) for branch in branches] if is_name else []
-    places += [branch.place_of(node) for branch in branches]
-    return next((place for place in places if place is not None), None)
+    places = [branch.places_of_name(node.name) for branch in branches] if is_name else []
+    places += [branch.places_of(node) for branch in branches]
+    found = next(filter(None, places), [None])
+    if len(found) > 1:
+        raise BindError(
+            "ORDER BY is ambiguous: several columns are written like this; name one by its number",
+            span_of(node),
+        )
+    return found[0]
 
 
 def _reference(made: Field) -> ColumnRef:

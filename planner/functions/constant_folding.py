@@ -49,7 +49,8 @@ def _fold_call(call: Call) -> Expression:
         return _fold_connective(call)
     literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
     values = [literal.value for literal in literals]
-    if None in values and is_decided_by_null(call):
+    is_all_null = len(values) == len(call.arguments) and all(value is None for value in values)
+    if (None in values and is_decided_by_null(call)) or (function.null is NullRule.ALL and is_all_null):
         return Literal(None, call.data_type)
     if function.fold is None or len(values) < len(call.arguments):
         return call
@@ -69,6 +70,6 @@ def _fold_connective(call: Call) -> Expression:
         return decisive
     if not rest:
         return neutral
-    if len(rest) == 1:
+    if len(rest) == 1 or all(isinstance(argument, Literal) for argument in rest):
         return rest[0]
     return call if len(rest) == len(call.arguments) else Call(call.function, rest, BOOLEAN, call.span)
