@@ -374,7 +374,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
             None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
             for day, value in zip(days, values, strict=True)
         ]
-    return list(values)
+    return ["nan" if each == "-nan" else each for each in values]  # a sign of the machine
 
 
 def _difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tuple[str, str] | None:
