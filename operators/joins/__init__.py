@@ -31,8 +31,7 @@ A runtime filter uses the build's key set to drop probe rows far below the join,
 place. Its own look-up join then does not ask again ("all match"). On a table column that is sorted, with several rows
 of a value, a filter that keeps few of them goes below the table's other filters, too: it looks up each distinct value
 once and counts out the rows of those found (`operators/joins/run_rows.py`). Where the runs of equal values start is found when a
-program first wants it, and kept with the encoded column (`tqp/data/encoding/sorted_runs.py`). A semi or anti join whose build side is
-such a table computes its few probe rows first and reduces the table to their keys (`reduce_build_side`).
+program first wants it, and kept with the encoded column (`tqp/data/encoding/sorted_runs.py`).
 
 **Index joins.** A table that is sorted on the join key has an index on it: the rows of each value, as one table over the
 range of values (`tqp/data/encoding/key_index.py`), made when a program first wants it and kept with the encoded column. Where few rows
