@@ -37,8 +37,10 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Scan,
+    Series,
     Shared,
     Sort,
+    SortKey,
     UnionAll,
     Values,
 )
@@ -89,8 +91,7 @@ class MemoryTable:
 
 def rows_of(plan: LogicalPlan) -> list[tuple[Any, ...]]:
     """The plan's output rows, in order of its columns."""
-    ids = [field.id for field in plan.schema]
-    return [tuple(row[identifier] for identifier in ids) for row in run(plan, {})]
+    return Interpreter().rows_of(plan)
 
 
 def sorted_rows(plan: LogicalPlan) -> list[tuple[Any, ...]]:
@@ -102,202 +103,295 @@ def sorted_rows(plan: LogicalPlan) -> list[tuple[Any, ...]]:
 
 def run(plan: LogicalPlan, outer: Row) -> list[Row]:
     """The plan's rows, its correlated columns read from `outer`."""
-    match plan:
-        case Scan():
-            assert isinstance(plan.table, MemoryTable)
-            columns = [plan.table.columns[name] for name in plan.columns]
-            ids = [field.id for field in plan.fields]
-            return [
-                {i: column[row] for i, column in zip(ids, columns, strict=True)}
-                for row in range(plan.table.num_rows)
-            ]
-        case Values():
-            ids = [field.id for field in plan.fields]
-            return [dict(zip(ids, [evaluate(e, outer) for e in row], strict=True)) for row in plan.rows]
-        case Filter():
-            return [row for row in run(plan.input, outer) if evaluate(plan.condition, outer | row) is True]
-        case Project():
-            pairs = list(zip(plan.fields, plan.outputs, strict=True))
-            return [{f.id: evaluate(e, outer | row) for f, e in pairs} for row in run(plan.input, outer)]
-        case Join():
-            return _join(plan, outer)
-        case Aggregate():
-            return _aggregate(plan, outer)
-        case Sort():
-            return _sort(plan, outer)
-        case Limit():
-            stop = None if plan.limit is None else plan.offset + plan.limit
-            return run(plan.input, outer)[plan.offset : stop]
-        case UnionAll():
-            return [row for branch in plan.branches for row in _renamed(branch, plan, outer)]
-        case Shared():
-            return _renamed(plan.input, plan, outer)
-    raise TypeError(f"no plan: {plan}")
+    return Interpreter().run(plan, outer)
 
 
-def _renamed(source: LogicalPlan, target: LogicalPlan, outer: Row) -> list[Row]:
-    pairs = [(a.id, b.id) for a, b in zip(source.schema, target.schema, strict=True)]
-    return [{new: row[old] for old, new in pairs} for row in run(source, outer)]
+def evaluate(expression: Expression, row: Row) -> Any:
+    """An expression's value on a row that holds every column it reads, outer ones too."""
+    return Interpreter().evaluate(expression, row)
 
 
-def _join(plan: Join, outer: Row) -> list[Row]:
-    left_rows = run(plan.left, outer)
-    left_nulls = {field.id: None for field in plan.left.schema}
-    right_nulls = {field.id: None for field in plan.right.schema}
-    dependent = plan.join_type is not JoinType.FULL
-    fixed = [] if dependent else run(plan.right, outer)
-    met: set[int] = set()
-    result = []
-    for left in left_rows:
-        right_rows = run(plan.right, outer | left) if dependent else fixed
-        verdicts = [evaluate(plan.condition, outer | left | right) for right in right_rows]
-        matches = [right for right, verdict in zip(right_rows, verdicts, strict=True) if verdict is True]
-        met.update(i for i, verdict in enumerate(verdicts) if verdict is True)
-        match plan.join_type:
-            case JoinType.INNER:
-                result += [left | right for right in matches]
-            case JoinType.LEFT | JoinType.FULL:
-                result += [left | right for right in matches or [right_nulls]]
-            case JoinType.SINGLE:
-                if len(matches) > 1:
+class Interpreter:
+    """Runs logical plans. What scalar functions, casts and aggregates give is for a class below it to widen."""
+
+    def rows_of(self, plan: LogicalPlan) -> list[tuple[Any, ...]]:
+        """The plan's output rows, in order of its columns."""
+        ids = [field.id for field in plan.schema]
+        return [tuple(row[identifier] for identifier in ids) for row in self.run(plan, {})]
+
+    def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
+        """The plan's rows, its correlated columns read from `outer`."""
+        match plan:
+            case Scan():
+                ids = [field.id for field in plan.fields]
+                columns = [self.column(plan, name) for name in plan.columns]
+                return [
+                    {i: column[row] for i, column in zip(ids, columns, strict=True)}
+                    for row in range(plan.table.num_rows)
+                ]
+            case Values():
+                ids = [field.id for field in plan.fields]
+                return [dict(zip(ids, self.values(row, outer), strict=True)) for row in plan.rows]
+            case Series():
+                return [{plan.field.id: plan.start + plan.step * number} for number in range(plan.rows)]
+            case Filter():
+                return [
+                    row for row in self.run(plan.input, outer) if self.is_true(plan.condition, outer | row)
+                ]
+            case Project():
+                ids = [field.id for field in plan.fields]
+                return [
+                    dict(zip(ids, self.values(plan.outputs, outer | row), strict=True))
+                    for row in self.run(plan.input, outer)
+                ]
+            case Join():
+                return self._join(plan, outer)
+            case Aggregate():
+                return self._aggregate(plan, outer)
+            case Sort():
+                return self._sort(plan, outer)
+            case Limit():
+                stop = None if plan.limit is None else plan.offset + plan.limit
+                return self.run(plan.input, outer)[plan.offset : stop]
+            case UnionAll():
+                return [row for branch in plan.branches for row in self._renamed(branch, plan, outer)]
+            case Shared():
+                return self._renamed(plan.input, plan, outer)
+        raise TypeError(f"no plan: {plan}")
+
+    def column(self, scan: Scan, name: str) -> Sequence[Any]:
+        """The storage values of a table's column."""
+        assert isinstance(scan.table, MemoryTable)
+        return scan.table.columns[name]
+
+    def values(self, expressions: Iterable[Expression], row: Row) -> list[Any]:
+        """What becomes of a row: outputs, keys, arguments of aggregates."""
+        return [self.evaluate(expression, row) for expression in expressions]
+
+    def is_true(self, condition: Expression, row: Row) -> bool:
+        """Whether a condition that drops rows keeps this one."""
+        return self.evaluate(condition, row) is True
+
+    def _renamed(self, source: LogicalPlan, target: LogicalPlan, outer: Row) -> list[Row]:
+        pairs = [(a.id, b.id) for a, b in zip(source.schema, target.schema, strict=True)]
+        return [{new: row[old] for old, new in pairs} for row in self.run(source, outer)]
+
+    def _join(self, plan: Join, outer: Row) -> list[Row]:
+        left_rows = self.run(plan.left, outer)
+        left_nulls = {field.id: None for field in plan.left.schema}
+        right_nulls = {field.id: None for field in plan.right.schema}
+        dependent = bool(plan.right.free_ids & plan.left.output_ids)
+        fixed = [] if dependent else self.run(plan.right, outer)
+        met: set[int] = set()
+        result = []
+        for left in left_rows:
+            right_rows = self.run(plan.right, outer | left) if dependent else fixed
+            verdicts = [self.evaluate(plan.condition, outer | left | right) for right in right_rows]
+            matches = [right for right, verdict in zip(right_rows, verdicts, strict=True) if verdict is True]
+            met.update(i for i, verdict in enumerate(verdicts) if verdict is True)
+            match plan.join_type:
+                case JoinType.INNER:
+                    result += [left | right for right in matches]
+                case JoinType.LEFT | JoinType.FULL:
+                    result += [left | right for right in matches or [right_nulls]]
+                case JoinType.SINGLE:
+                    if len(matches) > 1:
+                        raise ExecutionError("more than one row")
+                    result += [left | right for right in matches or [right_nulls]]
+                case JoinType.SEMI:
+                    result += [left] if matches else []
+                case JoinType.ANTI:
+                    result += [] if matches else [left]
+                case JoinType.NULL_AWARE_ANTI:
+                    result += [left] if all(verdict is False for verdict in verdicts) else []
+                case JoinType.MARK:
+                    assert plan.mark is not None
+                    result.append(left | {plan.mark.id: any_of(verdicts)})
+        if plan.join_type is JoinType.FULL:
+            result += [left_nulls | right for i, right in enumerate(fixed) if i not in met]
+        return result
+
+    def _aggregate(self, plan: Aggregate, outer: Row) -> list[Row]:
+        groups: dict[tuple[Any, ...], tuple[tuple[Any, ...], list[Row]]] = {} if plan.keys else {(): ((), [])}
+        for row in self.run(plan.input, outer):
+            key = tuple(self.values(plan.keys, outer | row))
+            identity = tuple(
+                self.identity(value, expression.data_type)
+                for value, expression in zip(key, plan.keys, strict=True)
+            )
+            groups.setdefault(identity, (key, []))[1].append(row)
+        result = []
+        for key, rows in groups.values():
+            values = [self._call(call, rows, outer) for call in plan.aggregates]
+            result.append(dict(zip((field.id for field in plan.schema), (*key, *values), strict=True)))
+        return result
+
+    def identity(self, value: Any, data_type: DataType) -> Any:
+        """The same of all values that make one group."""
+        return value
+
+    def _call(self, call: AggregateCall, rows: list[Row], outer: Row) -> Any:
+        if call.filter is not None:
+            rows = [row for row in rows if self.is_true(call.filter, outer | row)]
+        if call.function == "count_star":
+            return len(rows)
+        values = [value for row in rows if (value := self.values(call.arguments, outer | row)[0]) is not None]
+        if call.distinct:
+            data_type = call.arguments[0].data_type
+            values = list({self.identity(value, data_type): value for value in values}.values())
+        return len(values) if call.function == "count" else self.aggregate(call, values)
+
+    def aggregate(self, call: AggregateCall, values: list[Any]) -> Any:
+        """An aggregate of values that are not NULL."""
+        if not values:
+            return None
+        functions: dict[str, Callable[[list[Any]], Any]] = {
+            "sum": sum,
+            "min": min,
+            "max": max,
+            "any_value": lambda values: values[0],
+            "bool_and": all,
+            "bool_or": any,
+            "avg": lambda values: sum(values) / len(values) / 10 ** call.arguments[0].data_type.scale,
+        }
+        return functions[call.function](values)
+
+    def _sort(self, plan: Sort, outer: Row) -> list[Row]:
+        rows = [
+            (self.values((key.expression for key in plan.keys), outer | row), row)
+            for row in self.run(plan.input, outer)
+        ]
+        for position, key in reversed(list(enumerate(plan.keys))):
+
+            def compare(
+                one: tuple[list[Any], Row],
+                other: tuple[list[Any], Row],
+                position: int = position,
+                key: SortKey = key,
+            ) -> int:
+                a, b = one[0][position], other[0][position]
+                if a is None or b is None:
+                    return ((a is not None) - (b is not None)) * (1 if key.nulls_first else -1)
+                return self.order(a, b, key.expression.data_type) * (-1 if key.descending else 1)
+
+            rows.sort(key=cmp_to_key(compare))
+        return [row for _, row in rows]
+
+    def order(self, a: Any, b: Any, data_type: DataType) -> int:
+        """-1, 0 or 1: which of two values comes first."""
+        return (a > b) - (a < b)
+
+    def evaluate(self, expression: Expression, row: Row) -> Any:
+        """An expression's value on a row that holds every column it reads, outer ones too."""
+        match expression:
+            case Literal():
+                return expression.value
+            case ColumnRef():
+                return row[expression.id]
+            case Call():
+                return self.function(expression, row)
+            case Cast():
+                return self.cast(expression, self.evaluate(expression.input, row))
+            case Case():
+                for condition, value in expression.branches:
+                    if self.is_true(condition, row):
+                        return self.evaluate(value, row)
+                return self.evaluate(expression.default, row)
+            case InList():
+                return self.in_list(expression, self.evaluate(expression.input, row))
+            case ScalarSubquery():
+                rows = self.run(expression.plan, row)
+                if len(rows) > 1:
                     raise ExecutionError("more than one row")
-                result += [left | right for right in matches or [right_nulls]]
-            case JoinType.SEMI:
-                result += [left] if matches else []
-            case JoinType.ANTI:
-                result += [] if matches else [left]
-            case JoinType.NULL_AWARE_ANTI:
-                result += [left] if all(verdict is False for verdict in verdicts) else []
-            case JoinType.MARK:
-                assert plan.mark is not None
-                result.append(left | {plan.mark.id: _any(verdicts)})
-    if plan.join_type is JoinType.FULL:
-        result += [left_nulls | right for i, right in enumerate(fixed) if i not in met]
-    return result
+                return rows[0][expression.plan.schema[0].id] if rows else None
+            case Exists():
+                return bool(self.run(expression.plan, row))
+            case QuantifiedComparison():
+                return self.quantified(expression, row)
+        raise TypeError(f"no expression: {expression}")
+
+    def in_list(self, expression: InList, value: Any) -> bool | None:
+        """Whether a value is one of the list."""
+        return None if value is None else value in [literal.value for literal in expression.values]
+
+    def quantified(self, expression: QuantifiedComparison, row: Row) -> bool | None:
+        """A comparison with the rows of a subquery."""
+        operands = [self.evaluate(operand, row) for operand in expression.operands]
+        ids = [field.id for field in expression.plan.schema]
+        verdicts = []
+        for inner in self.run(expression.plan, row):
+            pairs = zip(expression.operands, operands, (inner[identifier] for identifier in ids), strict=True)
+            verdicts.append(
+                all_of([self.compare(expression.comparison, each.data_type, a, b) for each, a, b in pairs])
+            )
+        return all_of(verdicts) if expression.is_all else any_of(verdicts)
+
+    def function(self, call: Call, row: Row) -> Any:
+        """A call; AND, OR and COALESCE, too, compute all their arguments here."""
+        arguments = [self.evaluate(argument, row) for argument in call.arguments]
+        match call.function:
+            case "and":
+                return all_of(arguments)
+            case "or":
+                return any_of(arguments)
+            case "is_null":
+                return arguments[0] is None
+            case "coalesce":
+                return next((argument for argument in arguments if argument is not None), None)
+            case "is_distinct_from":
+                return arguments[0] != arguments[1]
+            case "is_not_distinct_from":
+                return arguments[0] == arguments[1]
+        if None in arguments:
+            return None
+        if call.function in _STRICT:
+            return _STRICT[call.function](*arguments)
+        return self.compare(call.function, call.arguments[0].data_type, *arguments)
+
+    def compare(self, function: str, data_type: DataType, a: Any, b: Any) -> bool | None:
+        """A comparison of two values of one type."""
+        if a is None or b is None:
+            return None
+        return {
+            "equal": a == b,
+            "not_equal": a != b,
+            "less": a < b,
+            "less_equal": a <= b,
+            "greater": a > b,
+            "greater_equal": a >= b,
+        }[function]
+
+    def cast(self, cast: Cast, value: Any) -> Any:
+        """A value as another type."""
+        source, target = cast.input.data_type, cast.data_type
+        if value is None or source == target:
+            return value
+        if target.is_float:
+            return float(value) / 10**source.scale
+        if (source.is_integer or source.is_decimal) and (target.is_integer or target.is_decimal):
+            if target.scale >= source.scale:
+                return value * 10 ** (target.scale - source.scale)
+            divisor = 10 ** (source.scale - target.scale)
+            return int(math.copysign((abs(value) + divisor // 2) // divisor, value))
+        if source.is_string and target.is_string:
+            return value
+        raise TypeError(f"cast of {source} to {target}")
 
 
-def _any(verdicts: Iterable[bool | None]) -> bool | None:
+def any_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """OR."""
     verdicts = list(verdicts)
     if True in verdicts:
         return True
     return None if None in verdicts else False
 
 
-def _aggregate(plan: Aggregate, outer: Row) -> list[Row]:
-    groups: dict[tuple[Any, ...], list[Row]] = {} if plan.keys else {(): []}
-    for row in run(plan.input, outer):
-        groups.setdefault(tuple(evaluate(key, outer | row) for key in plan.keys), []).append(row)
-    result = []
-    for key, rows in groups.items():
-        values = [_call(call, rows, outer) for call in plan.aggregates]
-        result.append(dict(zip((field.id for field in plan.schema), (*key, *values), strict=True)))
-    return result
-
-
-def _call(call: AggregateCall, rows: list[Row], outer: Row) -> Any:
-    if call.filter is not None:
-        rows = [row for row in rows if evaluate(call.filter, outer | row) is True]
-    if call.function == "count_star":
-        return len(rows)
-    values = [value for row in rows if (value := evaluate(call.arguments[0], outer | row)) is not None]
-    if call.distinct:
-        values = list(dict.fromkeys(values))
-    if call.function == "count":
-        return len(values)
-    if not values:
-        return None
-    functions: dict[str, Callable[[list[Any]], Any]] = {
-        "sum": sum,
-        "min": min,
-        "max": max,
-        "any_value": lambda values: values[0],
-        "bool_and": all,
-        "bool_or": any,
-        "avg": lambda values: sum(values) / len(values) / 10 ** call.arguments[0].data_type.scale,
-    }
-    return functions[call.function](values)
-
-
-def _sort(plan: Sort, outer: Row) -> list[Row]:
-    rows = run(plan.input, outer)
-    for key in reversed(plan.keys):
-
-        def compare(
-            a: Any, b: Any, descending: bool = key.descending, nulls_first: bool = key.nulls_first
-        ) -> int:
-            if a is None or b is None:
-                return ((a is not None) - (b is not None)) * (1 if nulls_first else -1)
-            return ((a > b) - (a < b)) * (-1 if descending else 1)
-
-        expression = key.expression
-        rows = sorted(
-            rows,
-            key=cmp_to_key(
-                lambda a, b, c=compare, e=expression: c(evaluate(e, outer | a), evaluate(e, outer | b))
-            ),  # type: ignore[misc]
-        )
-    return rows
-
-
-def evaluate(expression: Expression, row: Row) -> Any:
-    """An expression's value on a row that holds every column it reads, outer ones too."""
-    match expression:
-        case Literal():
-            return expression.value
-        case ColumnRef():
-            return row[expression.id]
-        case Call():
-            return _function(expression, row)
-        case Cast():
-            return _cast(evaluate(expression.input, row), expression.input.data_type, expression.data_type)
-        case Case():
-            for condition, value in expression.branches:
-                if evaluate(condition, row) is True:
-                    return evaluate(value, row)
-            return evaluate(expression.default, row)
-        case InList():
-            value = evaluate(expression.input, row)
-            return None if value is None else value in [literal.value for literal in expression.values]
-        case ScalarSubquery():
-            rows = run(expression.plan, row)
-            if len(rows) > 1:
-                raise ExecutionError("more than one row")
-            return rows[0][expression.plan.schema[0].id] if rows else None
-        case Exists():
-            return bool(run(expression.plan, row))
-        case QuantifiedComparison():
-            return _quantified(expression, row)
-    raise TypeError(f"no expression: {expression}")
-
-
-def _quantified(expression: QuantifiedComparison, row: Row) -> bool | None:
-    operands = [evaluate(operand, row) for operand in expression.operands]
-    ids = [field.id for field in expression.plan.schema]
-    verdicts = []
-    for inner in run(expression.plan, row):
-        pairs = zip(operands, (inner[identifier] for identifier in ids), strict=True)
-        verdicts.append(_all([_compare(expression.comparison, a, b) for a, b in pairs]))
-    return _all(verdicts) if expression.is_all else _any(verdicts)
-
-
-def _all(verdicts: Iterable[bool | None]) -> bool | None:
+def all_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """AND."""
     verdicts = list(verdicts)
     if False in verdicts:
         return False
     return None if None in verdicts else True
-
-
-def _compare(function: str, a: Any, b: Any) -> bool | None:
-    if a is None or b is None:
-        return None
-    return {
-        "equal": a == b,
-        "not_equal": a != b,
-        "less": a < b,
-        "less_equal": a <= b,
-        "greater": a > b,
-        "greater_equal": a >= b,
-    }[function]
 
 
 _STRICT: dict[str, Callable[..., Any]] = {
@@ -319,40 +413,3 @@ _STRICT: dict[str, Callable[..., Any]] = {
         re.fullmatch(re.escape(p).replace("%", ".*").replace("_", "."), s, re.DOTALL) is not None
     ),
 }
-
-
-def _function(call: Call, row: Row) -> Any:
-    arguments = [evaluate(argument, row) for argument in call.arguments]
-    match call.function:
-        case "and":
-            return _all(arguments)
-        case "or":
-            return _any(arguments)
-        case "is_null":
-            return arguments[0] is None
-        case "coalesce":
-            return next((argument for argument in arguments if argument is not None), None)
-        case "is_distinct_from":
-            return arguments[0] != arguments[1]
-        case "is_not_distinct_from":
-            return arguments[0] == arguments[1]
-    if None in arguments:
-        return None
-    if call.function in _STRICT:
-        return _STRICT[call.function](*arguments)
-    return _compare(call.function, *arguments)
-
-
-def _cast(value: Any, source: DataType, target: DataType) -> Any:
-    if value is None or source == target:
-        return value
-    if target.is_float:
-        return float(value) / 10**source.scale
-    if (source.is_integer or source.is_decimal) and (target.is_integer or target.is_decimal):
-        if target.scale >= source.scale:
-            return value * 10 ** (target.scale - source.scale)
-        divisor = 10 ** (source.scale - target.scale)
-        return int(math.copysign((abs(value) + divisor // 2) // divisor, value))
-    if source.is_string and target.is_string:
-        return value
-    raise TypeError(f"cast of {source} to {target}")

@@ -80,8 +80,8 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
 @pytest.mark.parametrize(
     ("sql", "outcome"),
     [
-        ("FROM t0 FULL JOIN t1 ON t0.c0 = t1.k", "intended"),
-        ("FROM t0 RIGHT JOIN t1 ON t0.c0 = t1.k", "intended"),
+        ("FROM t0 FULL JOIN t1 ON t0.c0 = t1.k", "fails in one"),
+        ("FROM t0 RIGHT JOIN t1 ON t0.c0 = t1.k", "fails in one"),
         (
             "SELECT make_date(9999, 0, 0) FROM VALUES (1) r(v) WHERE v IN (v) INTERSECT SELECT c0 FROM t1",
             "equal",
@@ -90,7 +90,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             "FROM (SELECT NULL WHERE NULL) CROSS JOIN t0 JOIN (FROM t0 WHERE k > 2) r ON t0.c0 = r.k",
             "equal",
         ),
-        ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "intended"),
+        ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "fails in one"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
         ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
         ("FROM t0 a JOIN t1 b ON NULL AND 1 = a.c0::INTEGER", "equal"),
@@ -99,11 +99,11 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
                 "WITH w AS (SELECT max(o) AS m FROM (SELECT NULL::INTEGER AS o FROM t0) GROUP BY o HAVING max(o) <> 'x')"
                 " SELECT sum(c.k), b.m FROM w a, w b RIGHT JOIN t0 c ON c.c0 NOT IN (SELECT NULL) ANTI JOIN w d ON c.k = d.m GROUP BY b.m"
             ),
-            "intended",
+            "fails in one",
         ),
         (
             "SELECT coalesce(max(o) < 'x', TRUE) FROM (SELECT NULL::INTEGER AS o FROM t0) GROUP BY o",
-            "intended",
+            "fails in one",
         ),
         (
             "FROM t0 a JOIN (SELECT NULL::INTEGER AS o) b ON length(a.c0) // 0 IS NOT DISTINCT FROM o",
@@ -122,9 +122,9 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("SELECT k FROM t0 WHERE (NULL, k // 0) = (1, 0)", "fails in one"),
         ("SELECT coalesce(k BETWEEN NULL AND k // (k - k), FALSE) FROM t0", "both refuse"),
         ("FROM t0 WHERE k // 0 IN (SELECT 1 FROM (FROM t0 WHERE k < 0) r WHERE r.c0 = t0.c0)", "equal"),
-        ("FROM t0 WHERE k // (k - k) IN (SELECT 1 FROM t0 r WHERE r.c0 || 'x' = t0.c0)", "intended"),
-        ("FROM t0 a JOIN (FROM t0 JOIN t1 ON (SELECT a.k << 99)) ON a.k > 1", "intended"),
-        ("SELECT CASE nullif(k, k) WHEN k // 0 THEN 1 END FROM t0", "intended"),
+        ("FROM t0 WHERE k // (k - k) IN (SELECT 1 FROM t0 r WHERE r.c0 || 'x' = t0.c0)", "fails in one"),
+        ("FROM t0 a JOIN (FROM t0 JOIN t1 ON (SELECT a.k << 99)) ON a.k > 1", "fails in one"),
+        ("SELECT CASE nullif(k, k) WHEN k // 0 THEN 1 END FROM t0", "fails in one"),
         (
             "SELECT sum(v::DECIMAL(38, 38)) FROM t0, VALUES ('-0.99999999999999999999999999999999999999'), ('0.9') r(v)",
             "intended",
@@ -134,7 +134,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
                 "FROM t0 a JOIN t0 b ON NULL, (SELECT bool_and(k > 0) FROM t0 HAVING (1 <> ALL (SELECT 2)) < 'x')"
                 " RIGHT JOIN t1 ON b.k = t1.k"
             ),
-            "intended",
+            "fails in one",
         ),
     ],
 )

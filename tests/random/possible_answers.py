@@ -1,0 +1,485 @@
+"""A query's bound plan, run row by row: does its answer depend on values that fail, and may one be computed too early?
+
+What docs/semantics.md says of what raises, as a slow interpreter. It shares the binder and the kernels with the engine,
+nothing of its optimizer, physical plans and programs, which are what drops, moves and repeats expressions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Any
+from unittest.mock import patch
+
+import tqp
+from tests.reference_plan import Interpreter, Row, all_of, any_of
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.errors import Error, ExecutionError
+from tqp.core.schema import Field, TableSource
+from tqp.data.column import Column
+from tqp.data.results.to_python import storage_values
+from tqp.data.string_buffers import string_array
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    QuantifiedComparison,
+    ScalarSubquery,
+    Subquery,
+    conjuncts,
+    read_ids,
+    walk,
+)
+from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Project, Scan, Values
+from tqp.planner.bind import BoundStatement, bind
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.declaration import NullRule
+from tqp.planner.functions.literal_casts import cast_value
+from tqp.planner.functions.registry import SCALARS
+from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.planner import plan_physical
+
+#: Expressions that are evaluated for one query, at most.
+_MAX_STEPS = 300_000
+#: Programs that are made for one query, at most: each takes some milliseconds.
+_MAX_PROGRAMS = 3_000
+
+
+#: A call is NULL where any argument is.
+_NULL_OF_NULL = (NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES)
+
+
+class TooLongError(Exception):
+    """The query takes too many steps, or has what is not interpreted."""
+
+
+@dataclass(frozen=True)
+class Substitutes:
+    """What stands in place of a value that fails: the first of the texts that its type takes; of a comparison, an outcome.
+
+    `outcomes` take turns. None is NULL: that what fails is not NULL may be known without computing it.
+    """
+
+    texts: tuple[str, ...]
+    outcomes: tuple[bool, ...]
+
+    def value(self, data_type: DataType) -> Any:
+        """A value of the type."""
+        if data_type.is_enum:
+            return len(self.texts[0]) % len(data_type.categories)
+        if data_type.is_string:
+            return self.texts[0] if data_type == VARCHAR else self.texts[0].encode()
+        for text in self.texts:
+            with suppress(ExecutionError):
+                value = cast_value(text, VARCHAR, data_type)
+                if value is not NotImplemented:
+                    return value
+        raise TooLongError(f"no value of {data_type}")
+
+
+SUBSTITUTES = (
+    Substitutes(("0.5", "true", "2000-01-01", "12:00:00", "1 day"), (True,)),
+    Substitutes(("0", "false", "1970-01-01", "00:00:00", "0 days"), (False,)),
+    Substitutes(("7", "0.7", "true", "1980-01-01", "13:00:00", "5 days"), (True, False)),
+    Substitutes(("99", "0.99", "false", "1900-01-01", "23:00:00", "-9 days"), (False, True, True)),
+)
+
+
+class UnknownError(Exception):
+    """A value is asked for that a row outside would give."""
+
+
+class Effect(Enum):
+    """What values that fail do to the answer."""
+
+    NOTHING_FAILS = auto()
+    NONE = auto()  # it is the same whatever stands in place of them
+    ANOTHER_ANSWER = auto()
+    UNKNOWN = auto()
+
+
+class Kernels:
+    """Scalar functions, casts and aggregates of constants, as the engine computes them; each once."""
+
+    def __init__(self, connection: tqp.Connection) -> None:
+        self._connection = connection
+        self._known: dict[Any, Any] = {}
+        self._columns: dict[tuple[int, str], list[Any]] = {}
+        self.programs = 0
+
+    def column(self, table: TableSource, name: str) -> list[Any]:
+        """The storage values of a table's column."""
+        key = id(table), name
+        if key not in self._columns:
+            self._columns[key] = _storage(table.column(name))  # type: ignore[attr-defined]
+        return self._columns[key]
+
+    def compute(self, expression: Expression) -> Any:
+        """The storage value of an expression over literals; raises ExecutionError where it has none."""
+        if expression not in self._known:
+            try:
+                folded = fold(expression)
+                self._known[expression] = (
+                    folded.value if isinstance(folded, Literal) else self._run(_project(expression))
+                )
+            except ExecutionError as error:
+                self._known[expression] = error
+        return _outcome(self._known[expression])
+
+    def aggregate(self, call: AggregateCall, values: Sequence[Any]) -> Any:
+        """An aggregate of storage values."""
+        key = call, repr(values)
+        if key not in self._known:
+            argument = Field(1, "x", call.arguments[0].data_type)
+            rows = Values(
+                tuple((Literal(value, argument.data_type),) for value in values or (None,)), (argument,)
+            )
+            plain = replace(
+                call, arguments=(ColumnRef(1, argument.data_type, "x"),), distinct=False, filter=None
+            )
+            result = Field(2, "y", call.data_type)
+            try:
+                self._known[key] = self._run(Aggregate(rows, (), (), (result,), (plain,)))
+            except ExecutionError as error:
+                self._known[key] = error
+        return _outcome(self._known[key])
+
+    def _run(self, plan: LogicalPlan) -> Any:
+        self.programs += 1
+        if self.programs > _MAX_PROGRAMS:
+            raise TooLongError("too many programs")
+        connection = self._connection
+        statement = BoundStatement(plan, ("x",))
+        program = connection._lower(statement, plan_physical(plan, PhysicalOptions(connection._backend)))
+        return _storage(program().columns[0])[0]
+
+
+def _project(expression: Expression) -> LogicalPlan:
+    return Project(Values(((),), ()), (Field(1, "x", expression.data_type),), (expression,))
+
+
+def _outcome(known: Any) -> Any:
+    if isinstance(known, ExecutionError):
+        raise known
+    return known
+
+
+def _storage(column: Column) -> list[Any]:
+    """The storage values of a column; None for NULL."""
+    validity = None if column.validity is None else column.validity.cpu().numpy()
+    if column.data_type.is_string:
+        texts: list[Any] = string_array(column, validity).to_pylist()
+        return texts
+    if column.values is None or column.data_type.kind is TypeKind.NULL:
+        return [None] * column.num_rows
+    values = storage_values(column.values)
+    if column.data_type.kind in (TypeKind.INTERVAL, TypeKind.ARRAY):
+        values = [tuple(value) for value in values]
+    if validity is None:
+        return values
+    return [value if valid else None for value, valid in zip(values, validity.tolist(), strict=True)]
+
+
+class PossibleAnswers(Interpreter):
+    """Runs a plan with substitutes in place of what fails; without them, what fails raises ExecutionError.
+
+    Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
+    each table by itself, as either side may come first.
+    """
+
+    def __init__(self, kernels: Kernels, substitutes: Substitutes | None) -> None:
+        self._kernels, self._substitutes = kernels, substitutes
+        self._outcomes = itertools.cycle(substitutes.outcomes if substitutes else ())
+        self._rows: dict[int, tuple[LogicalPlan, list[Row]]] = {}
+        self._steps = 0
+        self.has_failed = False
+
+    # plans
+
+    def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
+        if plan.free_ids:
+            return super().run(plan, outer)
+        if id(plan) not in self._rows:
+            self._rows[id(plan)] = plan, super().run(plan, {})
+        return self._rows[id(plan)][1]
+
+    def column(self, scan: Scan, name: str) -> Sequence[Any]:
+        return self._kernels.column(scan.table, name)
+
+    def values(self, expressions: Iterable[Expression], row: Row) -> list[Any]:
+        return [self._value(expression, row) for expression in expressions]
+
+    def _value(self, expression: Expression, row: Row) -> Any:
+        try:
+            return self.evaluate(expression, row)
+        except UnknownError:
+            return None
+        except ExecutionError:
+            if self._substitutes is None:
+                raise
+            self.has_failed = True
+            return self._substitutes.value(expression.data_type)
+
+    def _join(self, plan: Join, outer: Row) -> list[Row]:
+        if self._substitutes is None:
+            self._compute_early(plan, outer)
+        return super()._join(plan, outer)
+
+    def _compute_early(self, plan: Join, outer: Row) -> None:
+        """Raises where a part of a condition fails for rows of the tables that it reads, whatever else drops them."""
+        tables, conditions = _joined(plan)
+        for table in tables:
+            self.run(table, outer)
+        for condition in conditions:
+            for part in conjuncts(condition):
+                for expression in (part, *part.inputs):
+                    read = read_ids(expression)
+                    rows = [self.run(table, outer) for table in tables if table.output_ids & read]
+                    if math.prod(map(len, rows)) > _MAX_STEPS:
+                        raise TooLongError("too many pairs")
+                    for combination in itertools.product(*rows):
+                        self.evaluate(
+                            expression,
+                            dict(itertools.chain(outer.items(), *(r.items() for r in combination))),
+                        )
+
+    def compute_early(self, plan: LogicalPlan) -> None:
+        """Raises where something fails that may be computed before there is a row: what a subquery does not take from one."""
+        for part in (plan, *_subqueries(plan)):
+            if isinstance(part, ScalarSubquery):
+                self.evaluate(part, {}) if not part.plan.free_ids else self.run(part.plan, {})
+            else:
+                self.run(part if isinstance(part, LogicalPlan) else part.plan, {})
+
+    def is_true(self, condition: Expression, row: Row) -> bool:
+        try:
+            return super().is_true(condition, row)
+        except UnknownError:
+            return True
+
+    # values
+
+    def _look_for_failures(self, expressions: Iterable[Expression], row: Row) -> None:
+        """Whether something fails that nothing asks for: DuckDB computes some of that."""
+        for expression in () if self.has_failed or self._substitutes is None else expressions:
+            try:
+                self.evaluate(expression, row)
+            except UnknownError:
+                pass
+            except ExecutionError:
+                self.has_failed = True
+
+    def _call(self, call: AggregateCall, rows: list[Row], outer: Row) -> Any:
+        for row in rows if call.filter is not None else ():
+            self._look_for_failures(call.arguments, outer | row)
+        return super()._call(call, rows, outer)
+
+    def aggregate(self, call: AggregateCall, values: list[Any]) -> Any:
+        try:
+            return self._kernels.aggregate(call, values)
+        except ExecutionError:
+            if self._substitutes is None:
+                raise
+            self.has_failed = True
+            return self._substitutes.value(call.data_type)
+
+    def identity(self, value: Any, data_type: DataType) -> Any:
+        if isinstance(value, float) and math.isnan(value):
+            return "NaN"
+        return _normal(value) if data_type.kind is TypeKind.INTERVAL and value is not None else value
+
+    def order(self, a: Any, b: Any, data_type: DataType) -> int:
+        if data_type.kind is TypeKind.INTERVAL:
+            a, b = _normal(a), _normal(b)
+        if isinstance(a, float):
+            a, b = ((math.isnan(each), 0.0 if math.isnan(each) else each) for each in (a, b))
+        return bool(a > b) - bool(a < b)
+
+    def compare(self, function: str, data_type: DataType, a: Any, b: Any) -> bool | None:
+        if a is None or b is None:
+            return None
+        result: bool = self._kernels.compute(
+            Call(function, (Literal(a, data_type), Literal(b, data_type)), BOOLEAN)
+        )
+        return result
+
+    def in_list(self, expression: InList, value: Any) -> bool | None:
+        data_type = expression.input.data_type
+        return any_of(self.compare("equal", data_type, value, each.value) for each in expression.values)
+
+    def cast(self, cast: Cast, value: Any) -> Any:
+        return (
+            None
+            if value is None
+            else self._kernels.compute(replace(cast, input=Literal(value, cast.input.data_type)))
+        )
+
+    def evaluate(self, expression: Expression, row: Row) -> Any:
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise TooLongError("too many steps")
+        if isinstance(expression, ColumnRef) and expression.id not in row:
+            raise UnknownError
+        if isinstance(expression, Case) or (
+            isinstance(expression, Call) and expression.function == "coalesce"
+        ):
+            self._look_for_failures(expression.inputs, row)
+        try:
+            return super().evaluate(expression, row)
+        except ExecutionError:
+            if self._substitutes is None or not _is_comparison(expression):
+                raise
+            self.has_failed = True
+            return next(self._outcomes)
+
+    def function(self, call: Call, row: Row) -> Any:
+        if call.function == "coalesce":
+            values = (self.evaluate(argument, row) for argument in call.arguments)
+            return next((value for value in values if value is not None), None)
+        is_connective = call.function in ("and", "or")
+        arguments: list[Any] = []
+        failed: tuple[int, ExecutionError | UnknownError] | None = None
+        for position, argument in enumerate(call.arguments):
+            try:
+                arguments.append(self.evaluate(argument, row))
+            except (ExecutionError, UnknownError) as error:
+                failed = position, error
+                if not is_connective and isinstance(error, UnknownError):
+                    raise
+        if is_connective:
+            verdict = any_of(arguments) if call.function == "or" else all_of(arguments)
+            if failed is not None and verdict is not (call.function == "or"):
+                raise failed[1]
+            return verdict
+        if failed is None:
+            pairs = zip(arguments, call.arguments, strict=True)
+            literals = tuple(Literal(value, argument.data_type) for value, argument in pairs)
+            return self._kernels.compute(replace(call, arguments=literals))
+        if self._substitutes is not None:
+            self.has_failed = True
+            if call.function == "is_null":
+                return False
+            if None in arguments and call.function in ("is_distinct_from", "is_not_distinct_from"):
+                return call.function == "is_distinct_from"
+        if self._is_decided_by_null(call, arguments, failed[0]):
+            return None
+        raise failed[1]
+
+    def _is_decided_by_null(self, call: Call, arguments: Sequence[Any], failed: int) -> bool:
+        """Whether a call is NULL though an argument fails. A column's is computed all the same, a constant's after NULL is not."""
+        if None not in arguments or SCALARS[call.function].null not in _NULL_OF_NULL:
+            return False
+        return self._substitutes is not None or (
+            not read_ids(call.arguments[failed]) and None in arguments[:failed]
+        )
+
+    def quantified(self, expression: QuantifiedComparison, row: Row) -> bool | None:
+        try:
+            return super().quantified(expression, row)
+        except ExecutionError:
+            if self._substitutes is None:
+                raise
+            self.has_failed = True
+            known = [None if None in inner.values() else True for inner in self.run(expression.plan, row)]
+            if True in known:
+                raise
+            return all_of(known) if expression.is_all else any_of(known)
+
+
+def _normal(interval: tuple[int, int, int]) -> int:
+    months, days, microseconds = interval
+    return (months * 30 + days) * 86_400_000_000 + microseconds
+
+
+def _is_comparison(expression: Expression) -> bool:
+    """Whether it has an outcome whatever its operands are: any BOOLEAN but AND, OR, NOT and what chooses one."""
+    if expression.data_type != BOOLEAN or isinstance(expression, Literal | ColumnRef | Case):
+        return False
+    return not (isinstance(expression, Call) and expression.function in ("and", "or", "not", "coalesce"))
+
+
+def _joined(plan: LogicalPlan) -> tuple[list[LogicalPlan], list[Expression]]:
+    """What is joined, and the conditions."""
+    if not isinstance(plan, Join):
+        return [plan], []
+    tables, conditions = zip(*map(_joined, (plan.left, plan.right)), strict=True)
+    return [*itertools.chain(*tables)], [plan.condition, *itertools.chain(*conditions)]
+
+
+def _subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+    """The subqueries in a plan, those in others too."""
+    for expression in plan.expressions:
+        for node in walk(expression):
+            if isinstance(node, Subquery):
+                yield node
+                yield from _subqueries(node.plan)
+    for below in plan.inputs:
+        yield from _subqueries(below)
+
+
+def _plans(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    yield plan
+    for below in plan.inputs:
+        yield from _plans(below)
+
+
+def _has_failing_constant(plan: LogicalPlan, kernels: Kernels) -> bool:
+    """Whether a constant fails, for a row or not: DuckDB computes some over no rows."""
+    run = PossibleAnswers(kernels, None)
+    for part in (plan, *(subquery.plan for subquery in _subqueries(plan))):
+        for expression in itertools.chain.from_iterable(node.expressions for node in _plans(part)):
+            for node in walk(expression):
+                if not isinstance(node, AggregateCall | Subquery) and not read_ids(node):
+                    try:
+                        run.evaluate(node, {})
+                    except ExecutionError:
+                        return True
+    return False
+
+
+def _bound(connection: tqp.Connection, sql: str, parameters: Any) -> LogicalPlan:
+    """The bound plan, in which nothing that fails is dropped since another constant decides."""
+
+    def fold_constants(expression: Expression) -> Expression:
+        return (
+            fold(expression) if all(isinstance(each, Literal) for each in expression.inputs) else expression
+        )
+
+    with patch("tqp.planner.binder.coercion.fold", fold_constants):
+        return bind(sql, connection._snapshot(), parameters or None).plan
+
+
+def effect_of_failures(connection: tqp.Connection, sql: str, parameters: Any, num_rows: int) -> Effect:
+    """What values that fail do to an answer of so many rows."""
+    try:
+        plan, kernels = _bound(connection, sql, parameters), Kernels(connection)
+        runs = [PossibleAnswers(kernels, each) for each in SUBSTITUTES]
+        answers = [run.rows_of(plan) for run in runs]
+        has_failed = runs[0].has_failed or _has_failing_constant(plan, kernels)
+    except (TooLongError, Error):
+        return Effect.UNKNOWN
+    if not has_failed and may_raise(connection, sql, parameters) is False:
+        return Effect.NOTHING_FAILS
+    is_one = len({tuple(sorted(map(repr, answer))) for answer in answers}) == 1
+    return Effect.NONE if is_one and len(answers[0]) == num_rows else Effect.ANOTHER_ANSWER
+
+
+def may_raise(connection: tqp.Connection, sql: str, parameters: Any) -> bool | None:
+    """Whether a value fails that may be computed; None where it cannot be found out."""
+    try:
+        plan = _bound(connection, sql, parameters)
+        PossibleAnswers(Kernels(connection), None).compute_early(plan)
+    except ExecutionError:
+        return True
+    except (TooLongError, Error):
+        return None
+    return False
