@@ -1,12 +1,16 @@
 """Queries in which other values stand for those whose computation fails: does the answer depend on them?
 
 A query that DuckDB refuses for a value has an answer all the same if that value cannot change it: nobody reads it, its
-row is dropped, or something else has decided. What fails is found by TRY around all else.
+row is dropped, or something else has decided. So each expression X that may fail becomes coalesce(TRY([X]), [v])[1], which
+is v in the rows where X fails and X in all others, NULL of no failure included. Of a comparison v is every outcome, of
+another value one of a few of its type, but never NULL: that what fails is not NULL may be known without computing it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
 
 from sqlglot import exp
 
@@ -14,13 +18,13 @@ from tests.random.variants import parsed, text_of_tree
 from tqp.planner.functions.registry import aggregate_names
 
 _AGGREGATES = frozenset(aggregate_names())
-_DISTINCT = (exp.NullSafeEQ, exp.NullSafeNEQ)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, *_DISTINCT)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 #: What is BOOLEAN without a cast.
 _TRUTH = (
     *_COMPARISONS,
     exp.Connector,
     exp.Not,
+    exp.In,
     exp.Is,
     exp.Exists,
     exp.Like,
@@ -28,55 +32,46 @@ _TRUTH = (
     exp.Escape,
     exp.SimilarTo,
 )
-#: NULL of operands that are not NULL, or the other way round.
+#: Not all of their operands are read in every row.
 _CHOICES = (exp.Connector, exp.Case, exp.If)
-_CHOICE_CALLS = frozenset(("coalesce", "ifnull", "nullif", "concat", "concat_ws", "greatest", "least"))
-_NEVER = (exp.Is, exp.Dot, exp.TryCast)
-#: In place of a comparison, and in place of another value: the first of these texts that its type takes. No value is NULL:
-#: that what fails is not NULL may be known without computing it.
+_CHOICE_CALLS = frozenset(("coalesce", "ifnull"))
+#: These compute nothing themselves that may fail.
+_NEVER = (exp.Connector, exp.Not, exp.Paren, exp.Is, exp.Dot, exp.TryCast, exp.Array, exp.AggFunc, exp.Exists)
+#: In place of a value: the first of these texts that its type takes.
 _SUBSTITUTES = (
-    ("TRUE", ("0.5", "true", "2000-01-01", "12:00:00", "1 day")),
-    ("FALSE", ("0", "1970-01-01", "00:00:00", "0 days")),
-    ("NULL", ("7", "true", "1980-01-01", "13:00:00", "5 days")),
-    ("FALSE", ("99", "true", "1900-01-01", "23:00:00", "-9 days")),
+    ("0.5", "true", "2000-01-01", "12:00:00", "1 day"),
+    ("0", "1970-01-01", "00:00:00", "0 days"),
+    ("7", "true", "1980-01-01", "13:00:00", "5 days"),
+    ("99", "1900-01-01", "23:00:00", "-9 days"),
 )
+_NUM_VARIANTS = 8
 
 
-def with_other_values(sql: str, fails: Callable[[str], bool]) -> Iterator[str]:
-    """The query with several values in place of each that fails; none if it is not found what fails.
+def with_first_rows(sql: str) -> list[str]:
+    """The query with the first row of each subquery that is a value, and with NULL: several rows are an error."""
+    tree = parsed(sql)
+    return [] if tree is None else [_with_first_rows(tree, "{}"), _with_first_rows(tree, "(CASE WHEN FALSE THEN {} END)")]
 
-    Of a value that is compared, the comparison has every outcome. NULL that comes of NULL remains.
+
+def with_other_values(sql: str, thoroughness: int) -> Iterator[str]:
+    """The query with several values in place of each that fails; none if it cannot be parsed.
+
+    `thoroughness` 0 leaves out what seldom fails and is slow or impossible to replace in some places: comparisons of two
+    columns, and what is computed of aggregates and subqueries. 1 leaves out only that a column of a subquery cannot be cast
+    to what is looked for in it.
     """
     tree = parsed(sql)
     if tree is None:
         return
-    single = _with_single_rows(tree, "{}")
-    if not fails(single):
-        yield from (single, _with_single_rows(tree, "(CASE WHEN FALSE THEN {} END)"))
-        return
     _divide_conditions(tree)
     _show_types(tree)
     _show_conditions(tree)
-    for is_suspect in (_may_fail, _is_suspect):
-        around: dict[str, set[str]] = {}
-        for node in filter(is_suspect, tree.walk()):
-            around.setdefault(text_of_tree(node), set()).update(map(text_of_tree, _ancestors(node)))
-        if not fails(_with_tries(tree, around.keys())):
-            break
-    else:
-        return
-    failing = {
-        text
-        for text, outer in around.items()
-        if fails(_with_tries(tree, around.keys() - outer - {text}))
-        and not fails(_with_tries(tree, around.keys() - outer))
-    }
-    for outcome, values in _SUBSTITUTES:
-        yield _substituted(tree, failing, outcome, values)
+    literals = list(dict.fromkeys(each.name for each in tree.find_all(exp.Literal)))
+    for number in range(_NUM_VARIANTS):
+        yield text_of_tree(_Substitution(number, tuple(literals[number : number + 1]), thoroughness).value(tree))
 
 
-def _with_single_rows(tree: exp.Expr, form: str) -> str:
-    """The query with the form in place of each subquery that is a value, of its first row: several rows are an error."""
+def _with_first_rows(tree: exp.Expr, form: str) -> str:
     tree = tree.copy()
     for node in reversed(list(tree.find_all(exp.Subquery))):
         is_value = isinstance(node.parent, exp.Condition | exp.Alias | exp.Select | exp.Ordered | exp.Tuple)
@@ -89,23 +84,34 @@ def _with_single_rows(tree: exp.Expr, form: str) -> str:
 def _divide_conditions(tree: exp.Expr) -> None:
     """Makes x BETWEEN a AND b to x >= a AND x <= b, and x IN (a, b) to x = a OR x = b, of which one may decide.
 
-    Likewise each pair of fields of rows that are compared.
+    Likewise each pair of fields of rows that are compared; they stay fields, as their types are not those of values. And
+    CASE x WHEN a to CASE WHEN x = a.
     """
     for node in reversed(list(tree.find_all(exp.In))):
         if node.expressions:
             equal = [exp.EQ(this=node.this.copy(), expression=each.copy()) for each in node.expressions]
             node.replace(exp.Paren(this=exp.or_(*equal, copy=False, wrap=False)))
-    for node in reversed(list(tree.find_all(exp.EQ, exp.NEQ))):
+    for node in reversed(list(tree.find_all(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ))):
         rows = node.this.unnest(), node.expression.unnest()
         if all(isinstance(row, exp.Tuple) for row in rows):
-            pairs = zip(*(row.expressions for row in rows), strict=False)
-            same = [exp.NullSafeEQ(this=one.copy(), expression=other.copy()) for one, other in pairs]
+            pairs = zip(*([_row(each) for each in row.expressions] for row in rows), strict=False)
+            same = [exp.NullSafeEQ(this=one, expression=other) for one, other in pairs]
             equal = exp.Paren(this=exp.and_(*same, copy=False, wrap=False))
-            node.replace(exp.Not(this=equal) if isinstance(node, exp.NEQ) else equal)
+            is_same = isinstance(node, exp.EQ | exp.NullSafeEQ)
+            node.replace(equal if is_same else exp.Paren(this=exp.Not(this=equal)))
     for node in reversed(list(tree.find_all(exp.Between))):
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
         node.replace(exp.Paren(this=exp.And(this=low, expression=high)))
+    for node in reversed(list(tree.find_all(exp.Case))):
+        if node.this is not None:
+            for each in node.args["ifs"]:
+                each.set("this", exp.EQ(this=node.this.copy(), expression=each.this.copy()))
+            node.set("this", None)
+
+
+def _row(field: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="row", expressions=[field.copy()])
 
 
 def _show_types(tree: exp.Expr) -> None:
@@ -124,146 +130,153 @@ def _show_types(tree: exp.Expr) -> None:
 def _show_conditions(tree: exp.Expr) -> None:
     """Makes each condition that is no BOOLEAN to a cast, which may fail."""
     for node in reversed(list(tree.walk())):
-        inner = node.unnest()
         parent = node.parent
         is_condition = (
             isinstance(parent, exp.Connector | exp.Not)
             or (isinstance(parent, exp.Where | exp.Having | exp.If) and node.arg_key == "this")
             or (isinstance(parent, exp.Join) and node.arg_key == "on")
         )
-        is_value = isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and parent.parent.this
-        if (
-            is_condition
-            and not is_value
-            and not isinstance(inner, (*_TRUTH, exp.Boolean, exp.Null, exp.Subquery))
-        ):
+        if is_condition and not isinstance(node.unnest(), (*_TRUTH, exp.Boolean, exp.Null, exp.Subquery)):
             node.replace(exp.cast(node.copy(), "BOOLEAN"))
 
 
-def _may_fail(node: exp.Expr) -> bool:
-    """Whether TRY may stand around it: there is no aggregate and no subquery within."""
-    if isinstance(node, _NEVER) or not isinstance(
-        node, exp.Binary | exp.Neg | exp.Not | exp.Func | exp.In | exp.Case
-    ):
-        return False
-    if isinstance(node.parent, exp.Case | exp.Escape) and isinstance(node, exp.If | exp.Like | exp.ILike):
-        return False  # part of it
-    return not any(
-        isinstance(each, exp.Query | exp.AggFunc)
-        or (isinstance(each, exp.Anonymous) and each.name.lower() in _AGGREGATES)
-        for each in node.walk()
-    )
+@dataclass(frozen=True)
+class _Substitution:
+    """One choice of values for what fails: all comparisons true, all false, or each by a random number of its own."""
+
+    number: int
+    #: A text of the query's own literals, for values that are compared with it.
+    literals: tuple[str, ...]
+    thoroughness: int
+
+    def value(self, node: exp.Expr) -> exp.Expr:
+        """The node with each value within that fails replaced."""
+        if isinstance(node, exp.Limit | exp.Offset):
+            return node.copy()
+        if _is_looked_up(node) and (self.thoroughness > 1 or self._has_places(node.this)):
+            return self._looked_up(node)
+        if not self._is_place(node):
+            return _mapped(node, self.value)
+        return self._hoisted(node, self._comparison if isinstance(node, _COMPARISONS) else self._other)
+
+    def _other(self, node: exp.Expr) -> str:
+        texts = self.literals + _SUBSTITUTES[self._random(node).randrange(4)]
+        # a text becomes the type of the CASE that it stands in
+        written = text_of_tree(_copied(node))
+        of_type = [f"TRY([CASE WHEN FALSE THEN {written} ELSE {exp.Literal.string(text)} END])" for text in texts]
+        return f"coalesce(TRY([{_mapped(node, self.value)}]), {', '.join(of_type)})[1]"
+
+    def _comparison(self, node: exp.Expr) -> str:
+        """An operand that is NULL decides, whatever the other one is."""
+        left, right = (self.value(_field(each)) for each in (node.this, node.expression))
+        outcome = self._outcome(node)
+        with_null = (
+            f"TRY([CASE WHEN ({left}) IS NULL OR ({right}) IS NULL THEN {_mapped(node, self.value)} ELSE {outcome} END])"
+        )
+        return f"coalesce(TRY([{self._raw(node)}]), {with_null}, [{outcome}])[1]"
+
+    def _looked_up(self, node: exp.Expr) -> exp.Expr:
+        """Where x of x < ANY (...) fails: the outcome where there are rows, except that NULLs count as they do."""
+        operator, subquery = "IN", node.args.get("query")
+        if subquery is None:
+            operator, subquery = f"= {node.expression.key.upper()}", node.expression.this
+        fails = "TRUE"
+        if self.thoroughness < 2:
+            fails = text_of_tree(self._hoisted(node.this, lambda each: f"(TRY([{self._raw(each)}]) IS NULL)"))
+        known = f"SELECT CASE WHEN q IS NULL THEN NULL ELSE TRUE END FROM {self.value(subquery)} AS s(q)"
+        outcome = f"{self._outcome(node)} {operator} ({known})"
+        return exp.Var(this=f"(CASE WHEN {fails} THEN {outcome} ELSE {_mapped(node, self.value)} END)")
+
+    def _raw(self, node: exp.Expr) -> str:
+        """The node, which fails where one of its operands does, but for those within that only some rows read."""
+        return text_of_tree(self._with_raw_operands(node))
+
+    def _with_raw_operands(self, node: exp.Expr) -> exp.Expr:
+        return self.value(node) if _is_choice(node) else _copied(node, self._with_raw_operands)
+
+    def _hoisted(self, node: exp.Expr, form: Callable[[exp.Expr], str]) -> exp.Expr:
+        """What `form` makes of the node, with aggregates and subqueries taken out, as TRY refuses them."""
+        parts: dict[str, str] = {}
+        node = _without_parts(node, parts, self.value)
+        if not parts:
+            return exp.Var(this=form(node))
+        fields = ", ".join(f"'{name}': {text}" for text, name in parts.items())
+        return exp.Var(this=f"list_transform([{{{fields}}}], lambda z: {form(node)})[1]")
+
+    def _outcome(self, node: exp.Expr) -> str:
+        return ("TRUE", "FALSE")[self.number if self.number < 2 else self._random(node).randrange(2)]
+
+    def _random(self, node: exp.Expr) -> Random:
+        """The same for the same text, which has the same value."""
+        return Random(f"{self.number} {node}")
+
+    def _has_places(self, node: exp.Expr) -> bool:
+        return any(map(self._is_place, node.walk()))
+
+    def _is_place(self, node: exp.Expr) -> bool:
+        parent = node.parent
+        if (
+            isinstance(node, _NEVER)
+            or not isinstance(node, exp.Binary | exp.Unary | exp.Func)
+            or (isinstance(parent, exp.Table | exp.From | exp.Join) and node.arg_key == "this")
+            or (isinstance(parent, exp.Case | exp.Escape) and isinstance(node, exp.If | exp.Like | exp.ILike))
+            or (isinstance(node, exp.Anonymous) and node.name.lower() in ("row", *_AGGREGATES))
+            or (isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal))
+            or _is_looked_up(node)
+        ):
+            return False
+        is_bare = self.thoroughness == 0 and isinstance(node, _COMPARISONS)
+        if is_bare and all(isinstance(each, exp.Column) for each in (node.this, node.expression)):
+            return False
+        has_parts = any(map(_is_part, node.walk()))
+        return not has_parts or (self.thoroughness > 0 and not _is_choice(node))
 
 
-def _is_suspect(node: exp.Expr) -> bool:
-    """What may fail, and comparisons of subqueries and aggregates, which have to go as a whole."""
-    return _may_fail(node) or isinstance(node, _COMPARISONS)
+def _mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The node with its children as `change` makes them."""
+
+    def changed(value: object) -> object:
+        if isinstance(value, list):
+            return [changed(each) for each in value]
+        return change(value) if isinstance(value, exp.Expr) else value
+
+    return type(node)(**{key: changed(value) for key, value in node.args.items()})
 
 
-def _is_condition(node: exp.Expr) -> bool:
-    return isinstance(node, _COMPARISONS) or (isinstance(node, exp.Cast) and node.is_type("BOOLEAN"))
+def _copied(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr] | None = None) -> exp.Expr:
+    """`_mapped`, with constants that are negated hidden: DuckDB computes them to find the type, and no TRY helps."""
+    new = _mapped(node, change or _copied)
+    if isinstance(node, exp.Neg) and not node.find(exp.Column) and not isinstance(node.this, exp.Literal):
+        return exp.Var(this=f"list_transform([{new.this}], lambda x: -x)[1]")
+    return new
+
+
+def _without_parts(node: exp.Expr, parts: dict[str, str], change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A copy with the field of a row in place of each aggregate and subquery; `parts` gets the fields' names by text."""
+    if _is_part(node):
+        name = parts.setdefault(text_of_tree(change(node)), f"p{len(parts)}")
+        return exp.Var(this=f"z['{name}']")
+    return _mapped(node, lambda each: _without_parts(each, parts, change))
+
+
+def _is_part(node: exp.Expr) -> bool:
+    is_aggregate = isinstance(node, exp.Anonymous) and node.name.lower() in _AGGREGATES
+    is_subquery = isinstance(node, exp.Query | exp.Exists) or _is_looked_up(node)
+    return is_aggregate or is_subquery or isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup)
+
+
+def _is_looked_up(node: exp.Expr) -> bool:
+    """Whether it is x IN (SELECT ...), or x compared with ANY or ALL."""
+    has_rows = isinstance(node, exp.Binary) and isinstance(node.expression, exp.Any | exp.All)
+    return has_rows or (isinstance(node, exp.In) and node.args.get("query") is not None)
 
 
 def _is_choice(node: exp.Expr) -> bool:
-    return (
-        isinstance(node, _CHOICES) or isinstance(node, exp.Anonymous) and node.name.lower() in _CHOICE_CALLS
-    )
+    is_call = isinstance(node, exp.Anonymous) and node.name.lower() in _CHOICE_CALLS
+    return isinstance(node, _CHOICES) or is_call
 
 
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
-
-
-def _try(node: exp.Expr) -> exp.Expr:
-    return exp.Try(this=node.copy()) if _may_fail(node) else exp.cast(exp.Null(), "BOOLEAN")
-
-
-def _with_tries(tree: exp.Expr, texts: Collection[str]) -> str:
-    return _replaced(tree, lambda node, text: _try(node) if text in texts else node)
-
-
-def _replaced(tree: exp.Expr, change: Callable[[exp.Expr, str], exp.Expr]) -> str:
-    """The tree with each node as `change` makes it of the node and the text that it had at first."""
-    tree = tree.copy()
-    # from below: what is put in is not changed again
-    for node, text in reversed([(node, text_of_tree(node)) for node in tree.walk() if _is_suspect(node)]):
-        new = change(node, text)
-        if new is node:
-            continue
-        if node is tree:
-            tree = new
-        else:
-            node.replace(new)
-    return text_of_tree(tree)
-
-
-def _substituted(tree: exp.Expr, failing: Collection[str], outcome: str, values: Collection[str]) -> str:
-    places: dict[str, exp.Expr] = {}
-    for node in tree.walk():
-        if _is_suspect(node) and text_of_tree(node) in failing:
-            place = _compared(node)
-            failed = _has_failed(place if _may_fail(place) else node, failing)
-            known = places.get(text_of_tree(place))
-            places[text_of_tree(place)] = failed if known is None else exp.or_(known, failed)
-
-    def change(node: exp.Expr, text: str) -> exp.Expr:
-        if text not in places:
-            return node
-        value = exp.Var(this=outcome) if _is_condition(node) else _value(node, values)
-        case = exp.Case(ifs=[exp.If(this=places[text].copy(), true=value)])
-        case.set("default", _try(node) if _may_fail(node) else node.copy())
-        return exp.Paren(this=case)
-
-    return _replaced(tree, change)
-
-
-def _compared(node: exp.Expr) -> exp.Expr:
-    """The comparison of which the node is an operand or part of one, if each operation on the way is computed; else itself."""
-    for each in (node, *_ancestors(node)):
-        if _is_condition(each):
-            return each
-        if _is_choice(each) or not (isinstance(each, exp.Paren) or _may_fail(each)):
-            break
-    return node
-
-
-def _has_failed(node: exp.Expr, failing: Collection[str]) -> exp.Expr:
-    """Whether the node is NULL though no operand is, but one that has failed itself."""
-    if not _may_fail(node):
-        return exp.Boolean(this=True)
-    conditions: list[exp.Expr] = [_is_null(_try(node))]
-    if not isinstance(node, _DISTINCT) and not _is_choice(node):
-        for operand in _operands(node):
-            if isinstance(operand, exp.Literal):
-                continue
-            there: exp.Expr = exp.Not(this=_is_null(exp.Try(this=operand.copy())))
-            if any(_may_fail(each) and text_of_tree(each) in failing for each in operand.walk()):
-                there = exp.Paren(this=exp.Or(this=there, expression=_has_failed(operand.unnest(), failing)))
-            conditions.append(there)
-    return exp.Paren(this=exp.and_(*conditions, wrap=True))
-
-
-def _operands(node: exp.Expr) -> list[exp.Expr]:
-    if isinstance(node, exp.Cast):
-        return [node.this]
-    return [each for each in node.iter_expressions() if isinstance(each, exp.Condition)]
-
-
-def _is_null(node: exp.Expr) -> exp.Expr:
-    return exp.Paren(this=exp.Is(this=exp.Paren(this=node), expression=exp.Null()))
-
-
-def _value(node: exp.Expr, texts: Collection[str]) -> exp.Expr:
-    """The first of the texts that the type of the node takes, else NULL."""
-    choices = [
-        _try(
-            exp.Case(
-                ifs=[exp.If(this=exp.Boolean(this=False), true=node.copy())],
-                default=exp.Literal.string(text),
-            )
-        )
-        for text in texts
-    ]
-    return exp.Coalesce(this=exp.Null(), expressions=choices)
+def _field(node: exp.Expr) -> exp.Expr:
+    """The value of a row of one field."""
+    is_row = isinstance(node, exp.Anonymous) and node.name == "row"
+    return node.expressions[0] if is_row else node
