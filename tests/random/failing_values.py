@@ -14,7 +14,8 @@ from random import Random
 
 from sqlglot import exp
 
-from tests.random.variants import parsed, text_of_tree
+from tests.random.variants import parsed
+from tests.random.variants import text_of_tree as _text
 from tqp.planner.functions.registry import aggregate_names
 
 _AGGREGATES = frozenset(aggregate_names())
@@ -53,22 +54,22 @@ def with_first_rows(sql: str) -> list[str]:
     return [] if tree is None else [_with_first_rows(tree, "{}"), _with_first_rows(tree, "(CASE WHEN FALSE THEN {} END)")]
 
 
-def with_other_values(sql: str, thoroughness: int) -> Iterator[str]:
+def with_other_values(sql: str, thorough: bool) -> Iterator[str]:
     """The query with several values in place of each that fails; none if it cannot be parsed.
 
-    `thoroughness` 0 leaves out what seldom fails and is slow or impossible to replace in some places: comparisons of two
-    columns, and what is computed of aggregates and subqueries. 1 leaves out only that a column of a subquery cannot be cast
-    to what is looked for in it.
+    Unless they are `thorough`, they leave out what seldom fails and is slow or impossible to replace in some places:
+    comparisons of two columns, what is computed of aggregates and subqueries, and a column that is looked up.
     """
     tree = parsed(sql)
     if tree is None:
         return
     _divide_conditions(tree)
+    _show_looked_up(tree, thorough)
     _show_types(tree)
     _show_conditions(tree)
     literals = list(dict.fromkeys(each.name for each in tree.find_all(exp.Literal)))
     for number in range(_NUM_VARIANTS):
-        yield text_of_tree(_Substitution(number, tuple(literals[number : number + 1]), thoroughness).value(tree))
+        yield _text(_Substitution(number, tuple(literals[number : number + 1]), thorough).value(tree))
 
 
 def _with_first_rows(tree: exp.Expr, form: str) -> str:
@@ -76,9 +77,9 @@ def _with_first_rows(tree: exp.Expr, form: str) -> str:
     for node in reversed(list(tree.find_all(exp.Subquery))):
         is_value = isinstance(node.parent, exp.Condition | exp.Alias | exp.Select | exp.Ordered | exp.Tuple)
         if is_value and not (isinstance(node.parent, exp.In) and node.arg_key == "query"):
-            row = f"(SELECT * FROM {text_of_tree(node)} LIMIT 1)"
+            row = f"(SELECT * FROM {_text(node)} LIMIT 1)"
             node.replace(exp.Var(this=form.format(row)))
-    return text_of_tree(tree)
+    return _text(tree)
 
 
 def _divide_conditions(tree: exp.Expr) -> None:
@@ -108,6 +109,24 @@ def _divide_conditions(tree: exp.Expr) -> None:
             for each in node.args["ifs"]:
                 each.set("this", exp.EQ(this=node.this.copy(), expression=each.this.copy()))
             node.set("this", None)
+
+
+def _show_looked_up(tree: exp.Expr, thorough: bool) -> None:
+    """Makes x < ANY (SELECT y) to TRUE = ANY (SELECT x < y), and x IN (SELECT y) to TRUE = ANY (SELECT x = y).
+
+    Columns and literals only if `thorough`: they fail only where they cannot be compared.
+    """
+    for node in reversed([each for each in tree.walk() if _is_looked_up(each)]):
+        looked_up = node.this.unnest()
+        if isinstance(looked_up, exp.Tuple) or (isinstance(looked_up, exp.Column | exp.Literal) and not thorough):
+            continue
+        rows = exp.Any(this=node.args["query"]) if isinstance(node, exp.In) else node.expression
+        compare = exp.EQ if isinstance(node, exp.In) else type(node)
+        names = exp.TableAlias(this=exp.to_identifier("rows_of_it"), columns=[exp.to_identifier("found")])
+        found = exp.select(compare(this=node.this.copy(), expression=exp.column("found")))
+        source = exp.Subquery(this=rows.this.unnest().copy(), alias=names)
+        new_rows = type(rows)(this=exp.Subquery(this=found.from_(source)))
+        node.replace(exp.EQ(this=exp.Boolean(this=True), expression=new_rows))
 
 
 def _row(field: exp.Expr) -> exp.Expr:
@@ -147,14 +166,12 @@ class _Substitution:
     number: int
     #: A text of the query's own literals, for values that are compared with it.
     literals: tuple[str, ...]
-    thoroughness: int
+    thorough: bool
 
     def value(self, node: exp.Expr) -> exp.Expr:
         """The node with each value within that fails replaced."""
         if isinstance(node, exp.Limit | exp.Offset):
             return node.copy()
-        if _is_looked_up(node) and (self.thoroughness > 1 or self._has_places(node.this)):
-            return self._looked_up(node)
         if not self._is_place(node):
             return _mapped(node, self.value)
         return self._hoisted(node, self._comparison if isinstance(node, _COMPARISONS) else self._other)
@@ -162,34 +179,22 @@ class _Substitution:
     def _other(self, node: exp.Expr) -> str:
         texts = self.literals + _SUBSTITUTES[self._random(node).randrange(4)]
         # a text becomes the type of the CASE that it stands in
-        written = text_of_tree(_copied(node))
+        written = _text(_copied(node))
         of_type = [f"TRY([CASE WHEN FALSE THEN {written} ELSE {exp.Literal.string(text)} END])" for text in texts]
-        return f"coalesce(TRY([{_mapped(node, self.value)}]), {', '.join(of_type)})[1]"
+        return f"coalesce(TRY([{_text(_mapped(node, self.value))}]), {', '.join(of_type)})[1]"
 
     def _comparison(self, node: exp.Expr) -> str:
         """An operand that is NULL decides, whatever the other one is."""
-        left, right = (self.value(_field(each)) for each in (node.this, node.expression))
-        outcome = self._outcome(node)
+        left, right = (_text(self.value(_field(each))) for each in (node.this, node.expression))
+        outcome, either = self._outcome(node), _text(_mapped(node, self.value))
         with_null = (
-            f"TRY([CASE WHEN ({left}) IS NULL OR ({right}) IS NULL THEN {_mapped(node, self.value)} ELSE {outcome} END])"
+            f"TRY([CASE WHEN ({left}) IS NULL OR ({right}) IS NULL THEN {either} ELSE {outcome} END])"
         )
         return f"coalesce(TRY([{self._raw(node)}]), {with_null}, [{outcome}])[1]"
 
-    def _looked_up(self, node: exp.Expr) -> exp.Expr:
-        """Where x of x < ANY (...) fails: the outcome where there are rows, except that NULLs count as they do."""
-        operator, subquery = "IN", node.args.get("query")
-        if subquery is None:
-            operator, subquery = f"= {node.expression.key.upper()}", node.expression.this
-        fails = "TRUE"
-        if self.thoroughness < 2:
-            fails = text_of_tree(self._hoisted(node.this, lambda each: f"(TRY([{self._raw(each)}]) IS NULL)"))
-        known = f"SELECT CASE WHEN q IS NULL THEN NULL ELSE TRUE END FROM {self.value(subquery)} AS s(q)"
-        outcome = f"{self._outcome(node)} {operator} ({known})"
-        return exp.Var(this=f"(CASE WHEN {fails} THEN {outcome} ELSE {_mapped(node, self.value)} END)")
-
     def _raw(self, node: exp.Expr) -> str:
         """The node, which fails where one of its operands does, but for those within that only some rows read."""
-        return text_of_tree(self._with_raw_operands(node))
+        return _text(self._with_raw_operands(node))
 
     def _with_raw_operands(self, node: exp.Expr) -> exp.Expr:
         return self.value(node) if _is_choice(node) else _copied(node, self._with_raw_operands)
@@ -210,9 +215,6 @@ class _Substitution:
         """The same for the same text, which has the same value."""
         return Random(f"{self.number} {node}")
 
-    def _has_places(self, node: exp.Expr) -> bool:
-        return any(map(self._is_place, node.walk()))
-
     def _is_place(self, node: exp.Expr) -> bool:
         parent = node.parent
         if (
@@ -225,11 +227,11 @@ class _Substitution:
             or _is_looked_up(node)
         ):
             return False
-        is_bare = self.thoroughness == 0 and isinstance(node, _COMPARISONS)
+        is_bare = not self.thorough and isinstance(node, _COMPARISONS)
         if is_bare and all(isinstance(each, exp.Column) for each in (node.this, node.expression)):
             return False
         has_parts = any(map(_is_part, node.walk()))
-        return not has_parts or (self.thoroughness > 0 and not _is_choice(node))
+        return not has_parts or (self.thorough and not _is_choice(node))
 
 
 def _mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
@@ -247,14 +249,14 @@ def _copied(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr] | None = None
     """`_mapped`, with constants that are negated hidden: DuckDB computes them to find the type, and no TRY helps."""
     new = _mapped(node, change or _copied)
     if isinstance(node, exp.Neg) and not node.find(exp.Column) and not isinstance(node.this, exp.Literal):
-        return exp.Var(this=f"list_transform([{new.this}], lambda x: -x)[1]")
+        return exp.Var(this=f"list_transform([{_text(new.this)}], lambda x: -x)[1]")
     return new
 
 
 def _without_parts(node: exp.Expr, parts: dict[str, str], change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """A copy with the field of a row in place of each aggregate and subquery; `parts` gets the fields' names by text."""
     if _is_part(node):
-        name = parts.setdefault(text_of_tree(change(node)), f"p{len(parts)}")
+        name = parts.setdefault(_text(change(node)), f"p{len(parts)}")
         return exp.Var(this=f"z['{name}']")
     return _mapped(node, lambda each: _without_parts(each, parts, change))
 
