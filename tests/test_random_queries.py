@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 import tqp
-from tests.random.comparison import Rows, Verdict
+from tests.random.comparison import Verdict
+from tests.random.engines import Rows
 from tests.random.mutations import mutated
 from tests.random.queries import RandomQuery, random_query
 from tests.random.reduction import Case, judge, reduced
@@ -161,7 +162,7 @@ def test_an_error_of_what_is_read_is_missed(
 ) -> None:
     kind = "HUGEINT" if "sum" in sql else "INTEGER"
     answer = Rows((sql.split()[1],), (kind,), rows)
-    monkeypatch.setattr("tests.random.comparison._in_tqp", lambda *_: answer)
+    monkeypatch.setattr("tests.random.comparison.in_tqp", lambda *_: answer)
     assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == "unnoticed"
 
 
@@ -174,7 +175,7 @@ def test_an_error_of_what_is_read_is_missed(
 )
 def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "tests.random.comparison._in_tqp", lambda *_: tqp.ExecutionError("Could not convert string")
+        "tests.random.comparison.in_tqp", lambda *_: tqp.ExecutionError("Could not convert string")
     )
     assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == "raised"
 

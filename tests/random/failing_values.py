@@ -51,7 +51,11 @@ _NUM_VARIANTS = 8
 def with_first_rows(sql: str) -> list[str]:
     """The query with the first row of each subquery that is a value, and with NULL: several rows are an error."""
     tree = parsed(sql)
-    return [] if tree is None else [_with_first_rows(tree, "{}"), _with_first_rows(tree, "(CASE WHEN FALSE THEN {} END)")]
+    return (
+        []
+        if tree is None
+        else [_with_first_rows(tree, "{}"), _with_first_rows(tree, "(CASE WHEN FALSE THEN {} END)")]
+    )
 
 
 def with_other_values(sql: str, thorough: bool) -> Iterator[str]:
@@ -118,7 +122,9 @@ def _show_looked_up(tree: exp.Expr, thorough: bool) -> None:
     """
     for node in reversed([each for each in tree.walk() if _is_looked_up(each)]):
         looked_up = node.this.unnest()
-        if isinstance(looked_up, exp.Tuple) or (isinstance(looked_up, exp.Column | exp.Literal) and not thorough):
+        if isinstance(looked_up, exp.Tuple) or (
+            isinstance(looked_up, exp.Column | exp.Literal) and not thorough
+        ):
             continue
         rows = exp.Any(this=node.args["query"]) if isinstance(node, exp.In) else node.expression
         compare = exp.EQ if isinstance(node, exp.In) else type(node)
@@ -180,16 +186,16 @@ class _Substitution:
         texts = self.literals + _SUBSTITUTES[self._random(node).randrange(4)]
         # a text becomes the type of the CASE that it stands in
         written = _text(_copied(node))
-        of_type = [f"TRY([CASE WHEN FALSE THEN {written} ELSE {exp.Literal.string(text)} END])" for text in texts]
+        of_type = [
+            f"TRY([CASE WHEN FALSE THEN {written} ELSE {exp.Literal.string(text)} END])" for text in texts
+        ]
         return f"coalesce(TRY([{_text(_mapped(node, self.value))}]), {', '.join(of_type)})[1]"
 
     def _comparison(self, node: exp.Expr) -> str:
         """An operand that is NULL decides, whatever the other one is."""
         left, right = (_text(self.value(_field(each))) for each in (node.this, node.expression))
         outcome, either = self._outcome(node), _text(_mapped(node, self.value))
-        with_null = (
-            f"TRY([CASE WHEN ({left}) IS NULL OR ({right}) IS NULL THEN {either} ELSE {outcome} END])"
-        )
+        with_null = f"TRY([CASE WHEN ({left}) IS NULL OR ({right}) IS NULL THEN {either} ELSE {outcome} END])"
         return f"coalesce(TRY([{self._raw(node)}]), {with_null}, [{outcome}])[1]"
 
     def _raw(self, node: exp.Expr) -> str:
