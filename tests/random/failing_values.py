@@ -71,9 +71,9 @@ def with_other_values(sql: str, thorough: bool) -> Iterator[str]:
     _show_looked_up(tree, thorough)
     _show_types(tree)
     _show_conditions(tree)
-    literals = list(dict.fromkeys(each.name for each in tree.find_all(exp.Literal)))
+    literals = tuple(dict.fromkeys(each.name for each in tree.find_all(exp.Literal)))
     for number in range(_NUM_VARIANTS):
-        yield _text(_Substitution(number, tuple(literals[number : number + 1]), thorough).value(tree))
+        yield _text(_Substitution(number, literals, thorough).value(tree))
 
 
 def _with_first_rows(tree: exp.Expr, form: str) -> str:
@@ -170,7 +170,7 @@ class _Substitution:
     """One choice of values for what fails: all comparisons true, all false, or each by a random number of its own."""
 
     number: int
-    #: A text of the query's own literals, for values that are compared with it.
+    #: Of the query, as it may compare with them.
     literals: tuple[str, ...]
     thorough: bool
 
@@ -183,13 +183,15 @@ class _Substitution:
         return self._hoisted(node, self._comparison if isinstance(node, _COMPARISONS) else self._other)
 
     def _other(self, node: exp.Expr) -> str:
-        texts = self.literals + _SUBSTITUTES[self._random(node).randrange(4)]
-        # a text becomes the type of the CASE that it stands in
-        written = _text(_copied(node))
-        of_type = [
-            f"TRY([CASE WHEN FALSE THEN {written} ELSE {exp.Literal.string(text)} END])" for text in texts
+        random, text = self._random(node), _text(_copied(node))
+        own = [each.name for each in node.find_all(exp.Literal)]  # those of an ENUM
+        values = [random.choice(self.literals or ("",)), *random.choice(_SUBSTITUTES), *own]
+        # a list of the type of the node casts what is added to it
+        lists = [
+            f"TRY(list_resize(CASE WHEN FALSE THEN [{text}] ELSE [] END, 1, {_text(exp.Literal.string(each))}))"
+            for each in values
         ]
-        return f"coalesce(TRY([{_text(_mapped(node, self.value))}]), {', '.join(of_type)})[1]"
+        return f"coalesce(TRY([{_text(_mapped(node, self.value))}]), {', '.join(lists)})[1]"
 
     def _comparison(self, node: exp.Expr) -> str:
         """An operand that is NULL decides, whatever the other one is."""
