@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-import signal
-import threading
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,11 +20,10 @@ from itertools import repeat
 from typing import Any, Self
 
 import duckdb
-import pyarrow as pa
 from sqlglot import exp
 
 import tqp
-from tests.oracle import arrow_of
+from tests.random.engines import MAX_ROWS, MEMORY_LIMIT, Oracle, Rows, SlowError, in_tqp
 from tests.random.possible_answers import Effect, effect_of_failures, may_raise
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
@@ -36,13 +32,6 @@ from tests.random.variants import with_guarded_rounding, with_text_compared, wit
 from tests.settings import switchable_rules
 
 DIFFERENCES = ("wrong", "crash", "raised", "accepted", "unnoticed", "slow")
-
-#: Queries are left out whose answer is larger, or that take DuckDB longer: one would take as long as a hundred others.
-MAX_ROWS = 40_000
-MAX_SECONDS = 0.5
-#: tqp may take this much longer than `MAX_SECONDS`.
-SLOW_SECONDS = 10.0
-MEMORY_LIMIT = "1GiB"
 
 #: DuckDB raises these before any row is read.
 _STATIC = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.SyntaxException)
@@ -54,17 +43,6 @@ _STATIC_MESSAGES = (
 #: Sums, whose last digits come of the order of rows where they are of DOUBLEs.
 _SUMS = frozenset("sum avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
-
-warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """An answer: types as SQL names, and rows of plain values; intervals as microseconds, times as integers."""
-
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -83,10 +61,6 @@ class Verdict:
         return self.outcome in DIFFERENCES
 
 
-class SlowError(Exception):
-    """tqp took too long."""
-
-
 @dataclass
 class Engines:
     """Both engines with the same tables; `settings` are those of `tqp.connect`."""
@@ -95,15 +69,11 @@ class Engines:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        self._oracle = duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT})
+        self._oracle = Oracle(self.tables)
         self._connection = tqp.connect(**{"threads": 2, "memory_limit": MEMORY_LIMIT, **self.settings})
         self._without_rules: tqp.Connection | None = None
-        self._arrow: dict[str, pa.Table] = {}
-        for table in self.tables.values():
-            for statement in table.statements():
-                self._oracle.execute(statement).fetchall()
-            self._arrow[table.name] = arrow_of(self._oracle.sql(f"FROM {table.name}"))
-            self._connection.register(table.name, self._arrow[table.name])
+        for name, table in self._oracle.arrow.items():
+            self._connection.register(name, table)
         return self
 
     def __exit__(self, *details: object) -> None:
@@ -114,20 +84,19 @@ class Engines:
 
     def text_rows(self, table: RandomTable) -> tuple[tuple[str | None, ...], ...]:
         """What DuckDB holds in a table, as texts."""
-        items = ", ".join(f"CAST({column.name} AS VARCHAR)" for column in table.columns)
-        return tuple(self._oracle.execute(f"SELECT {items} FROM {table.name}").fetchall())
+        return self._oracle.text_rows(table)
 
     def compare(self, query: RandomQuery, is_mutated: bool = False) -> Verdict:
         """Runs the query in both."""
         sql, parameters = query.rendered()
-        expected = self._in_duckdb(sql, parameters)
+        expected = self._oracle.answer(sql, parameters)
         if isinstance(expected, duckdb.InternalException | duckdb.FatalException):
             return Verdict("DuckDB's own fault", duckdb=expected)
         if isinstance(expected, duckdb.InterruptException | duckdb.OutOfMemoryException) or (
             isinstance(expected, Rows) and len(expected.rows) > MAX_ROWS
         ):
             return Verdict("too large")
-        actual = _in_tqp(self._connection, sql, parameters)
+        actual = in_tqp(self._connection, sql, parameters)
         # Variants may write a parameter twice, which needs a name.
         sql, parameters = replace(query, style="$name").rendered()
         outcome, signature, detail = self._judge(sql, parameters, expected, actual, is_mutated)
@@ -156,7 +125,7 @@ class Engines:
             return "unsupported", actual.message.splitlines()[0], ""
         if isinstance(actual, tqp.Error):
             if isinstance(actual, tqp.ExecutionError) and not isinstance(
-                self._in_duckdb(sql, parameters, optimize=False), Rows
+                self._oracle.answer(sql, parameters, optimize=False), Rows
             ):
                 return "fails in one", "", ""
             message = actual.message.splitlines()[0]
@@ -204,7 +173,7 @@ class Engines:
 
     def _is_same(self, variant: str, parameters: Any, actual: Rows) -> bool:
         """Whether DuckDB gives tqp's answer to a variant if it optimizes nothing."""
-        answer = self._in_duckdb(variant, _parameters_of(variant, parameters), optimize=False)
+        answer = self._oracle.answer(variant, _parameters_of(variant, parameters), optimize=False)
         return isinstance(answer, Rows) and _difference(variant, answer, actual, False) is None
 
     def _judge_accepted(
@@ -215,7 +184,7 @@ class Engines:
             return "needs ICU", "", ""
         if "not supported" in message.splitlines()[0]:
             return "not in DuckDB", "", ""
-        if parameters and isinstance(self._in_duckdb(*_with_written_parameters(sql, parameters)), Rows):
+        if parameters and isinstance(self._oracle.answer(*_with_written_parameters(sql, parameters)), Rows):
             return "intended", "", ""  # a parameter is its value
         signature = f"{type(expected).__name__} {shape_of(message)}"
         detail = message.splitlines()[0]
@@ -228,7 +197,7 @@ class Engines:
         if "Overflow in HUGEINT addition" in message and not _SUMS.isdisjoint(map(str.lower, tokens_of(sql))):
             return "intended", "", ""  # what the sum is before all is added need not fit
         # A row that fails may be one that tqp drops before it computes. Where neither engine optimizes, both compute all.
-        if isinstance(self._in_duckdb(sql, parameters, optimize=False), Rows):
+        if isinstance(self._oracle.answer(sql, parameters, optimize=False), Rows):
             return "fails in one", "", ""
         # DuckDB may compute what cannot change the answer.
         effect = effect_of_failures(self._connection, sql, parameters, len(actual.rows))
@@ -237,9 +206,9 @@ class Engines:
         if self._without_rules is None:
             rules = switchable_rules()
             self._without_rules = tqp.connect(threads=2, memory_limit=MEMORY_LIMIT, disabled_rules=rules)
-            for name, table in self._arrow.items():
+            for name, table in self._oracle.arrow.items():
                 self._without_rules.register(name, table)
-        if isinstance(_in_tqp(self._without_rules, sql, parameters), Rows):
+        if isinstance(in_tqp(self._without_rules, sql, parameters), Rows):
             return "unnoticed", signature, detail
         return "fails in one", "", ""
 
@@ -248,7 +217,7 @@ class Engines:
 
         def is_answer(of_subqueries: bool, rows: Rows) -> bool:
             variant = with_text_compared(sql, of_subqueries=of_subqueries)
-            answer = self._in_duckdb(variant, parameters) if variant != sql else None
+            answer = self._oracle.answer(variant, parameters) if variant != sql else None
             return isinstance(answer, Rows) and sorted(map(str, answer.rows)) == sorted(map(str, rows.rows))
 
         # the left side is text anyway, and the right answer is that for texts
@@ -260,38 +229,7 @@ class Engines:
             return False
         settings = {name: value for name, value in self.settings.items() if name != "batch_rows"}
         with Engines(self.tables, settings) as engines:
-            return not isinstance(_in_tqp(engines._connection, sql, parameters), SlowError)
-
-    def _in_duckdb(self, sql: str, parameters: Any, optimize: bool = True) -> Rows | Exception:
-        cursor = self._oracle.cursor()
-        timer = threading.Timer(MAX_SECONDS if optimize else 4 * MAX_SECONDS, cursor.interrupt)
-        timer.start()
-        try:
-            if not optimize:
-                cursor.execute("PRAGMA disable_optimizer")
-            cursor.execute(sql, parameters) if parameters else cursor.execute(sql)
-            types = tuple(str(column[1]).strip('"') for column in cursor.description or ())
-            return _rows(types, cursor.to_arrow_table())
-        except (duckdb.Error, RuntimeError, UnicodeError, ValueError) as error:
-            return error
-        finally:
-            timer.cancel()
-            cursor.close()
-
-
-def _in_tqp(connection: tqp.Connection, sql: str, parameters: Any) -> Rows | BaseException:
-    has_alarm = threading.current_thread() is threading.main_thread()
-    try:
-        if has_alarm:
-            signal.signal(signal.SIGALRM, _raise_slow)
-            signal.setitimer(signal.ITIMER_REAL, SLOW_SECONDS)
-        result = connection.sql(sql, params=parameters) if parameters else connection.sql(sql)
-        return _rows(tuple(str(each) for each in result.types), result.to_arrow())
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what tqp answers
-        return error
-    finally:
-        if has_alarm:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            return not isinstance(in_tqp(engines._connection, sql, parameters), SlowError)
 
 
 def _parameters_of(sql: str, parameters: Any) -> Any:
@@ -311,34 +249,6 @@ def _with_written_parameters(sql: str, parameters: Mapping[str, Any]) -> tuple[s
     shared = {f"${name}": spellings[repr(value)] for name, value in parameters.items()}
     text = text_of([shared.get(token, token) for token in tokens_of(sql)])
     return text, _parameters_of(text, parameters)
-
-
-def _raise_slow(*_: object) -> None:
-    raise SlowError
-
-
-def _rows(types: tuple[str, ...], table: pa.Table) -> Rows:
-    columns = [_plain(column) for column in table.columns]
-    names = tuple(table.schema.names)
-    return Rows(names, types, list(zip(*columns, strict=True)) if columns else [()] * table.num_rows)
-
-
-def _plain(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
-        return list(column.cast(pa.int32()).to_pylist())
-    if pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
-        return list(column.cast(pa.int64()).to_pylist())
-    if pa.types.is_nested(column.type) and not pa.types.is_fixed_size_list(column.type):
-        return ["nested"] * len(column)  # of a type that tqp does not have, with any values
-    values = column.to_pylist()
-    if pa.types.is_interval(column.type):
-        # Equal intervals may be spelled in several ways, and either engine keeps any of a group.
-        days = [None if each is None else each.months * 30 + each.days for each in values]
-        return [
-            None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
-            for day, value in zip(days, values, strict=True)
-        ]
-    return ["nan" if each == "-nan" else each for each in values]  # a sign of the machine
 
 
 def _difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tuple[str, str] | None:

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.random.comparison import Rows, Verdict
+from tests.random.comparison import Verdict
+from tests.random.engines import Rows
 from tests.random.reduction import Case
 from tests.random.tokens import CLAUSES, tokens_of
 

@@ -1,0 +1,128 @@
+"""Runs a query in DuckDB and in tqp, with limits of time, and makes either answer to plain values."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import tqp
+from tests.oracle import arrow_of
+from tests.random.tables import RandomTable
+
+#: Queries are left out whose answer is larger, or that take DuckDB longer: one would take as long as a hundred others.
+MAX_ROWS = 40_000
+MAX_SECONDS = 0.5
+#: tqp may take this much longer than `MAX_SECONDS`.
+SLOW_SECONDS = 10.0
+MEMORY_LIMIT = "1GiB"
+
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An answer: types as SQL names, and rows of plain values; intervals as microseconds, times as integers."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+class SlowError(Exception):
+    """tqp took too long."""
+
+
+class Oracle:
+    """DuckDB with tables; `arrow` holds them as it reads them."""
+
+    def __init__(self, tables: Mapping[str, RandomTable]) -> None:
+        self._tables = tables
+        self._open()
+        names = [table.name for table in tables.values()]
+        self.arrow = {name: arrow_of(self._connection.sql(f"FROM {name}")) for name in names}
+
+    def _open(self) -> None:
+        self._connection = duckdb.connect(config={"threads": 1, "memory_limit": MEMORY_LIMIT})
+        for table in self._tables.values():
+            for statement in table.statements():
+                self._connection.execute(statement).fetchall()
+
+    def close(self) -> None:
+        """Drops the tables."""
+        self._connection.close()
+
+    def text_rows(self, table: RandomTable) -> tuple[tuple[str | None, ...], ...]:
+        """What it holds in a table, as texts."""
+        items = ", ".join(f"CAST({column.name} AS VARCHAR)" for column in table.columns)
+        return tuple(self._connection.execute(f"SELECT {items} FROM {table.name}").fetchall())
+
+    def answer(self, sql: str, parameters: Any, optimize: bool = True) -> Rows | Exception:
+        """Its answer or error. Without the optimizer it may take four times as long."""
+        cursor = self._connection.cursor()
+        timer = threading.Timer(MAX_SECONDS if optimize else 4 * MAX_SECONDS, cursor.interrupt)
+        timer.start()
+        try:
+            if not optimize:
+                cursor.execute("PRAGMA disable_optimizer")
+            cursor.execute(sql, parameters) if parameters else cursor.execute(sql)
+            types = tuple(str(column[1]).strip('"') for column in cursor.description or ())
+            return _rows(types, cursor.to_arrow_table())
+        except (duckdb.InternalException, duckdb.FatalException) as error:
+            self._open()  # DuckDB answers nothing after such an error
+            return error
+        except (duckdb.Error, RuntimeError, UnicodeError, ValueError) as error:
+            return error
+        finally:
+            timer.cancel()
+            cursor.close()
+
+
+def in_tqp(connection: tqp.Connection, sql: str, parameters: Any) -> Rows | BaseException:
+    """tqp's answer or error, SlowError after `SLOW_SECONDS`."""
+    has_alarm = threading.current_thread() is threading.main_thread()
+    try:
+        if has_alarm:
+            signal.signal(signal.SIGALRM, _raise_slow)
+            signal.setitimer(signal.ITIMER_REAL, SLOW_SECONDS)
+        result = connection.sql(sql, params=parameters) if parameters else connection.sql(sql)
+        return _rows(tuple(str(each) for each in result.types), result.to_arrow())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what tqp answers
+        return error
+    finally:
+        if has_alarm:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _raise_slow(*_: object) -> None:
+    raise SlowError
+
+
+def _rows(types: tuple[str, ...], table: pa.Table) -> Rows:
+    columns = [_plain(column) for column in table.columns]
+    names = tuple(table.schema.names)
+    return Rows(names, types, list(zip(*columns, strict=True)) if columns else [()] * table.num_rows)
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_date32(column.type) or pa.types.is_time32(column.type):
+        return list(column.cast(pa.int32()).to_pylist())
+    if pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
+        return list(column.cast(pa.int64()).to_pylist())
+    if pa.types.is_nested(column.type) and not pa.types.is_fixed_size_list(column.type):
+        return ["nested"] * len(column)  # of a type that tqp does not have, with any values
+    values = column.to_pylist()
+    if pa.types.is_interval(column.type):
+        # Equal intervals may be spelled in several ways, and either engine keeps any of a group.
+        days = [None if each is None else each.months * 30 + each.days for each in values]
+        return [
+            None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
+            for day, value in zip(days, values, strict=True)
+        ]
+    return ["nan" if each == "-nan" else each for each in values]  # a sign of the machine
