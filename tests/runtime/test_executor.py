@@ -122,9 +122,9 @@ def test_the_next_run_is_divided_by_what_a_row_took(monkeypatch: pytest.MonkeyPa
 
 def test_batches_of_text_are_long_where_few_rows_have_any() -> None:
     with tqp.connect(threads=1) as connection:
-        connection.register("t", {"k": [1, 2]})
-        pipeline = connection.compile("SELECT max('x' || k) FROM t WHERE k % 50 = 7").steps()[-2]
-        assert pipeline.makes_text
+        connection.register("t", pa.table({"k": [1, 2**40]}))
+        query = "SELECT max('x' || k) FROM t WHERE k % 50 = 7"
+        (pipeline,) = (step for step in connection.compile(query).steps() if step.makes_text)
         steps = []
         for seconds in (pipeline.cost.row_seconds, 1e-6, 1e-8, 0.0):
             pipeline.cost.row_seconds = seconds
