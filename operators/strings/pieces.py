@@ -8,6 +8,7 @@ NumPy writes in the order of the indices.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from tqp.core.memory import reserve
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, running_sums
+from tqp.operators.strings.layout import broadcast
 from tqp.operators.strings.scan import windows
 
 #: Rows that may be longer are not put together in slots.
@@ -29,25 +31,28 @@ def join_short(parts: Sequence[Strings], num_rows: int) -> Strings | None:
     Parts of one row are repeated. On the CPU; at least two rows, of which each part has all or one.
     """
     longest = [int(part.lengths.numpy().max()) for part in parts]
-    width = _whole_words(sum(longest) + _WORD - 1)  # the last window may have a word less a byte too much
+    # As far as the window of any part reaches that stands behind the longest rows of those before.
+    reach = [end - most + _whole_words(most) for end, most in zip(accumulate(longest), longest, strict=True)]
+    width = max(_whole_words(max(reach)), _WORD)
     if width > WIDEST:
         return None
-    slots = allocation.empty((num_rows * width,), torch.uint8, parts[0].data.device).numpy()
+    reserve(num_rows * width)
+    slots = _windows(broadcast(parts[0], num_rows), width)
     lengths, places = np.zeros(num_rows, np.int32), np.arange(0, num_rows * width, width)
     read: dict[int, Array] = {}  # by part, which may be there several times
-    for part, most in zip(parts, longest, strict=True):
-        if most:
+    for place, (part, most) in enumerate(zip(parts, longest, strict=True)):
+        if place and most:
             if id(part) not in read:
                 read[id(part)] = _windows(part, _whole_words(most))
-            _put(read[id(part)], slots, places)
-            places += part.lengths.numpy()
-            lengths += part.lengths.numpy()
+            _put(read[id(part)], slots.view(np.uint8), places)
+        places += part.lengths.numpy()
+        lengths += part.lengths.numpy()
     starts = running_sums(lengths, np.int64)
     total = int(starts[-1])
     starts -= lengths
     reserve(total)
     data = allocation.empty((total + width,), torch.uint8, parts[0].data.device)
-    _put(slots.view(f"V{width}"), data.numpy(), starts)
+    _put(slots, data.numpy(), starts)
     return Strings(torch.from_numpy(starts), torch.from_numpy(lengths), data[:total])
 
 
