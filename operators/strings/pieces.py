@@ -1,12 +1,14 @@
 """Copy short strings one after the other, in main memory, without a call for each of them.
 
-A piece is copied by one window of a fixed width. What the window has too much is overwritten by the next piece, as
-NumPy writes in the order of the indices: 3 ns a piece and 8 with all that it takes, where Arrow's copies take 8 to 20.
+A piece is copied by one window of a fixed width, and what the window has too much is overwritten by the next piece. Rows are
+put together in slots, one part after the other in all of them, and then copied next to each other by windows as well, as
+NumPy writes in the order of the indices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -15,60 +17,55 @@ from tqp.core.memory import reserve
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, running_sums
+from tqp.operators.strings.layout import broadcast
 from tqp.operators.strings.scan import windows
 
-#: Pieces up to so long are copied by windows, whose widths are multiples of a word.
-WIDEST = 128
+#: Rows that may be longer are not put together in slots.
+WIDEST = 256
 _WORD = 8
 
 
 def join_short(parts: Sequence[Strings], num_rows: int) -> Strings | None:
-    """Row by row the strings of all parts, one after the other; None where one of them is longer than WIDEST.
+    """Row by row the strings of all parts, one after the other; None where that may be longer than WIDEST.
 
     Parts of one row are repeated. On the CPU; at least two rows, of which each part has all or one.
     """
     longest = [int(part.lengths.numpy().max()) for part in parts]
-    if max(longest) > WIDEST:
+    # As far as the window of any part reaches that stands behind the longest rows of those before.
+    reach = [end - most + _whole_words(most) for end, most in zip(accumulate(longest), longest, strict=True)]
+    width = max(_whole_words(max(reach)), _WORD)
+    if width > WIDEST:
         return None
-    lengths = np.empty((num_rows, len(parts)), np.int32)
-    for place, part in enumerate(parts):
-        lengths[:, place] = part.lengths.numpy()
-    places = running_sums(lengths.reshape(-1), np.int64)
-    total = int(places[-1])
-    places -= lengths.reshape(-1)
-    places = places.reshape(lengths.shape)
-    reserve(total)
-    data = allocation.empty((total + WIDEST,), torch.uint8, parts[0].data.device)
-    varying = [place for place, part in enumerate(parts) if part.num_rows > 1]
-    of_varying = places if len(varying) == len(parts) else places[:, varying]
-    _write_windows([parts[place] for place in varying], of_varying, data.numpy())
-    for place, part in enumerate(parts):
-        if part.num_rows == 1 and longest[place]:
-            # No byte more than the string has, so that nothing has to be written behind it.
-            text = _windows(part, longest[place])
-            np.ndarray((total,), text.dtype, data.numpy(), 0, (1,))[places[:, place]] = text
-    starts, of_rows = places[:, 0].copy(), lengths[:, 0].copy()
-    for place in range(1, len(parts)):  # NumPy's sum over few columns takes several times as long
-        of_rows += lengths[:, place]
-    return Strings(torch.from_numpy(starts), torch.from_numpy(of_rows), data[:total])
-
-
-def _write_windows(parts: Sequence[Strings], places: Array, data: Array) -> None:
-    """The strings of each row, with what follows them, to their places (int64 [n, parts]) in ascending order."""
-    if not parts:
-        return
-    widths = [max(-(-int(part.lengths.numpy().max()) // _WORD), 1) * _WORD for part in parts]
-    pieces = np.empty(places.shape, f"V{max(widths)}")
+    reserve(num_rows * width)
+    slots = _windows(broadcast(parts[0], num_rows), width)
+    lengths, places = np.zeros(num_rows, np.int32), np.arange(0, num_rows * width, width)
     read: dict[int, Array] = {}  # by part, which may be there several times
-    for column, (part, width) in enumerate(zip(parts, widths, strict=True)):
-        # The first bytes of the windows; whatever stands behind them is overwritten.
-        first = np.ndarray((len(pieces),), f"V{width}", pieces.data, column * max(widths), pieces.strides[:1])
-        if id(part) not in read:
-            read[id(part)] = _windows(part, width)
-        first[:] = read[id(part)]
+    for place, (part, most) in enumerate(zip(parts, longest, strict=True)):
+        if place and most:
+            if id(part) not in read:
+                read[id(part)] = _windows(part, _whole_words(most))
+            _put(read[id(part)], slots.view(np.uint8), places)
+        places += part.lengths.numpy()
+        lengths += part.lengths.numpy()
+    starts = running_sums(lengths, np.int64)
+    total = int(starts[-1])
+    starts -= lengths
+    reserve(total)
+    data = allocation.empty((total + width,), torch.uint8, parts[0].data.device)
+    _put(slots, data.numpy(), starts)
+    return Strings(torch.from_numpy(starts), torch.from_numpy(lengths), data[:total])
+
+
+def _whole_words(size: int) -> int:
+    """The size in bytes, rounded up to words."""
+    return -(-size // _WORD) * _WORD
+
+
+def _put(pieces: Array, data: Array, places: Array) -> None:
+    """Each piece (void [n]) to its place in `data` (uint8), in this order; one piece to all places."""
     # A view whose row i is the bytes from i on.
-    target = np.ndarray((data.shape[0] - max(widths) + 1,), pieces.dtype, data, 0, (1,))
-    target[places.reshape(-1)] = pieces.reshape(-1)
+    count = data.shape[0] - pieces.dtype.itemsize + 1
+    np.ndarray((count,), pieces.dtype, data, 0, (1,))[places] = pieces
 
 
 def _windows(strings: Strings, width: int) -> Array:

@@ -104,9 +104,11 @@ def digits(values: Integers, width: int) -> Run:
 
 
 def digit_counts(values: Integers, most: int) -> Integers:
-    """How many digits each of the integers from 0 to 10**most - 1 has, one for 0: int64 [n]."""
+    """How many digits each of the integers from 0 to 10**most - 1 has, one for 0: int8 [n]."""
     least = len(str(int(values.min()))) if values.shape[0] else 1
-    counts = (values >= 0) * least
+    on_host = isinstance(values, np.ndarray)
+    counts = np.zeros(values.shape, np.int8) if on_host else torch.zeros_like(values, dtype=torch.int8)
+    counts += least
     for power in range(least, most):
         counts += values >= 10**power
     return counts

@@ -120,6 +120,18 @@ def test_the_next_run_is_divided_by_what_a_row_took(monkeypatch: pytest.MonkeyPa
             assert connection.sql(query).fetchall() == [(10_000,)]
 
 
+def test_batches_of_text_are_long_where_few_rows_have_any() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", pa.table({"k": [1, 2**40]}))
+        query = "SELECT max('x' || k) FROM t WHERE k % 50 = 7"
+        (pipeline,) = (step for step in connection.compile(query).steps() if step.makes_text)
+        steps = []
+        for seconds in (pipeline.cost.row_seconds, 1e-6, 1e-8, 0.0):
+            pipeline.cost.row_seconds = seconds
+            steps.append(connection._executor._step(pipeline, 2_000_000))
+        assert steps == [125_000, 125_000, 500_000, 2_000_000]
+
+
 def test_what_is_merged_in_as_long_as_it_takes_is_not_shared() -> None:
     assert Cost(row_seconds=2.0, merge_seconds=0.0).worth_sharing(10) == 20.0
     assert Cost(row_seconds=2.0, merge_seconds=15.0).worth_sharing(10) == 5.0

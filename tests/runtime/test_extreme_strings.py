@@ -27,6 +27,7 @@ _QUERIES = (
 @pytest.mark.parametrize("threads", [1, 3])
 def test_extremes_of_all_rows(query: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "_TEXT_BATCH", 500)
+    monkeypatch.setattr(executor, "_TEXT_SECONDS", 1e-9)
     monkeypatch.setattr(executor, "_FEW_ROWS", 500)
     rows = np.arange(7_000)
     values = [None if row % 7 == 0 else f"x{row * 7919 % 3001}" for row in rows]

@@ -56,9 +56,12 @@ CPU_BATCH_ROWS = 3 << 20
 _BATCH_BYTES = 8 << 20
 #: ... but no batch has fewer rows than these on that account: workers would meet at the interpreter lock too often.
 _SHORTEST_BATCH = 196_608
-#: Rows of a batch at most where text is made: some hundred bytes a row in several steps, each much longer than its call. With half as
-#: many a step meets at the interpreter lock too often (a tenth more processor time), with twice as many memory grows for little.
+#: Rows of a batch where text is made of all of them: some hundred bytes a row in several steps, each much longer than its call.
+#: With a quarter as many a step meets at the interpreter lock too often, with four times as many all comes from memory.
 _TEXT_BATCH = 131_072
+#: Seconds of work of a batch at least where text is made, by the pipeline's last run: of rows of which a filter leaves few there
+#: are more in a batch, or its calls would cost more than its text.
+_TEXT_SECONDS = 0.005
 #: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
@@ -240,7 +243,11 @@ class Executor:
             return max(1, num_rows)
         most = self._most_rows(pipeline.row_bytes)
         if pipeline.makes_text and self.device.type == "cpu":
-            most = min(most, _TEXT_BATCH)
+            rows = _TEXT_BATCH
+            if seconds is not None:
+                batches = max(1.0, num_rows * pipeline.cost.row_seconds / _TEXT_SECONDS)
+                rows = max(rows, int(num_rows / batches))
+            most = min(most, rows)
         return self._even_batch(num_rows, seconds, most)
 
     def _most_rows(self, row_bytes: int) -> int:

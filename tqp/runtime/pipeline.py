@@ -21,6 +21,10 @@ from tqp.runtime.lowering.stream import Input, InputKind
 State = dict[str, Any]
 
 
+#: Seconds that a row of text is expected to take.
+_TEXT_ROW_SECONDS = 5e-8
+
+
 @dataclass(slots=True)
 class Cost:
     """Processor time that a pipeline took when it last ran, by which the next run is divided among workers."""
@@ -103,7 +107,7 @@ class Pipeline:
         self.function: Callable[..., Any] = GraphFunction(
             record, on_arrays=on_arrays, array_outputs=breaker.takes_arrays
         )
-        self.cost = Cost()
+        self.cost = Cost(_TEXT_ROW_SECONDS) if makes_text else Cost()
         self.inputs = tuple(inputs)
         self._readers = [_reader(item) for item in self.inputs]
         self._cut = _positions(self.inputs, InputKind.VALUES, InputKind.VALIDITY)

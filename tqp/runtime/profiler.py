@@ -6,7 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from torch import fx
 from tqp.data.column import Table
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, object_bytes
-from tqp.runtime.pipeline import Cost, Pipeline, State
+from tqp.runtime.pipeline import Pipeline, State
 from tqp.runtime.program import TensorProgram
 
 
@@ -88,7 +88,7 @@ class _ProfiledPipeline:
         self._pipeline, self._recorder = pipeline, recorder
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
         self.num_rows = pipeline.num_rows
-        self.row_bytes, self.cost = pipeline.row_bytes, Cost()
+        self.row_bytes, self.cost = pipeline.row_bytes, replace(pipeline.cost)
         self.makes_text = pipeline.makes_text
         self.calls_modules = pipeline.calls_modules
         self.arguments = pipeline.arguments

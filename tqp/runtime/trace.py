@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -24,7 +24,7 @@ from torch.profiler import ProfilerActivity, record_function
 from tqp.core.errors import ExecutionError
 from tqp.runtime.executor import Executor
 from tqp.runtime.graph import function_name
-from tqp.runtime.pipeline import Breaker, Cost, Pipeline, State
+from tqp.runtime.pipeline import Breaker, Pipeline, State
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class _TracedPipeline:
     def __init__(self, pipeline: Pipeline, trace: Trace) -> None:
         self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
         self.num_rows = pipeline.num_rows
-        self.row_bytes, self.cost = pipeline.row_bytes, Cost()
+        self.row_bytes, self.cost = pipeline.row_bytes, replace(pipeline.cost)
         self.makes_text = pipeline.makes_text
         self.calls_modules = pipeline.calls_modules
         self.arguments = pipeline.arguments
