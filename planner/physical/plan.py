@@ -106,14 +106,19 @@ class Bound(HasExpressions):
         return self if same else replace(self, probe=probe, build=build)
 
 
+#: Numbers by the value of a factor.
+Table = tuple[int, ...] | range
+
+
 @dataclass(frozen=True, slots=True)
 class FactoredSum:
-    """The sum of a product: of `base` (None: of ones) by group and factors, times a number by each factor, added up."""
+    """The sum of a product: of `base` (None: of ones) by group and factors, times a number by each factor, added up.
+
+    Or, of one factor and ones, the least or the greatest of the numbers that have rows.
+    """
 
     base: Expression | None
-    tables: tuple[
-        tuple[int, ...] | None, ...
-    ]  # for each factor, the number by its value; None: not multiplied
+    tables: tuple[Table | None, ...]  # for each factor; None: not multiplied
     total: tuple[int, int]  # the range of the result
 
 
