@@ -47,8 +47,7 @@ def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
         below = node.input
         while isinstance(below, physical.Project):
             below = below.input
-        if isinstance(below, physical.Filter):
-            plan.selecting.add(id(below))
+        plan.selecting.add(id(below))
     stream = plan.lower(node.input)
     lowering = plan.enter(stream, node)
     return _AggregateLowering(plan, lowering, node).lower()
