@@ -194,7 +194,7 @@ class _AggregateLowering:
         for value, part in zip(keys, self.node.packing.parts, strict=True):
             pool = value.layout.pool
             if part.dictionary is not None:
-                stored = self.lowering.stream.root_source(part.dictionary)
+                stored = self.lowering.stream.columns[part.dictionary].stored
                 if stored is None or stored.slot != self.plan.numbers(part.dictionary).table_slot:
                     return False
             elif value.layout.form is not Form.NUMBER and not (
@@ -263,7 +263,9 @@ class _AggregateLowering:
         """The numbers of a table column's values, in place of the values."""
         stream, hidden = self.lowering.stream, self.plan.program.hidden_id()
         numbers = self.plan.numbers(id).numbers
-        stream.add_source_column(hidden, f"{stream.columns[id].name}_number", numbers)
+        column = stream.columns[id]
+        home = None if column.home is stream.root else column.home
+        stream.add_source_column(hidden, f"{column.name}_number", numbers, home)
         layout = numbers.layout.with_nullable(key.layout.nullable)
         return replace(key, layout=layout, node=stream.column(hidden).node)
 
