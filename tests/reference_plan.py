@@ -83,7 +83,7 @@ class MemoryTable:
             is_unique=len(set(values)) == len(values),
         )
 
-    def number_values(self, name: str) -> int:
+    def dictionary_encode(self, name: str) -> int:
         return len(set(self.columns[name]))
 
 

@@ -24,7 +24,7 @@ ASKS_FOR_DEVICE = {
     "operators/joins/pairs.py": "how many pairs fit into its memory",
     "operators/memory/allocation.py": "whose memory it is",
     "tqp/data/backend.py": "which backend it has",
-    "tqp/data/encoding/numbered_values.py": "where the column is",
+    "tqp/data/encoding/value_dictionary.py": "where the column is",
     "tqp/data/sources/tensors.py": "where its columns are",
     "tqp/ml/layers.py": "what its caches hold",
     "tqp/ml/scorer.py": "what its caches hold",

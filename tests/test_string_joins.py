@@ -73,6 +73,8 @@ def test_the_plan_says_so() -> None:
     connection = tqp.connect(threads=1)
     for name, table in _tables().items():
         connection.register(name, table)
-    assert "look-up join" in connection.explain("SELECT few.n + keys.n FROM few JOIN keys USING (name)")
-    assert "directory join" in connection.explain("SELECT few.n + others.n FROM few JOIN others USING (name)")
+    assert "perfect-hash join" in connection.explain("SELECT few.n + keys.n FROM few JOIN keys USING (name)")
+    assert "offset-array join" in connection.explain(
+        "SELECT few.n + others.n FROM few JOIN others USING (name)"
+    )
     assert "string join" in connection.explain("SELECT odd.n + keys.n FROM odd JOIN keys USING (name)")

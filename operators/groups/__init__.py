@@ -19,12 +19,12 @@ an aggregate consists and how its result is made from them; `avg` is a sum and a
 aggregates. Integer sums and counts of direct groups whose value ranges allow it share the bits of one int64 accumulator
 (`operators/groups/packed_sums.py`); few groups have up to 128 of these each, of which the rows take turns.
 
-**Numbers of values** (`planner/physical/numbered_keys.py`, `tqp/data/encoding/numbered_values.py`) are what a dictionary is to strings of few values, for integers,
+**Dictionaries of values** (`planner/physical/dictionary_encoded_keys.py`, `tqp/data/encoding/value_dictionary.py`) are what a dictionary is to strings of few values, for integers,
 dates, timestamps and decimals that lie far apart and for long strings that are many: the distinct values of a column (of integers
-ascending; of strings, a row that holds each), and for each row the number of its own, as narrow as their number
+ascending; of strings, a row that holds each), and for each row the code of its own, as narrow as their number
 allows. The first query that groups by such a column has them made, when it is planned; they are kept with the encoded
 column, four bytes a row at most. A row is then grouped by one look at an accumulator, whatever the key, and several keys can be
-packed. Rows that were put beside the table have no numbers and are collected.
+packed. Rows that were put beside the table have no codes and are collected.
 
 Products are not formed row by row where factors have few values (`planner/physical/factored_sums.py`): sum(price * (1 - discount) *
 (1 + tax)) by status is made of the sums of price by status, discount and tax. `EXPLAIN` says by which columns rows are grouped

@@ -1,4 +1,4 @@
-"""Bucket join: any 64-bit keys. A hash table of the distinct keys tells where each one's build rows are, sorted by hash."""
+"""Hash join: any 64-bit keys. A hash table of the distinct keys tells where each one's build rows are, sorted by hash."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Workers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class BucketBuild:
+class HashBuild:
     """`table` tells a key's number. Key number k has the build rows rows[run_starts[k]:run_starts[k + 1]], ascending.
 
     Without both no two rows have one key, and its number is its row.
@@ -91,9 +91,7 @@ class BucketBuild:
         return numbers, found if validity is None else found.logical_and_(validity)
 
 
-def build_buckets(
-    keys: Tensor, validity: Tensor | None = None, workers: Workers | None = None
-) -> BucketBuild:
+def build_hash(keys: Tensor, validity: Tensor | None = None, workers: Workers | None = None) -> HashBuild:
     """Finds a slot for each build row's key (integers [n]), or sorts the rows by its hash; NULL rows are left out."""
     keys = keys.to(torch.int64)
     nulls = build_nulls(keys, validity)
@@ -101,7 +99,7 @@ def build_buckets(
     if not _seems_repeated(keys, rows):
         table = table_of_rows(keys, rows)
         if table is not None:
-            return BucketBuild(table, None, None, nulls)
+            return HashBuild(table, None, None, nulls)
     if rows is not None:
         keys = take(keys, rows)
     range_bits = 0  # workers share 2^this ranges of the hashes
@@ -114,7 +112,7 @@ def build_buckets(
     run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
     table = table_of_rows(allocation.concatenate([part.keys for part in ranges]))
     assert table is not None
-    return BucketBuild(table, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls)
+    return HashBuild(table, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls)
 
 
 def _seems_repeated(keys: Tensor, rows: Tensor | None) -> bool:

@@ -1,4 +1,4 @@
-"""Directory join: duplicate keys over a dense range, as build rows sorted by key and an offset per key."""
+"""Offset-array join: duplicate keys over a dense range, as build rows sorted by key and an offset per key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_CANDIDATES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryBuild:
+class OffsetArrayBuild:
     """Build rows of key k are rows[offsets[s]:offsets[s + 1]], ascending, in slot s = k, or the number of k if keys have some.
 
     Probe keys must be in [0, size). `present`, if not None, tells which keys have rows; only those have a number. Without
@@ -191,9 +191,9 @@ def _equal_candidates(starts: Values, counts: Values, wanted: Values, by_place: 
     return ((candidates == wanted.unsqueeze(1)) & (counts.unsqueeze(1) > numbers)).view(-1)
 
 
-def build_directory(
+def build_offset_array(
     keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
-) -> DirectoryBuild:
+) -> OffsetArrayBuild:
     """A counting sort of the build rows by key. `keys`: integers [n] in [0, size); NULL rows are left out."""
     nulls = build_nulls(keys, validity)
     rows = None if validity is None else row_indices(validity)
@@ -205,20 +205,20 @@ def build_directory(
     present = offsets[1:] > offsets[:-1]
     few = int(present.sum()) < size * _SPARSE
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
-    return DirectoryBuild(offsets, rows, largest <= 1, nulls, present if few else None)
+    return OffsetArrayBuild(offsets, rows, largest <= 1, nulls, present if few else None)
 
 
 def _with_numbers(
     keys: Tensor, size: int, rows: Tensor | None, nulls: BuildNulls, workers: Map | None
-) -> DirectoryBuild:
-    """A directory whose build touches the tables of the key range only where there are keys."""
+) -> OffsetArrayBuild:
+    """An offset array whose build touches the tables of the key range only where there are keys."""
     ordered, order = (keys, None) if is_ascending(keys) else sort_bounded(keys, size)
     runs = Runs(ordered)
     distinct = take(ordered, runs.first_rows)
     present = _present(distinct.to(torch.int64), size, workers)
     if order is not None:
         rows = order if rows is None else take(rows, order)
-    return DirectoryBuild(
+    return OffsetArrayBuild(
         runs.bounds.to(torch.int32),
         None if rows is None else rows.to(torch.int32),
         runs.count == ordered.shape[0],

@@ -1,4 +1,4 @@
-"""Look-up join: unique keys over a dense range, as a table of positions; and the bare set of keys.
+"""Perfect-hash join: unique keys over a dense range, as a table of positions; and the bare set of keys.
 
 Keys to be looked up are tensors, or arrays (see `arrays`).
 """
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.joins.offset_array_join import DirectoryBuild, as_index, build_directory
+from tqp.operators.joins.offset_array_join import OffsetArrayBuild, as_index, build_offset_array
 from tqp.operators.joins.pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -27,7 +27,7 @@ _CACHED, _BLOCK_BITS, _FEW_BITS = 1 << 22, 8, 5
 
 
 @dataclass(frozen=True, slots=True)
-class LookupBuild:
+class PerfectHashBuild:
     """table[key] is the build row with that key, or -1. Probe keys must be in [0, size)."""
 
     table: Tensor  # int32 [size]
@@ -96,10 +96,10 @@ class MembershipBuild:
         return found
 
 
-def build_lookup(
+def build_perfect_hash(
     keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
-) -> LookupBuild | DirectoryBuild:
-    """A position table over keys (integers [n]) in [0, size); a directory if two rows turn out to have one key.
+) -> PerfectHashBuild | OffsetArrayBuild:
+    """A position table over keys (integers [n]) in [0, size); an offset array if two rows turn out to have one key.
 
     NULL rows are left out.
     """
@@ -111,13 +111,13 @@ def build_lookup(
     table = allocation.full(size, -1, torch.int32, keys.device)
     table.scatter_(0, entered.to(torch.int64), rows)
     if torch.equal(take(table, as_index(entered)), rows):  # no row was displaced by another with its key
-        return LookupBuild(table, build_nulls(keys, validity))
-    return build_directory(keys, size, validity, workers)
+        return PerfectHashBuild(table, build_nulls(keys, validity))
+    return build_offset_array(keys, size, validity, workers)
 
 
-def build_of_index(index: Tensor, size: int) -> LookupBuild | DirectoryBuild:
+def build_of_index(index: Tensor, size: int) -> PerfectHashBuild | OffsetArrayBuild:
     """The build side that a table with an index on its key is (see `tqp.data.encoding.key_index`), for keys in [0, size)."""
-    return LookupBuild(index) if index.shape[0] == size else DirectoryBuild(index, None, unique=False)
+    return PerfectHashBuild(index) if index.shape[0] == size else OffsetArrayBuild(index, None, unique=False)
 
 
 def empty_membership(size: int, device: torch.device, workers: Map | None = None) -> Tensor:

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from tqp.data.encoding.sorted_runs import SortedRuns
-from tqp.operators.joins.hash_join import BucketBuild
-from tqp.operators.joins.offset_array_join import DirectoryBuild
+from tqp.operators.joins.hash_join import HashBuild
+from tqp.operators.joins.offset_array_join import OffsetArrayBuild
 from tqp.operators.joins.pairs import ask_with_arrays, positions_in_ranges
-from tqp.operators.joins.perfect_hash_join import LookupBuild, MembershipBuild
+from tqp.operators.joins.perfect_hash_join import MembershipBuild, PerfectHashBuild
 from tqp.operators.memory.arrays import Array, running_sums
 from tqp.operators.rows.keys import Part, pack
 from tqp.operators.rows.selection import row_indices, take
 
-JoinBuild = MembershipBuild | LookupBuild | DirectoryBuild | BucketBuild
+JoinBuild = MembershipBuild | PerfectHashBuild | OffsetArrayBuild | HashBuild
 
 
 def rows_in_build(runs: SortedRuns, part: Part, build: JoinBuild, first_row: int, num_rows: int) -> Tensor:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
-from tqp.operators.joins.hash_join import Workers, build_buckets
+from tqp.operators.joins.hash_join import Workers, build_hash
 from tqp.operators.joins.pairs import BuildNulls, JoinBuild, Membership, any_by_row, build_nulls, first_by_row
-from tqp.operators.joins.perfect_hash_join import build_lookup, build_membership
+from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.string_keys.byte_numbers import StringNumbers, number_strings
@@ -25,7 +25,7 @@ _FREE_ENTRIES, _ENTRIES_PER_ROW = 1 << 20, 8
 
 
 @dataclass(frozen=True, slots=True)
-class NumberedStrings:
+class EncodedStrings:
     """A build on the numbers of the strings (see `StringNumbers`), which tell all that there is to tell."""
 
     numbers: StringNumbers
@@ -80,10 +80,10 @@ class HashedStrings:
 
 def build_strings(
     strings: Strings, validity: Tensor | None, workers: Workers, *, existence_only: bool = False
-) -> NumberedStrings | HashedStrings:
+) -> EncodedStrings | HashedStrings:
     """The build rows by their string; NULL rows are left out. With `existence_only`, `contains` is all that is asked.
 
-    By number in a table where the numbers are not many more than the rows, else by number in buckets, else by hash.
+    By number in a table where the numbers are not many more than the rows, else by number in a hash table, else by hash.
     """
     nulls = build_nulls(strings.lengths, validity)
     valid = strings if validity is None else take_strings(strings, row_indices(validity))
@@ -92,12 +92,12 @@ def build_strings(
         return HashedStrings(strings, _by_word(hash64(strings), validity, workers), nulls)
     codes = numbers.number(strings, validity, workers.map)
     if numbers.size > max(_FREE_ENTRIES, _ENTRIES_PER_ROW * valid.num_rows):
-        return NumberedStrings(numbers, _by_word(codes, validity, workers), nulls)
-    in_table = build_membership if existence_only else build_lookup
-    return NumberedStrings(numbers, in_table(codes, numbers.size + 1, validity), nulls)
+        return EncodedStrings(numbers, _by_word(codes, validity, workers), nulls)
+    in_table = build_membership if existence_only else build_perfect_hash
+    return EncodedStrings(numbers, in_table(codes, numbers.size + 1, validity), nulls)
 
 
 def _by_word(words: Tensor, validity: Tensor | None, workers: Workers) -> JoinBuild:
     if is_host(words):
-        return build_buckets(words.to(torch.int64), validity, workers)
+        return build_hash(words.to(torch.int64), validity, workers)
     return build_sorted(words, validity)

@@ -10,5 +10,5 @@
 | hashes | equality, which has to be verified | string joins and grouping where nothing else fits; partitions | `operators/string_keys/hash.py` |
 
 Columns of tables are encoded in `tqp/data/encoding`: dictionaries of few values (`strings.py`), numbers of long strings that
-are many (`numbered_values.py`).
+are many (`value_dictionary.py`).
 """

@@ -13,7 +13,7 @@ from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.physical.choice import Choice, PhysicalOptions
-from tqp.planner.physical.numbered_keys import number_keys
+from tqp.planner.physical.dictionary_encoded_keys import encode_keys
 from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, PhysicalPlan
 
 _ALWAYS_DIRECT = 65_536
@@ -93,12 +93,12 @@ class GroupSituation:
         return pack_group_keys(self.keys, self.input.field_facts)
 
     @derived
-    def numbered(self) -> KeyPacking | None:
-        """The keys as one integer, by numbers of the values of table columns."""
+    def encoded(self) -> KeyPacking | None:
+        """The keys as one integer, by dictionaries of table columns."""
         if not self.options.is_on("direct_aggregate"):
             return None
         known, most = self.input.field_facts, most_direct_groups(self.input.estimated_rows)
-        return number_keys(
+        return encode_keys(
             self.keys, key_parts(self.keys, known), known, self.input, most, self.options.backend
         )
 
@@ -129,15 +129,15 @@ class GroupSituation:
         return one_word and few and self.options.backend is Backend.HOST
 
 
-NUMBERED_KEYS: Choice[GroupSituation, GroupAlgorithm] = Choice(
-    GroupAlgorithm.DIRECT, "numbered_keys", lambda group: group.numbered is not None
+DICTIONARY_ENCODED_KEYS: Choice[GroupSituation, GroupAlgorithm] = Choice(
+    GroupAlgorithm.DIRECT, "dictionary_encoded_keys", lambda group: group.encoded is not None
 )
 #: In order of preference.
 GROUP_CHOICES: tuple[Choice[GroupSituation, GroupAlgorithm], ...] = (
     Choice(GroupAlgorithm.SINGLE, None, lambda group: not group.keys),
     Choice(GroupAlgorithm.CLUSTERED, "clustered_aggregate", lambda group: group.is_clustered),
     Choice(GroupAlgorithm.DIRECT, "direct_aggregate", lambda group: group.is_dense),
-    NUMBERED_KEYS,
+    DICTIONARY_ENCODED_KEYS,
     Choice(GroupAlgorithm.HASH, "hash_aggregate", lambda group: group.hashes),
     Choice(GroupAlgorithm.SORT, None, lambda group: True),
 )

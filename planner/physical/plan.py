@@ -39,9 +39,11 @@ from tqp.planner.algebra.node_text import (
 class JoinAlgorithm(Enum):
     """How build rows are found. The first five find equal keys: all but STRINGS by one integer; see `KeyPacking`."""
 
-    LOOKUP = "look-up join"  # one unique key over a dense range: a position table
-    DIRECTORY = "directory join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
-    BUCKET = "bucket join"  # sparse, wide or composite keys: rows sorted by hash bucket, candidates compared
+    PERFECT_HASH = "perfect-hash join"  # one unique key over a dense range: a position table
+    OFFSET_ARRAY = (
+        "offset-array join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
+    )
+    HASH = "hash join"  # sparse, wide or composite keys: a hash table of the keys, candidates compared
     STRINGS = "string join"  # one string key: strings as numbers by the bytes of the build rows; if not, hashed and compared
     SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
     RANGE = (
@@ -65,8 +67,8 @@ class KeyPart:
     """One key column inside a packed key: `code = value - minimum` (+ 1 if nullable, NULL being 0), 0 <= code < span.
 
     `dictionary`: of a join's string key, the id of the table column whose dictionary numbers the strings of both sides;
-    the number after its last entry stands for every string that is not in it. Of a group-by's key, its own id: the numbers of the
-    values of its table column stand for them.
+    the number after its last entry stands for every string that is not in it. Of a group-by's key, its own id: the codes of its
+    table column stand for its values.
     """
 
     minimum: int
@@ -247,12 +249,10 @@ class Join(PhysicalPlan):
     build_keys: tuple[Expression, ...]
     null_equal: tuple[bool, ...]  # per key: IS NOT DISTINCT FROM instead of =
     residual: tuple[Expression, ...]
-    packing: KeyPacking | None  # None: the keys are hashed (BUCKET, SORT) and candidates compared, or STRINGS
+    packing: KeyPacking | None  # None: the keys are hashed (HASH, SORT) and candidates compared, or STRINGS
     mark: Field | None = None
     all_match: bool = False  # every probe row has a partner, as is known
-    by_key: bool = (
-        False  # of a look-up join: build columns stand in tables by key, not in rows that a position leads to
-    )
+    by_key: bool = False  # of a perfect-hash join: build columns stand in tables by key, not in rows that a position leads to
     indexed: bool = (
         False  # the build side is a whole table, whose index on the key takes the place of a build
     )
@@ -297,16 +297,16 @@ class Aggregate(PhysicalPlan):
     INPUTS, EXPRESSIONS = ("input",), ("keys", "aggregates")
 
     def describe(self, names: Names) -> str:
-        how = f"{self.algorithm.value}{_packed(self.packing)}{self._numbered(names)}"
+        how = f"{self.algorithm.value}{_packed(self.packing)}{self._encoded(names)}"
         if self.factors is not None:
             how += f", by {list_text(self.factors.columns, names)} too until sums are multiplied"
         measures = self.fields[len(self.keys) :]
         return f"Aggregate [{how}]{grouping_text(self.keys, measures, self.aggregates, names)}"
 
-    def _numbered(self, names: Names) -> str:
+    def _encoded(self, names: Names) -> str:
         parts = () if self.packing is None else self.packing.parts
         keys = [key for key, part in zip(self.keys, parts, strict=False) if part.dictionary is not None]
-        return f", {list_text(keys, names)} by number" if keys else ""
+        return f", {list_text(keys, names)} dictionary-encoded" if keys else ""
 
 
 @dataclass(frozen=True)

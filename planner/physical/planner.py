@@ -38,8 +38,8 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.aggregate_planning import (
+    DICTIONARY_ENCODED_KEYS,
     GROUP_CHOICES,
-    NUMBERED_KEYS,
     GroupSituation,
 )
 from tqp.planner.physical.cardinality import Estimator
@@ -212,7 +212,7 @@ class Planner:
         rows = min(self.rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
         situation = GroupSituation(plan.keys, below, rows, self.options)
         choice = choose(GROUP_CHOICES, situation, self.options.disabled_rules)
-        packing = situation.numbered if choice is NUMBERED_KEYS else situation.packing
+        packing = situation.encoded if choice is DICTIONARY_ENCODED_KEYS else situation.packing
         algorithm = choice.algorithm
         fields = aggregate_fields(
             known,

@@ -11,7 +11,7 @@ import torch
 from tqp.data.strings import Strings
 from tqp.operators.joins import string_join as join_strings
 from tqp.operators.joins.pairs import matches_or_none
-from tqp.operators.joins.string_join import HashedStrings, NumberedStrings, build_strings
+from tqp.operators.joins.string_join import EncodedStrings, HashedStrings, build_strings
 from tqp.operators.string_keys import byte_numbers as string_numbers
 from tqp.operators.string_keys.byte_numbers import number_strings
 from tqp.operators.strings.layout import from_list, take
@@ -136,7 +136,7 @@ def test_joins(name: str, free: int, nulls: bool, monkeypatch: pytest.MonkeyPatc
     bare = build_strings(strings, validity[0], WORKERS, existence_only=True)
     assert bare.contains(keys, validity[1]).tolist() == contained
     build = build_strings(strings, validity[0], WORKERS)
-    assert isinstance(build, (NumberedStrings, HashedStrings))
+    assert isinstance(build, (EncodedStrings, HashedStrings))
     assert build.nulls == (not values, not all(build_valid))
     assert build.contains(keys, validity[1]).tolist() == contained
     pairs = build.matches(keys, validity[1])

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from tests import reference
 from tqp.core.errors import ExecutionError
-from tqp.operators.joins import hash_join as join_bucket
-from tqp.operators.joins.hash_join import build_buckets
-from tqp.operators.joins.offset_array_join import DirectoryBuild, build_directory
+from tqp.operators.joins import hash_join
+from tqp.operators.joins.hash_join import build_hash
+from tqp.operators.joins.offset_array_join import OffsetArrayBuild, build_offset_array
 from tqp.operators.joins.pairs import (
     JoinBuild,
     Membership,
@@ -29,9 +29,9 @@ from tqp.operators.joins.pairs import (
     only_row,
 )
 from tqp.operators.joins.perfect_hash_join import (
-    LookupBuild,
-    build_lookup,
+    PerfectHashBuild,
     build_membership,
+    build_perfect_hash,
 )
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.memory.arrays import as_array, as_tensor
@@ -43,10 +43,10 @@ SIDES = [(0, 0), (0, 5), (7, 0), (1, 1), (60, 80)]
 DTYPES = [torch.int8, torch.int16, torch.int32, torch.int64]
 JOIN_TYPES = ["inner", "left", "right", "full", "semi", "anti"]
 BUILDS: dict[str, Callable[[Tensor, Tensor | None], JoinBuild]] = {
-    "lookup": lambda keys, validity: build_lookup(keys, SIZE, validity),
-    "directory": lambda keys, validity: build_directory(keys, SIZE, validity),
-    "directory of few keys": lambda keys, validity: build_directory(keys, 10 * SIZE, validity),
-    "bucket": build_buckets,
+    "perfect hash": lambda keys, validity: build_perfect_hash(keys, SIZE, validity),
+    "offset array": lambda keys, validity: build_offset_array(keys, SIZE, validity),
+    "offset array of few keys": lambda keys, validity: build_offset_array(keys, 10 * SIZE, validity),
+    "hash": build_hash,
     "sort": build_sorted,
 }
 
@@ -121,7 +121,7 @@ def test_joins_agree_with_the_reference(
         )
 
 
-@pytest.mark.parametrize("make", [build_buckets, build_sorted])
+@pytest.mark.parametrize("make", [build_hash, build_sorted])
 def test_keys_of_64_bits(make: Callable[[Tensor], JoinBuild]) -> None:
     generator = random.Random(4)
     domain = [-(2**63), 2**63 - 1, 0, -1, *(generator.randrange(-(2**63), 2**63) for _ in range(300))]
@@ -131,14 +131,14 @@ def test_keys_of_64_bits(make: Callable[[Tensor], JoinBuild]) -> None:
 
 
 @pytest.mark.parametrize("copies", [1, 3])
-def test_ranges_of_buckets_are_one_build(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_of_the_hash_are_one_build(copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random_keys = torch.randint(-(2**62), 2**62, (3000,), generator=torch.Generator().manual_seed(6))
     keys = random_keys.repeat(copies)
     valid = torch.arange(keys.shape[0]) % 11 != 0
-    expected = build_buckets(keys, valid)
-    monkeypatch.setattr(join_bucket, "_SHARED_ROWS", 100)
+    expected = build_hash(keys, valid)
+    monkeypatch.setattr(hash_join, "_SHARED_ROWS", 100)
     executor = Executor(torch.device("cpu"), 3, None, None)
-    build = build_buckets(keys, valid, executor)
+    build = build_hash(keys, valid, executor)
     executor.close()
     assert build.unique == expected.unique == (copies == 1)
     probe_keys = torch.cat([random_keys, random_keys + 1])
@@ -160,9 +160,9 @@ def test_keys_that_share_a_code(copies: int, threads: int, monkeypatch: pytest.M
     domain = with_hashes([*near, *(generator.randrange(1 << 64) for _ in range(50))])
     build_keys = generator.sample(domain * copies, len(domain) * copies - 30)
     probe_keys = generator.choices([*domain, 0, -1], k=300)
-    monkeypatch.setattr(join_bucket, "_SHARED_ROWS", 100)
+    monkeypatch.setattr(hash_join, "_SHARED_ROWS", 100)
     executor = Executor(torch.device("cpu"), threads, None, None)
-    build = build_buckets(torch.tensor(build_keys), None, executor)
+    build = build_hash(torch.tensor(build_keys), None, executor)
     executor.close()
     pairs = reference.join_pairs(probe_keys, build_keys)
     assert build.unique == (copies == 1)
@@ -175,7 +175,7 @@ def test_keys_that_share_a_code(copies: int, threads: int, monkeypatch: pytest.M
 def test_one_key_of_many_rows_among_single_ones() -> None:
     build_keys = [2**40] * 500 + [key * 2**50 for key in range(1, 200)] + [2**40]
     probe_keys = [2**40, 3 * 2**50, 7, 2**40]
-    pairs = build_buckets(torch.tensor(build_keys)).matches(torch.tensor(probe_keys))
+    pairs = build_hash(torch.tensor(build_keys)).matches(torch.tensor(probe_keys))
     assert as_rows(*pairs) == reference.join_pairs(probe_keys, build_keys)
 
 
@@ -183,7 +183,7 @@ def test_many_rows_in_batches_are_one_join() -> None:
     generator = torch.Generator().manual_seed(5)
     build_keys = torch.randint(0, 1000, (50_000,), generator=generator) * 2**40
     probe_keys = torch.randint(0, 2000, (3_000,), generator=generator) * 2**40
-    build = build_buckets(build_keys)
+    build = build_hash(build_keys)
     whole = torch.stack(build.matches(probe_keys))
     assert torch.equal(torch.stack(build_sorted(build_keys).matches(probe_keys)), whole)
     for size in (1, 7, 1000):
@@ -195,12 +195,12 @@ def test_many_rows_in_batches_are_one_join() -> None:
         assert torch.equal(merged, whole[:, : merged.shape[1]])
 
 
-def test_lookup_falls_back_to_a_directory_on_duplicates() -> None:
-    assert isinstance(build_lookup(torch.tensor([3, 1]), 4), LookupBuild)
-    assert isinstance(build_lookup(torch.tensor([3, 1, 3]), 4), DirectoryBuild)
-    unique_but_for_null = build_lookup(torch.tensor([3, 1, 3]), 4, torch.tensor([True, True, False]))
-    assert isinstance(unique_but_for_null, LookupBuild)
-    narrow = build_lookup(torch.tensor([3, 5, 9], dtype=torch.int8), 10)
+def test_a_perfect_hash_falls_back_to_an_offset_array_on_duplicates() -> None:
+    assert isinstance(build_perfect_hash(torch.tensor([3, 1]), 4), PerfectHashBuild)
+    assert isinstance(build_perfect_hash(torch.tensor([3, 1, 3]), 4), OffsetArrayBuild)
+    unique_but_for_null = build_perfect_hash(torch.tensor([3, 1, 3]), 4, torch.tensor([True, True, False]))
+    assert isinstance(unique_but_for_null, PerfectHashBuild)
+    narrow = build_perfect_hash(torch.tensor([3, 5, 9], dtype=torch.int8), 10)
     assert narrow.first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
 
 
@@ -303,7 +303,7 @@ def test_a_second_row_of_a_scalar_subquery_is_an_error() -> None:
     "build_keys", [[3, 3, 7, 20, 20, 20, 900], [900, 3, 20, 3, 7, 20, 20], [3, 7, 20, 900]]
 )
 def test_directory_of_few_keys_asked_for_neighbours(build_keys: list[int]) -> None:
-    build = build_directory(torch.tensor(build_keys), 1000)
+    build = build_offset_array(torch.tensor(build_keys), 1000)
     for keys in (
         [3, 7, 20, 900],
         [7, 20],
@@ -345,7 +345,7 @@ def test_pairs_with_a_second_equal_value(build_rows: int, distinct: int, skewed:
     values, build_values = integers(3, 200).to(torch.int16), integers(3, build_rows).to(torch.int32)
     validity = integers(2, 200).to(torch.bool) if nulls else None
     for size in (distinct, 4000):  # the second one numbers the keys that are there only
-        build = build_directory(build_keys, size)
+        build = build_offset_array(build_keys, size)
         probe_rows, found = build.matches_equal(keys, validity, values, build_values)
         expected = [
             (i, j)

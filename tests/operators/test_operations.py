@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.groups import aggregates
-from tqp.operators.joins.perfect_hash_join import build_lookup
+from tqp.operators.joins.perfect_hash_join import build_perfect_hash
 from tqp.operators.memory.arrays import as_array, as_tensor, running_sums
 from tqp.operators.numbers import elementwise
 from tqp.operators.operations import operation_of
@@ -90,7 +90,7 @@ def _calls(size: int) -> list[tuple[Any, tuple[Any, ...]]]:
         ("to", (wide, torch.int64)),
         ("to", (wide.to(torch.float64) / 3, torch.int32)),
         ("to", (mask, torch.int16)),
-        ("contains", (build_lookup(torch.arange(0, 100, 3), 100), bytes_, None)),
+        ("contains", (build_perfect_hash(torch.arange(0, 100, 3), 100), bytes_, None)),
         (operator.ge, (mask, valid)),
         (operator.invert, (mask,)),
         *((kernel, (words, wide)) for kernel in (operator.add, operator.sub, operator.mul, operator.truediv)),

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tqp.data.encoding.sorted_runs import sorted_runs
-from tqp.operators.joins.offset_array_join import build_directory
-from tqp.operators.joins.perfect_hash_join import build_lookup, build_membership
+from tqp.operators.joins.offset_array_join import build_offset_array
+from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.run_rows import rows_in_build
 
 
@@ -29,7 +29,7 @@ def test_runs_cover_the_column(size: int, dtype: torch.dtype) -> None:
     assert runs.starts[-1] == size
 
 
-@pytest.mark.parametrize("make", [build_membership, build_lookup, build_directory])
+@pytest.mark.parametrize("make", [build_membership, build_perfect_hash, build_offset_array])
 @pytest.mark.parametrize("batch", [1, 7, 300, 1000])
 @pytest.mark.parametrize("keys", [[], [0], [3, 4, 5, 30], [64], list(range(65))])
 def test_rows_are_those_with_a_partner(make, batch: int, keys: list[int]) -> None:  # type: ignore[no-untyped-def]

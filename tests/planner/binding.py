@@ -97,7 +97,7 @@ class FakeTable:
     def column_statistics(self, name: str) -> ColumnStatistics:
         return UNKNOWN
 
-    def number_values(self, name: str) -> int:
+    def dictionary_encode(self, name: str) -> int:
         return 0
 
 

@@ -100,9 +100,9 @@ class PhysicalReference:
             check_packing(plan.packing, build_keys)
             check_packing(plan.packing, probe_keys)
         existence = plan.join_type in _EXISTENCE and not plan.residual
-        if plan.algorithm is JoinAlgorithm.LOOKUP and not existence:
+        if plan.algorithm is JoinAlgorithm.PERFECT_HASH and not existence:
             matchable = [key for key in build_keys if _can_match(key, plan.null_equal)]
-            assert len(set(matchable)) == len(matchable), "a look-up join needs unique keys"
+            assert len(set(matchable)) == len(matchable), "a perfect-hash join needs unique keys"
         if plan.algorithm is JoinAlgorithm.NESTED_LOOP:
             assert not plan.probe_keys
         if plan.all_match and self.use_runtime_filters:  # which may have dropped the other rows

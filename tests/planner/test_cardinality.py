@@ -42,7 +42,7 @@ class FakeTable:
     def column_statistics(self, name: str) -> ColumnStatistics:
         return ColumnStatistics()
 
-    def number_values(self, name: str) -> int:
+    def dictionary_encode(self, name: str) -> int:
         return 0
 
 

@@ -112,7 +112,7 @@ def test_physical_plan() -> None:
     assert explain_physical(plan).splitlines() == [
         "Sort top 10 by count DESC  ~10 rows",
         "  Aggregate [direct group-by, 200 keys] by l_partkey: count(*) AS count  ~200 rows",
-        "    Join 0 inner [look-up join, 6001 keys] on l_orderkey = o_orderkey  ~600 rows",
+        "    Join 0 inner [perfect-hash join, 6001 keys] on l_orderkey = o_orderkey  ~600 rows",
         "      TableScan lineitem (l_orderkey, l_partkey)  ~6000 rows",
         "      Filter o_orderdate < 100  ~150 rows",
         "        TableScan orders (o_orderkey, o_orderdate)  ~1500 rows",

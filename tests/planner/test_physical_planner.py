@@ -82,7 +82,7 @@ def test_each_physical_rule_may_be_off(rule: str, eager_filters: None) -> None:
 
 
 def test_cuda_plans(eager_filters: None) -> None:
-    off = frozenset({"lookup_join", "directory_join"})
+    off = frozenset({"perfect_hash_join", "offset_array_join"})
     for seed in range(3000, 3020):
         check(seed, PhysicalOptions(Backend.TORCH, off))
 
@@ -123,7 +123,7 @@ def test_a_runtime_filter_goes_below_the_aggregate() -> None:
     (aggregate,) = nodes(plan, physical.Aggregate)
     assert isinstance(aggregate.input, physical.RuntimeFilter)
     assert aggregate.input.join == join.identifier
-    assert join.algorithm is JoinAlgorithm.LOOKUP
+    assert join.algorithm is JoinAlgorithm.PERFECT_HASH
     off = PhysicalOptions(disabled_rules=frozenset({"runtime_filters"}))
     assert not nodes(
         plan_physical(
@@ -147,7 +147,7 @@ def test_the_unique_side_is_built() -> None:
         Join(parts, lines, JoinType.INNER, call("equal", column(parts, 0), column(lines, 0)))
     )
     (join,) = nodes(plan, physical.Join)
-    assert join.algorithm is JoinAlgorithm.LOOKUP
+    assert join.algorithm is JoinAlgorithm.PERFECT_HASH
     assert isinstance(join.build, physical.TableScan)
     assert join.build.table_name == "parts"
     assert [field.id for field in plan.fields] == [10, 0]
@@ -166,7 +166,7 @@ def test_a_whole_table_of_all_keys_matches_every_row() -> None:
     more_parts = table("lines", 0, 1_000_000, part=(20_001, False))
     for other in (filtered, short, replace(whole, left=open_lines), replace(whole, left=more_parts)):
         (join,) = nodes(plan_physical(other), physical.Join)
-        assert join.algorithm is JoinAlgorithm.LOOKUP and not join.all_match
+        assert join.algorithm is JoinAlgorithm.PERFECT_HASH and not join.all_match
 
 
 def test_columns_stand_by_key_where_the_join_reads_them_often() -> None:
@@ -184,11 +184,11 @@ def test_two_sparse_keys_become_one_dense_key() -> None:
     offers = table("offers", 10, 800_000, part=(200_000, False), supplier=(10_000, False))
     both = call("and", *(call("equal", column(lines, i), column(offers, i)) for i in range(2)))
     (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both)), physical.Join)
-    assert join.algorithm is JoinAlgorithm.DIRECTORY
+    assert join.algorithm is JoinAlgorithm.OFFSET_ARRAY
     assert (len(join.probe_keys), len(join.residual)) == (1, 1)
     off = PhysicalOptions(disabled_rules=frozenset({"reduce_keys"}))
     (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), off), physical.Join)
-    assert join.algorithm is JoinAlgorithm.BUCKET
+    assert join.algorithm is JoinAlgorithm.HASH
     assert join.packing is not None and join.packing.size == 2_000_000_000
     on_torch = PhysicalOptions(Backend.TORCH, frozenset({"reduce_keys"}))
     (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), on_torch), physical.Join)

@@ -47,7 +47,7 @@ def _table(rows: int) -> pa.Table:
 
 
 def _answers(query: str, threads: int, *disabled: str) -> list[str]:
-    rules = ("numbered_keys", *disabled)
+    rules = ("dictionary_encoded_keys", *disabled)
     with tqp.connect(threads=threads, batch_rows=500, disabled_rules=rules) as connection:
         connection.register("t", _table(4000))
         return sorted(map(repr, connection.sql(query).fetchall()))
@@ -76,7 +76,7 @@ def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_few_groups_of_any_key_are_hashed() -> None:
-    with tqp.connect(disabled_rules=("numbered_keys",)) as connection:
+    with tqp.connect(disabled_rules=("dictionary_encoded_keys",)) as connection:
         keys = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 20)
         connection.register("t", {"k": np.repeat(keys, 500), "v": np.arange(10_000)})
         assert "hash group-by" in str(connection.explain("SELECT k, sum(v) FROM t GROUP BY k"))

@@ -1,4 +1,4 @@
-"""Joins on two keys of which a directory finds one and compares the other, against DuckDB."""
+"""Joins on two keys of which an offset array finds one and compares the other, against DuckDB."""
 
 from __future__ import annotations
 

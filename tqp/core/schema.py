@@ -77,9 +77,9 @@ class TableSource(Protocol):
         """Encodes the column on first use; exact where `ColumnStatistics` says so."""
         ...
 
-    def number_values(self, name: str) -> int | None:
+    def dictionary_encode(self, name: str) -> int | None:
         """How many distinct values a column of integers of up to 64 bits, or of strings without a dictionary, holds.
 
-        Numbers them on first use, for later queries; None where that takes too much time or memory.
+        Makes the dictionary on first use, for later queries; None where that takes too much time or memory.
         """
         ...

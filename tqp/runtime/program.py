@@ -97,7 +97,7 @@ class TensorProgram(nn.Module):
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
         self.pools, self.runs, self.packed = builder.pools, builder.runs, builder.packed
-        self.indexes, self.numbered = builder.indexes, builder.numbered
+        self.indexes, self.dictionary_encoded = builder.indexes, builder.dictionary_encoded
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -176,9 +176,9 @@ class TensorProgram(nn.Module):
         pack = partial(pack_column, workers=self._executor.map)
         for slot, (table_slot, name) in self.packed.items():
             stored[slot] = self.tables[table_slot].source.derived(name, PackedStrings, pack)
-        for (table_slot, name), column in self.numbered.items():
-            found = self.tables[table_slot].source.numbered_values(name)
-            stored[column.numbers.slot] = Frame(found.numbers.shape[0], (FrameColumn(found.numbers, None),))
+        for (table_slot, name), column in self.dictionary_encoded.items():
+            found = self.tables[table_slot].source.value_dictionary(name)
+            stored[column.codes.slot] = Frame(found.codes.shape[0], (FrameColumn(found.codes, None),))
             stored[column.values_slot] = found.values
         for slot, (table_slot, name, minimum, size) in self.indexes.items():
             index = self.tables[table_slot].source.derived(name, KeyIndex, KeyIndex)

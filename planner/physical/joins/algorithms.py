@@ -49,11 +49,13 @@ class JoinSituation:
 JOIN_CHOICES: tuple[Choice[JoinSituation, JoinAlgorithm], ...] = (
     Choice(JoinAlgorithm.RANGE, "range_join", lambda join: bool(join.bounds)),
     Choice(JoinAlgorithm.NESTED_LOOP, None, lambda join: not join.keys.left),
-    Choice(JoinAlgorithm.LOOKUP, "lookup_join", lambda join: join.is_dense and join.one_row_a_key),
-    Choice(JoinAlgorithm.DIRECTORY, "directory_join", lambda join: join.is_dense),
+    Choice(
+        JoinAlgorithm.PERFECT_HASH, "perfect_hash_join", lambda join: join.is_dense and join.one_row_a_key
+    ),
+    Choice(JoinAlgorithm.OFFSET_ARRAY, "offset_array_join", lambda join: join.is_dense),
     Choice(JoinAlgorithm.STRINGS, "string_join", lambda join: join.is_one_string),
     Choice(JoinAlgorithm.SORT, None, lambda join: join.backend is Backend.TORCH),
-    Choice(JoinAlgorithm.BUCKET, None, lambda join: True),
+    Choice(JoinAlgorithm.HASH, None, lambda join: True),
 )
 
 

@@ -145,7 +145,7 @@ class JoinPlanner:
             self._options.backend,
         )
         algorithm = choose(JOIN_CHOICES, situation, self._options.disabled_rules).algorithm
-        is_lookup = algorithm is JoinAlgorithm.LOOKUP
+        is_perfect_hash = algorithm is JoinAlgorithm.PERFECT_HASH
         known = join_fields(
             left,
             right,
@@ -155,13 +155,13 @@ class JoinPlanner:
             left_once=join.build_is_unique or plan.join_type is JoinType.SINGLE,
             right_once=join.probe_is_unique,
             keeps_left_order=join_type in LEFT_ONLY
-            or (is_lookup and (join_type is JoinType.INNER or not keys.residual)),
+            or (is_perfect_hash and (join_type is JoinType.INNER or not keys.residual)),
         )
         rows = self._planner.rows(plan, (join.probe, probed), (join.build, built))
         if own is not None and ranges is not None:  # the join itself drops what its filter dropped before
             rows /= max(own.share, 1e-9)
         rows = min(rows, self._planner.estimator.rows(plan))
-        all_match = is_lookup and join_type in (JoinType.INNER, JoinType.SEMI)
+        all_match = is_perfect_hash and join_type in (JoinType.INNER, JoinType.SEMI)
         if all_match and (ranges is None or keys.residual):
             all_match = every_row_matches(keys, probed, built)
         payload = ((required | all_column_ids(join.keys.residual)) & right.keys()) - all_column_ids(
@@ -183,6 +183,6 @@ class JoinPlanner:
             packing,
             plan.mark,
             all_match,
-            is_lookup and bool(payload) and stands_by_key(len(payload), built.estimated_rows, rows),
+            is_perfect_hash and bool(payload) and stands_by_key(len(payload), built.estimated_rows, rows),
             bounds=bounds,
         )

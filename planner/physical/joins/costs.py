@@ -4,10 +4,10 @@ from __future__ import annotations
 
 _PROBE = 3.0
 _BUILD = 8.0  # build rows are materialised, probe rows streamed
-_SORT = 15.0  # build rows with duplicate keys are sorted into a directory
-_BUCKET = 65.0  # hashing, sorting by bucket, comparing candidates
+_SORT = 15.0  # build rows with duplicate keys are sorted behind an offset array
+_HASH = 65.0  # hashing, sorting by hash, comparing candidates
 _SCATTER = 1.5  # entering a row's value into a table, in look-ups
-OFFSET = 3.0  # an entry of a directory of offsets
+OFFSET = 3.0  # an entry of an offset array
 TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
 
 _ALWAYS_DENSE = 1 << 20
@@ -25,7 +25,7 @@ def is_dense(size: int, probe_rows: float, build_rows: float, entry: float = TAB
     if size > _LARGEST_TABLE:
         return False
     dense = size * entry + (probe_rows + build_rows) * _PROBE
-    return size <= _ALWAYS_DENSE or dense <= (probe_rows + build_rows) * _BUCKET
+    return size <= _ALWAYS_DENSE or dense <= (probe_rows + build_rows) * _HASH
 
 
 def stands_by_key(columns: int, build_rows: float, rows: float) -> bool:

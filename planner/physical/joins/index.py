@@ -132,7 +132,7 @@ def index_join(
         probed,
         table,
         plan.join_type,
-        JoinAlgorithm.LOOKUP if is_unique else JoinAlgorithm.DIRECTORY,
+        JoinAlgorithm.PERFECT_HASH if is_unique else JoinAlgorithm.OFFSET_ARRAY,
         keys.left,
         keys.right,
         keys.null_equal,

@@ -20,7 +20,7 @@ from tqp.core.memory import note_freed
 from tqp.core.schema import ColumnStatistics
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
-from tqp.data.encoding.numbered_values import NumberedValues, is_worth_numbering, number_values
+from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
 from tqp.data.sharing import Handout, share, sharing_threads
 from tqp.data.sources.file_identity import FileSet
 
@@ -144,15 +144,15 @@ class Source(ABC):
     def column_statistics(self, name: str) -> ColumnStatistics:
         return self.column(name).statistics
 
-    def number_values(self, name: str) -> int | None:
-        if not is_worth_numbering(self.column(name)):
+    def dictionary_encode(self, name: str) -> int | None:
+        if not is_worth_encoding(self.column(name)):
             return None
-        return self.numbered_values(name).values.shape[0]
+        return self.value_dictionary(name).values.shape[0]
 
-    def numbered_values(self, name: str) -> NumberedValues:
-        """See `number_values`: found once, kept as long as the column."""
+    def value_dictionary(self, name: str) -> ValueDictionary:
+        """See `dictionary_encode`: found once, kept as long as the column."""
         with sharing_threads(self.threads):
-            return self.derived(name, NumberedValues, number_values)
+            return self.derived(name, ValueDictionary, make_value_dictionary)
 
     def column(self, name: str) -> Column:
         """The encoded column on the source's device."""

@@ -195,7 +195,7 @@ class _AggregateLowering:
             pool = value.layout.pool
             if part.dictionary is not None:
                 stored = self.lowering.stream.columns[part.dictionary].stored
-                if stored is None or stored.slot != self.plan.numbers(part.dictionary).table_slot:
+                if stored is None or stored.slot != self.plan.dictionary_encoded(part.dictionary).table_slot:
                     return False
             elif value.layout.form is not Form.NUMBER and not (
                 value.layout.form is Form.CODES
@@ -245,7 +245,7 @@ class _AggregateLowering:
     def _add_keys(self, keys: list[Value], packing: physical.KeyPacking | None) -> None:
         if packing is not None:
             values = [
-                value if part.dictionary is None else self._number(value, part.dictionary)
+                value if part.dictionary is None else self._code(value, part.dictionary)
                 for value, part in zip(keys, packing.parts, strict=True)
             ]
             code = packed_key(self.lowering, values, packing, narrow=True)
@@ -259,14 +259,13 @@ class _AggregateLowering:
                 )
             self.outputs.append(self.calls.comparable(value))
 
-    def _number(self, key: Value, id: int) -> Value:
-        """The numbers of a table column's values, in place of the values."""
+    def _code(self, key: Value, id: int) -> Value:
+        """The codes of a table column, in place of its values."""
         stream, hidden = self.lowering.stream, self.plan.program.hidden_id()
-        numbers = self.plan.numbers(id).numbers
-        column = stream.columns[id]
+        codes, column = self.plan.dictionary_encoded(id).codes, stream.columns[id]
         home = None if column.home is stream.root else column.home
-        stream.add_source_column(hidden, f"{column.name}_number", numbers, home)
-        layout = numbers.layout.with_nullable(key.layout.nullable)
+        stream.add_source_column(hidden, f"{column.name}_code", codes, home)
+        layout = codes.layout.with_nullable(key.layout.nullable)
         return replace(key, layout=layout, node=stream.column(hidden).node)
 
     # results
@@ -295,7 +294,7 @@ class _AggregateLowering:
                 if part.dictionary is None:
                     values = build.method("to", values, value.layout.dtype, name=field.name)
                 else:
-                    table = stream.object(self.plan.numbers(part.dictionary).values_slot)
+                    table = stream.object(self.plan.dictionary_encoded(part.dictionary).values_slot)
                     values = build.call(look_up, table, values, 0, part.nullable, name=field.name)
                 validity = None
                 layout = value.layout.with_nullable(part.nullable)

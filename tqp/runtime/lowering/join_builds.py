@@ -12,9 +12,9 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators.joins.hash_join import Workers, build_buckets
-from tqp.operators.joins.offset_array_join import build_directory
-from tqp.operators.joins.perfect_hash_join import build_lookup, build_membership
+from tqp.operators.joins.hash_join import Workers, build_hash
+from tqp.operators.joins.offset_array_join import build_offset_array
+from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.range_join import build_ranges
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.joins.string_join import build_strings
@@ -114,7 +114,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), has_keys, exact)
     existence_only = node.join_type in LEFT_ONLY and not residual
     title = f"build side of the {algorithm.value}"
-    if algorithm is JoinAlgorithm.LOOKUP and node.join_type not in THREE_VALUED:
+    if algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type not in THREE_VALUED:
         in_tables = _by_key(plan, node, lowering, [] if existence_only else fields, slot)
         if in_tables is not None:
             by_key, found = in_tables
@@ -226,12 +226,12 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
     match node.algorithm:
         case JoinAlgorithm.NESTED_LOOP:
             return None
-        case JoinAlgorithm.LOOKUP | JoinAlgorithm.DIRECTORY:
+        case JoinAlgorithm.PERFECT_HASH | JoinAlgorithm.OFFSET_ARRAY:
             assert node.packing is not None
-            build = build_lookup if node.algorithm is JoinAlgorithm.LOOKUP else build_directory
+            build = build_perfect_hash if node.algorithm is JoinAlgorithm.PERFECT_HASH else build_offset_array
             return functools.partial(_sized, build_membership if existence_only else build, node.packing.size)
-        case JoinAlgorithm.BUCKET:
-            return build_buckets
+        case JoinAlgorithm.HASH:
+            return build_hash
         case JoinAlgorithm.RANGE:
             return functools.partial(_ranges, [bound.comparison for bound in node.bounds])
         case JoinAlgorithm.STRINGS:

@@ -132,7 +132,7 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
 def _defers(node: physical.Join) -> bool:
     """Is the join one look-up by a bare key, which may come before the rows are selected?"""
     kinds = (JoinType.INNER, JoinType.SEMI, JoinType.ANTI)
-    return node.algorithm is JoinAlgorithm.LOOKUP and node.join_type in kinds and not node.residual
+    return node.algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type in kinds and not node.residual
 
 
 def _build_needs_probe(node: physical.Join) -> bool:
@@ -174,7 +174,7 @@ class _Probe:
     def lower(self) -> None:
         node = self.node
         is_loop = node.algorithm is JoinAlgorithm.NESTED_LOOP
-        unique = node.algorithm is JoinAlgorithm.LOOKUP or (is_loop and node.build.max_rows <= 1)
+        unique = node.algorithm is JoinAlgorithm.PERFECT_HASH or (is_loop and node.build.max_rows <= 1)
         match node.join_type:
             case JoinType.INNER if unique:
                 self._inner_unique()
@@ -252,8 +252,8 @@ class _Probe:
         return self.stream.input(f"{self.slot.payload}_count", InputKind.FRAME_ROWS, self.slot.payload)
 
     def _compares_rows(self, part: Expression) -> bool:
-        """Is the condition an equality of an integer column of each side, without NULLs, that a directory can compare?"""
-        if self.node.algorithm is not JoinAlgorithm.DIRECTORY or not isinstance(part, Call):
+        """Is the condition an equality of an integer column of each side, without NULLs, that an offset-array join can compare?"""
+        if self.node.algorithm is not JoinAlgorithm.OFFSET_ARRAY or not isinstance(part, Call):
             return False
         if part.function != "equal" or not all(isinstance(side, ColumnRef) for side in part.arguments):
             return False

@@ -33,7 +33,7 @@ from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.program_builder import ColumnSource, NumberedColumn
+    from tqp.runtime.lowering.program_builder import ColumnSource, DictionaryEncodedColumn
 
 
 class PlanLowering:
@@ -116,11 +116,11 @@ class PlanLowering:
         assert pool is not None and pool.is_dictionary
         return pool
 
-    def numbers(self, column: int) -> NumberedColumn:
-        """The numbers of the values of the table column that a scan of the plan puts out under an id."""
+    def dictionary_encoded(self, column: int) -> DictionaryEncodedColumn:
+        """The dictionary-encoded form of the table column that a scan of the plan puts out under an id."""
         scan, name = self._scan_columns[column]
         source: ColumnSource = scan.table  # type: ignore[assignment]
-        return self.program.numbers_of(source, scan.table_name, name)
+        return self.program.codes_of(source, scan.table_name, name)
 
     # leaves
 

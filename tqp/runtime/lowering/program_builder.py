@@ -13,7 +13,7 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnStatistics, Field, TableSource
 from tqp.data.column import Column
-from tqp.data.encoding.numbered_values import NumberedValues
+from tqp.data.encoding.value_dictionary import ValueDictionary
 from tqp.data.sources.base import Derived
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
@@ -52,7 +52,7 @@ class ColumnSource(TableSource, Protocol):
 
     def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived: ...
 
-    def numbered_values(self, name: str) -> NumberedValues: ...
+    def value_dictionary(self, name: str) -> ValueDictionary: ...
 
     def with_gradient(self, name: str) -> Tensor | None: ...
 
@@ -70,11 +70,11 @@ class TableInput:
         return self.columns.index(name)
 
 
-class NumberedColumn(NamedTuple):
-    """The numbers of a table column's values, themselves a column with a row for each of the table's."""
+class DictionaryEncodedColumn(NamedTuple):
+    """The codes of a table column, themselves a column with a row for each of the table's."""
 
     table_slot: str
-    numbers: StoredColumn
+    codes: StoredColumn
     values_slot: str
 
 
@@ -92,7 +92,9 @@ class ProgramBuilder:
         self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
         #: By slot, the (table slot, column) whose packed strings stand there.
         self.packed: dict[str, tuple[str, str]] = {}
-        self.numbered: dict[tuple[str, str], NumberedColumn] = {}  # by (table slot, column)
+        self.dictionary_encoded: dict[
+            tuple[str, str], DictionaryEncodedColumn
+        ] = {}  # by (table slot, column)
         #: By slot, the (table slot, column, minimum, size) of an index.
         self.indexes: dict[str, tuple[str, str, int, int]] = {}
         self._constant_slots: dict[Any, str] = {}
@@ -142,16 +144,18 @@ class ProgramBuilder:
         self.packed[slot] = place
         return slot
 
-    def numbers_of(self, source: ColumnSource, table_name: str, name: str) -> NumberedColumn:
-        """The numbers of the values of a table's column, and where the values stand."""
+    def codes_of(self, source: ColumnSource, table_name: str, name: str) -> DictionaryEncodedColumn:
+        """The codes of a table column, and where the values stand."""
         slot, _ = self.table(source, table_name)
-        known = self.numbered.get((slot, name))
+        known = self.dictionary_encoded.get((slot, name))
         if known is None:
-            found = source.numbered_values(name)
+            found = source.value_dictionary(name)
             most = (0, max(0, found.values.shape[0] - 1))
-            layout = Layout(BIGINT, Form.NUMBER, found.numbers.dtype, False, most)
-            numbers = StoredColumn(layout, f"{slot}_{name}_numbers", 0)
-            known = self.numbered[slot, name] = NumberedColumn(slot, numbers, f"{slot}_{name}_values")
+            layout = Layout(BIGINT, Form.NUMBER, found.codes.dtype, False, most)
+            codes = StoredColumn(layout, f"{slot}_{name}_codes", 0)
+            known = self.dictionary_encoded[slot, name] = DictionaryEncodedColumn(
+                slot, codes, f"{slot}_{name}_values"
+            )
         return known
 
     def index_of(self, stored: StoredColumn, minimum: int, size: int) -> str:

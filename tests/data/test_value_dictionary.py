@@ -10,7 +10,7 @@ import torch
 from tqp.core.datatypes import BIGINT
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
-from tqp.data.encoding.numbered_values import number_values
+from tqp.data.encoding.value_dictionary import make_value_dictionary
 from tqp.data.sharing import WORTH_SHARING, sharing_threads
 
 _RANDOM = np.random.default_rng(6)
@@ -24,15 +24,13 @@ def test_numbers_lead_to_the_values(rows: int, distinct: int, dtype: type[np.sig
     domain = _RANDOM.integers(limits.min, limits.max, distinct, dtype, endpoint=True)
     values = _RANDOM.choice(domain, rows)
     with sharing_threads(2):
-        found = number_values(Column(BIGINT, rows, torch.from_numpy(values), None))
+        found = make_value_dictionary(Column(BIGINT, rows, torch.from_numpy(values), None))
     expected, numbers = np.unique(values, return_inverse=True)
     np.testing.assert_array_equal(found.values.numpy(), expected)
-    np.testing.assert_array_equal(found.numbers.numpy(), numbers)
+    np.testing.assert_array_equal(found.codes.numpy(), numbers)
     assert found.values.numpy().dtype == dtype
-    assert found.numbers.dtype.itemsize <= (
-        1 if len(expected) <= 128 else 2 if len(expected) <= 32_768 else 4
-    )
-    assert found.nbytes == found.values.nbytes + found.numbers.nbytes
+    assert found.codes.dtype.itemsize <= (1 if len(expected) <= 128 else 2 if len(expected) <= 32_768 else 4)
+    assert found.nbytes == found.values.nbytes + found.codes.nbytes
 
 
 @pytest.mark.parametrize("rows", [7, 5000, 2 * WORTH_SHARING + 5])
@@ -44,8 +42,8 @@ def test_numbers_of_strings_lead_to_a_row_that_holds_them(rows: int) -> None:
         if column.values is not None:  # it has a dictionary
             assert rows < 5000
             continue
-        found = number_values(column)
+        found = make_value_dictionary(column)
         stored = ["" if text is None else text for text in pa.array(array).cast(pa.string()).to_pylist()]
-        firsts, numbers = found.values.tolist(), found.numbers.tolist()
+        firsts, numbers = found.values.tolist(), found.codes.tolist()
         assert len(firsts) == len(set(stored)) == max(numbers) + 1
         assert [stored[firsts[number]] for number in numbers] == stored

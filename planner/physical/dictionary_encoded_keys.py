@@ -1,7 +1,7 @@
-"""Group keys by number: where the values of a table column lie far apart, or are strings, their numbers stand for them.
+"""Dictionary-encoded group keys: where the values of a table column lie far apart, or are strings, codes stand for them.
 
-A direct group-by asks for keys within a range as long as the accumulators. Numbering the values of a column reads it once;
-the numbers stay with the column. Rows that match many rows each in a range join hand them their number.
+A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once;
+its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tqp.planner.physical.plan import (
     TableScan,
 )
 
-#: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being numbered.
+#: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being encoded.
 _TABLE_ROWS = 4.0
 #: Rows of the table for each distinct value, at least: of integers, which hash and sort fast, and of strings.
 _ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
-#: What a key spans for each of its values, at least: a wider packing costs less than numbers.
+#: What a key spans for each of its values, at least: a wider packing costs less than codes.
 _SPANNED = 2.0
 _LARGEST_WORD = (1 << 63) - 1
 
 
-def number_keys(
+def encode_keys(
     keys: Sequence[Expression],
     parts: Sequence[KeyPart | None],
     fields: FieldsById,
@@ -43,13 +43,13 @@ def number_keys(
     most_groups: float,
     backend: Backend,
 ) -> KeyPacking | None:
-    """A packing of at most so many codes, with a number in place of each key that spans many more values than it has.
+    """A packing of at most so many codes, with a code in place of each key that spans many more values than it has.
 
-    `parts`: how each key is packed by its value, None where it cannot be. None where no numbers help, or are not worth it.
+    `parts`: how each key is packed by its value, None where it cannot be. None where no codes help, or are not worth it.
     """
     columns = _table_columns(input, input.estimated_rows)
 
-    def number_of(key: Expression, part: KeyPart | None) -> int | None:
+    def column_of(key: Expression, part: KeyPart | None) -> int | None:
         """The id of a column whose values are far fewer than they span."""
         if not isinstance(key, ColumnRef) or key.id not in columns:
             return None
@@ -59,12 +59,12 @@ def number_keys(
         spans_more = part is None or _SPANNED * _estimated_values(*found) <= part.span
         return key.id if spans_more else None
 
-    numbered = list(map(number_of, keys, parts))
+    encoded = list(map(column_of, keys, parts))
 
     def packing(count: Callable[[TableSource, str, float], float | None]) -> KeyPacking | None:
         """With so many values in each column."""
         chosen, size = [], 1
-        for key, part, id in zip(keys, parts, numbered, strict=True):
+        for key, part, id in zip(keys, parts, encoded, strict=True):
             if id is not None:
                 can_be_null, values = nullable(key, fields), count(*columns[id])
                 if values is None:
@@ -76,9 +76,9 @@ def number_keys(
             size *= part.span
         return KeyPacking(tuple(chosen), size) if size <= most_groups else None
 
-    if not any(id is not None for id in numbered) or packing(_estimated_values) is None:
+    if not any(id is not None for id in encoded) or packing(_estimated_values) is None:
         return None
-    return packing(lambda table, name, _: table.number_values(name))
+    return packing(lambda table, name, _: table.dictionary_encode(name))
 
 
 def _estimated_values(table: TableSource, name: str, reads: float) -> float:

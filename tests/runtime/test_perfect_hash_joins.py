@@ -1,4 +1,4 @@
-"""Look-up joins over rows that are not selected yet, and with build columns by key, by position and collected."""
+"""Perfect-hash joins over rows that are not selected yet, and with build columns by key, by position and collected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group-bys of integers far apart and of many strings by their numbers: the same rows with the rule and without, and as DuckDB has them."""
+"""Group-bys of integers far apart and of many strings, dictionary-encoded: the same rows with the rule and without, and as DuckDB has them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 import tqp
 from tests.oracle import assert_same_rows
-from tqp.data.encoding import numbered_values
-from tqp.planner.physical import aggregate_planning, numbered_keys
+from tqp.data.encoding import value_dictionary
+from tqp.planner.physical import aggregate_planning, dictionary_encoded_keys
 
 _ROWS = 6000
 _RANDOM = np.random.default_rng(8)
@@ -49,7 +49,7 @@ _TABLES = {
     ),
     "none": pa.table({"k": pa.array([], pa.int64()), "x": pa.array([], pa.int64())}),
 }
-_NUMBERED = (
+_ENCODED = (
     "SELECT k, count(*), sum(x), min(x), max(s) FROM t GROUP BY k",
     "SELECT kn, count(*), count(x), avg(x), min(f) FROM t GROUP BY kn",
     "SELECT kn, g, s, count(*), sum(x) FROM t GROUP BY ALL",
@@ -89,27 +89,27 @@ _OTHERS = (
 )
 
 
-@pytest.mark.parametrize("query", [*_NUMBERED, *_OTHERS])
+@pytest.mark.parametrize("query", [*_ENCODED, *_OTHERS])
 @pytest.mark.parametrize("batch_rows", [None, 700])
 def test_as_duckdb(query: str, batch_rows: int | None) -> None:
-    for disabled in ((), ("numbered_keys",)):
+    for disabled in ((), ("dictionary_encoded_keys",)):
         assert_same_rows(
             _TABLES, f"FROM ({query}) ORDER BY ALL", batch_rows=batch_rows, disabled_rules=disabled
         )
 
 
-@pytest.mark.parametrize("query", [*_NUMBERED, *_OTHERS])
-def test_explain_says_which_keys_are_numbered(query: str) -> None:
-    for disabled in ((), ("numbered_keys",), ("direct_aggregate",)):
+@pytest.mark.parametrize("query", [*_ENCODED, *_OTHERS])
+def test_explain_says_which_keys_are_dictionary_encoded(query: str) -> None:
+    for disabled in ((), ("dictionary_encoded_keys",), ("direct_aggregate",)):
         with tqp.connect(disabled_rules=disabled) as connection:
             for name, table in _TABLES.items():
                 connection.register(name, table)
-            assert ("by number" in connection.explain(query)) == (query in _NUMBERED and not disabled)
+            assert ("dictionary-encoded" in connection.explain(query)) == (query in _ENCODED and not disabled)
 
 
 def test_rows_put_beside_the_table_have_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where several scans for the same few rows became one."""
-    monkeypatch.setattr(numbered_keys, "_TABLE_ROWS", 1e9)
+    monkeypatch.setattr(dictionary_encoded_keys, "_TABLE_ROWS", 1e9)
     monkeypatch.setattr(aggregate_planning, "_ACCUMULATORS_PER_SORTED_ROW", 1e9)
     query = (
         "SELECT a.kn, count(*) FROM t a, u WHERE a.x = u.x AND u.y = 3"
@@ -118,17 +118,17 @@ def test_rows_put_beside_the_table_have_no_numbers(monkeypatch: pytest.MonkeyPat
     with tqp.connect() as connection:
         for name, table in _TABLES.items():
             connection.register(name, table)
-        assert "by number" in connection.explain(query)
+        assert "dictionary-encoded" in connection.explain(query)
         assert "kn_number" not in connection.compile(query).code
     assert_same_rows(_TABLES, query)
 
 
 def test_text_that_would_take_too_much_memory_has_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbered_values, "_MOST_TEXT", 1000)
+    monkeypatch.setattr(value_dictionary, "_MOST_TEXT", 1000)
     query = "SELECT text, count(*) FROM t GROUP BY text ORDER BY ALL"
     with tqp.connect() as connection:
         connection.register("t", _TABLES["t"])
-        assert "by number" not in connection.explain(query)
+        assert "dictionary-encoded" not in connection.explain(query)
     assert_same_rows(_TABLES, query)
 
 

@@ -1,4 +1,4 @@
-"""The distinct values of a column, numbered: what a dictionary is to strings, for integers far apart and strings that are many."""
+"""Dictionary encoding of columns stored otherwise: of integers that lie far apart, and of strings that are many."""
 
 from __future__ import annotations
 
@@ -16,55 +16,55 @@ from tqp.data.encoding.integers import narrowest
 from tqp.data.sharing import WORTH_SHARING, share
 from tqp.data.string_buffers import string_array
 
-#: Pieces of a column that are numbered by themselves, before what they hold is numbered together: each value is in most of
+#: Pieces of a column that are encoded by themselves, before their dictionaries are unified: each value is in most of
 #: them, so that more pieces take longer.
 _PIECES = 2
-#: Bytes of text at most: while it is numbered, its distinct values are in memory twice more ...
+#: Bytes of text at most: while it is encoded, its distinct values are in memory twice more ...
 _MOST_TEXT = 1 << 31
 #: ... and bytes of a row in the mean at least: shorter strings are packed into integers and grouped several times while they
-#: would be numbered once.
+#: would be encoded once.
 _LEAST_MEAN = 32
 
 
 @dataclass(frozen=True, slots=True)
-class NumberedValues:
-    """Row i of a column holds the value `values[numbers[i]]`.
+class ValueDictionary:
+    """Row i of a column holds the value `values[codes[i]]`.
 
     `values`: [k], of integers the distinct ones, ascending, in the column's dtype; of strings the number of a row, int32 or
-    int64, that holds each. `numbers`: [n], as narrow as k allows.
+    int64, that holds each. `codes`: [n], as narrow as k allows.
     """
 
     values: Tensor
-    numbers: Tensor
+    codes: Tensor
 
     @property
     def nbytes(self) -> int:
-        return self.values.nbytes + self.numbers.nbytes
+        return self.values.nbytes + self.codes.nbytes
 
 
-def is_worth_numbering(column: Column) -> bool:
+def is_worth_encoding(column: Column) -> bool:
     """Is there memory for it, and does grouping by its values take about as long?"""
     if column.pool is None:
         return True
     return _LEAST_MEAN * column.num_rows <= column.pool.data.shape[0] <= _MOST_TEXT
 
 
-def number_values(column: Column) -> NumberedValues:
+def make_value_dictionary(column: Column) -> ValueDictionary:
     """Of a column of integers of up to 64 bits; or, in main memory, of strings each of which is a row of the pool.
 
-    What stands under NULL is numbered like any other value.
+    What stands under NULL is encoded like any other value.
     """
     if column.values is not None and not column.values.is_cpu:
-        distinct, numbers = torch.unique(column.values, return_inverse=True)
-        return NumberedValues(distinct, numbers.to(torch.int32))
+        distinct, codes = torch.unique(column.values, return_inverse=True)
+        return ValueDictionary(distinct, codes.to(torch.int32))
     num_pieces = _PIECES if column.num_rows >= WORTH_SHARING else 1
     bounds = [column.num_rows * number // num_pieces for number in range(num_pieces + 1)]
     pieces = share(partial(_encoded, column), list(itertools.pairwise(bounds)))
     chunks = pa.chunked_array(pieces).unify_dictionaries().chunks
     found = [chunk.indices.to_numpy() for chunk in chunks]
-    distinct, numbers = chunks[0].dictionary, None
+    distinct, codes = chunks[0].dictionary, None
     if column.pool is None:
-        values, numbers = np.unique(distinct.to_numpy(), return_inverse=True)
+        values, codes = np.unique(distinct.to_numpy(), return_inverse=True)
     else:  # a row that holds each
         values = np.empty(len(distinct), np.int32 if column.num_rows < 2**31 else np.int64)
         for indices, (first, end) in zip(found, itertools.pairwise(bounds), strict=True):
@@ -73,13 +73,13 @@ def number_values(column: Column) -> NumberedValues:
 
     def write(piece: int) -> None:
         part = result[bounds[piece] : bounds[piece + 1]]
-        if numbers is None:
+        if codes is None:
             part[:] = found[piece]
         else:
-            np.take(numbers.astype(result.dtype), found[piece], out=part, mode="clip")
+            np.take(codes.astype(result.dtype), found[piece], out=part, mode="clip")
 
     share(write, range(num_pieces))
-    return NumberedValues(torch.from_numpy(values), torch.from_numpy(result))
+    return ValueDictionary(torch.from_numpy(values), torch.from_numpy(result))
 
 
 def _encoded(column: Column, bounds: tuple[int, int]) -> pa.DictionaryArray:
