@@ -147,6 +147,14 @@ class PhysicalPlan(Node["PhysicalPlan"]):
         """The fields by id."""
         return {field.id: field for field in self.fields}
 
+    @property
+    def has_one_row(self) -> bool:
+        """Is it the one row of an aggregate without keys?"""
+        below: PhysicalPlan = self
+        while isinstance(below, (Project, Shared)):
+            below = below.input
+        return isinstance(below, Aggregate) and not below.keys
+
     def describe(self, names: Names) -> str:
         """The node's line in EXPLAIN."""
         raise NotImplementedError

@@ -143,13 +143,6 @@ def _build_needs_probe(node: physical.Join) -> bool:
     )
 
 
-def _has_one_row(plan: physical.PhysicalPlan) -> bool:
-    """Is it the one row of an aggregate without keys?"""
-    while isinstance(plan, physical.Project | physical.Shared):
-        plan = plan.input
-    return isinstance(plan, physical.Aggregate) and not plan.keys
-
-
 class _Probe:
     """The probe side of one join, on a stream whose current rows are the probe rows."""
 
@@ -180,7 +173,7 @@ class _Probe:
                 self._inner_unique()
             case JoinType.LEFT | JoinType.SINGLE if unique and not self.slot.residual:
                 self._add_build_columns()
-                one = _has_one_row(node.build)
+                one = node.build.has_one_row
                 match = Link(self.build_space, self._first_match(), padded=not one, repeated=one)
                 self.stream.link(Link(self.probe_space, None), match)
             case JoinType.SEMI if node.all_match:
@@ -343,7 +336,7 @@ class _Probe:
         self.stream.settle()
         self.probe_space = self.stream.space
         match = self._first_match()
-        if _has_one_row(self.node.build):
+        if self.node.build.has_one_row:
             self.stream.link(Link(self.probe_space, None), Link(self.build_space, match, repeated=True))
             return
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
