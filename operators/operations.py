@@ -93,6 +93,7 @@ _LISTED: Mapping[Any, Operation] = {
     rows.compose_padded: _same_of_arrays(rows.compose_padded),
     rows.padding_validity: _same_of_arrays(rows.padding_validity),
     batches.repeat: _with_gradient(batches.repeat),
+    batches.every_row: _with_gradient(batches.every_row),
     torch.index_select: Operation(
         "index_select", torch.index_select, _index_select, gradient=torch.index_select
     ),

@@ -29,7 +29,8 @@ packed. Rows that were put beside the table have no codes and are collected.
 Products are not formed row by row where factors have few values (`planner/physical/factored_sums.py`): sum(price * (1 - discount) *
 (1 + tax)) by status is made of the sums of price by status, discount and tax. `EXPLAIN` says by which columns rows are grouped
 "until sums are multiplied"; the program then has no call for the factors at all, as their values are worked out when the
-query is planned, and sums over the same column share one accumulator.
+query is planned, and sums over the same column share one accumulator. In the same way the sum and the extremes of a column
+of few values are made of how many rows of each group have each value, up to 65,536 counts.
 
 `CollectGroups` (`tqp/runtime/breakers/collect_groups.py`) distributes many rows, batch by batch, over up to 64 partitions
 by a hash of their keys (or the low bits of dense ones), and packs strings into integers as it reads them for that; when all rows are there the workers group the partitions. Dense keys

@@ -5,12 +5,14 @@ Keys to be looked up are tensors, or arrays (see `arrays`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.joins.offset_array_join import OffsetArrayBuild, as_index, build_offset_array
 from tqp.operators.joins.pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
 from tqp.operators.memory import allocation
@@ -18,6 +20,10 @@ from tqp.operators.memory.allocation import Map
 from tqp.operators.memory.arrays import Values, converted, in_form_of
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices, take
+
+#: Keys of a table that one core's caches hold, and of a block of a larger one; one in 2^_FEW_BITS blocks may have a key, if
+#: these are to be looked at first.
+_CACHED, _BLOCK_BITS, _FEW_BITS = 1 << 22, 8, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +62,23 @@ class MembershipBuild:
     """table[key] tells whether a build row has that key. Probe keys must be in [0, size).
 
     Alone for semi and anti joins; columns of unique build rows may stand in tables of their own, under the same keys.
+    `blocks`: where the table is larger than the caches and keys are few, which blocks of 2^_BLOCK_BITS keys have one.
     """
 
     table: Tensor  # bool [size]
     nulls: BuildNulls = NO_NULLS
+    blocks: Tensor | None = None  # bool
     takes_arrays: ClassVar[bool] = True
 
     def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
-        found = take(in_form_of(keys, self.table), as_index(keys))
+        places, table = as_index(keys), in_form_of(keys, self.table)
+        if self.blocks is None:
+            found = take(table, places)
+        else:
+            found = take(in_form_of(keys, self.blocks), places >> _BLOCK_BITS)
+            rows = row_indices(found)
+            found[rows] = take(table, take(places, rows))
         if validity is not None:
             found &= validity
         return found
@@ -115,6 +129,25 @@ def build_membership(
     keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
 ) -> MembershipBuild:
     """The set of the keys (integers [n] in [0, size)) of rows that are not NULL."""
-    table = empty_membership(size, keys.device, workers)
-    mark_rows(table, keys if validity is None else take(keys, row_indices(validity)))
-    return MembershipBuild(table, build_nulls(keys, validity))
+    entered = keys if validity is None else take(keys, row_indices(validity))
+    table = mark_rows(empty_membership(size, keys.device, workers), entered)
+    return MembershipBuild(table, build_nulls(keys, validity), blocks_of([entered], size))
+
+
+def are_few(num_keys: int, size: int) -> bool:
+    """Are so many keys below `size` so few that blocks of keys are to be looked at first?"""
+    return size > _CACHED and num_keys << _FEW_BITS <= size >> _BLOCK_BITS
+
+
+def blocks_of(batches: Sequence[Tensor | None], size: int) -> Tensor | None:
+    """bool: which blocks of 2^_BLOCK_BITS keys have one of these, integers in [0, size).
+
+    None where they are not few, as a batch that is None says, or on a device.
+    """
+    keys = [some for some in batches if some is not None and is_host(some)]
+    if len(keys) < len(batches) or not are_few(sum(some.shape[0] for some in keys), size):
+        return None
+    blocks = empty_membership((size >> _BLOCK_BITS) + 1, torch.device("cpu"))
+    for some in keys:
+        mark_rows(blocks, some >> _BLOCK_BITS)
+    return blocks

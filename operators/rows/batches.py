@@ -25,6 +25,11 @@ def repeat(values: Tensor, num_rows: int) -> Tensor:
     return values.expand(num_rows, *values.shape[1:]).contiguous()
 
 
+def every_row(values: Tensor, num_rows: int) -> Tensor:
+    """One row [1, ...] as [num_rows, ...]: a view, whose rows share their memory."""
+    return values.expand(num_rows, *values.shape[1:])
+
+
 def all_valid(num_rows: int, device: torch.device) -> Tensor:
     """The validity (bool [num_rows]) of rows without a NULL."""
     return torch.ones(num_rows, dtype=torch.bool, device=device)

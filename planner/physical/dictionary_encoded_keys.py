@@ -1,21 +1,23 @@
 """Dictionary-encoded group keys: where the values of a table column lie far apart, or are strings, codes stand for them.
 
 A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once;
-its dictionary and codes stay with the column.
+its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tqp.core.backends import Backend
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.physical.plan import (
     Filter,
     Join,
+    JoinAlgorithm,
     KeyPacking,
     KeyPart,
     PhysicalPlan,
@@ -45,7 +47,7 @@ def encode_keys(
 
     `parts`: how each key is packed by its value, None where it cannot be. None where no codes help, or are not worth it.
     """
-    columns = _streamed_columns(input)
+    columns = _table_columns(input, input.estimated_rows)
 
     def column_of(key: Expression, part: KeyPart | None) -> int | None:
         """The id of a column whose values are far fewer than they span."""
@@ -59,7 +61,7 @@ def encode_keys(
 
     encoded = list(map(column_of, keys, parts))
 
-    def packing(count: Callable[[TableSource, str], float | None]) -> KeyPacking | None:
+    def packing(count: Callable[[TableSource, str, float], float | None]) -> KeyPacking | None:
         """With so many values in each column."""
         chosen, size = [], 1
         for key, part, id in zip(keys, parts, encoded, strict=True):
@@ -76,15 +78,15 @@ def encode_keys(
 
     if not any(id is not None for id in encoded) or packing(_estimated_values) is None:
         return None
-    return packing(lambda table, name: table.dictionary_encode(name))
+    return packing(lambda table, name, _: table.dictionary_encode(name))
 
 
-def _estimated_values(table: TableSource, name: str) -> float:
+def _estimated_values(table: TableSource, name: str, reads: float) -> float:
     return table.column_statistics(name).distinct_count or 0.0
 
 
-def _is_worth(table: TableSource, name: str, input: PhysicalPlan, backend: Backend) -> bool:
-    """Are most rows of the table grouped, and its values few?"""
+def _is_worth(table: TableSource, name: str, reads: float, input: PhysicalPlan, backend: Backend) -> bool:
+    """Are most rows of the table grouped, and its values few against how often the column is read?"""
     data_type, statistics = table.column_type(name), table.column_statistics(name)
     count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
     if data_type.is_string:
@@ -96,17 +98,24 @@ def _is_worth(table: TableSource, name: str, input: PhysicalPlan, backend: Backe
             low is not None and high is not None and low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
         )
         can_be = data_type.is_integer_like and fits_a_word
-    few = count is not None and 0 < rows * count <= table.num_rows
+    few = count is not None and 0 < rows * count <= reads
     return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
 
 
-def _streamed_columns(plan: PhysicalPlan) -> Mapping[int, tuple[TableSource, str]]:
-    """The columns of the table whose rows stream into what reads the plan, by id."""
-    while not isinstance(plan, TableScan):
-        if isinstance(plan, (Filter, RuntimeFilter, Project)):
-            plan = plan.input
-        elif isinstance(plan, Join):
-            plan = plan.probe
-        else:
-            return {}
-    return {field.id: (plan.table, name) for field, name in zip(plan.fields, plan.columns, strict=True)}
+def _table_columns(plan: PhysicalPlan, rows: float) -> dict[int, tuple[TableSource, str, float]]:
+    """The columns, by id, of the table whose rows stream into the `rows` rows that are grouped, and of tables joined by ranges.
+
+    With how often each is read. Of other joins the build side may be copied, or its key be that of the probe side.
+    """
+    match plan:
+        case TableScan():
+            names = zip(plan.fields, plan.columns, strict=True)
+            return {field.id: (plan.table, name, plan.table.num_rows) for field, name in names}
+        case Filter() | RuntimeFilter() | Project():
+            return _table_columns(plan.input, rows)
+        case Join(join_type=JoinType.INNER, algorithm=JoinAlgorithm.RANGE, build=TableScan()):
+            built = {id: (*column[:2], rows) for id, column in _table_columns(plan.build, rows).items()}
+            return _table_columns(plan.probe, rows) | built
+        case Join():
+            return _table_columns(plan.probe, rows)
+    return {}

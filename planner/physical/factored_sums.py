@@ -3,6 +3,9 @@
 sum(price * (1 - discount) * (1 + tax)) by status is made of the sums of price by status, discount and tax: products of
 few hundred groups instead of products of all rows, and sums of the same column with other factors, or with none, are
 the same sums. It is the distributive law, as in factorised aggregation (Olteanu and Schleich, SIGMOD Record 2016).
+
+So is the sum of a column by itself, as each of its values times how many rows have it. Where the same is asked for its
+least or greatest value too, those counts tell all: one addition a row instead of one for each.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.physical.plan import FactoredSum, Factors, KeyPacking, KeyPart
+from tqp.planner.physical.plan import FactoredSum, Factors, KeyPacking, KeyPart, Table
 
 _INT64: Range = (-(2**63), 2**63 - 1)
 #: Values of a column that may be a factor, at most, and groups by the keys and all factors: their accumulators are in the
@@ -24,9 +27,13 @@ _INT64: Range = (-(2**63), 2**63 - 1)
 _MOST_VALUES, _MOST_GROUPS = 128, 4096
 #: Rows for each of these groups at least: what is done for each of them must not matter.
 _ROWS_PER_GROUP = 256
+#: As many groups by the keys and the values of a column that are only counted, and rows for each of them at least.
+_MOST_COUNTED, _ROWS_PER_COUNT = 65_536, 8
 #: A column more to group by costs as much as so many calculations or sums less.
 _WORTH_OF_COLUMN = 2
 _SUMS = ("sum", "avg")
+_EXTREMES = ("min", "max")
+_FACTORED = (*_SUMS, *_EXTREMES)
 
 
 def choose_factors(
@@ -36,18 +43,24 @@ def choose_factors(
     estimated_rows: float,
     max_rows: int,
 ) -> Factors | None:
-    """Which columns to group by besides the keys, and what each sum is made of then; None where it does not pay.
+    """Which columns to group by besides the keys, and what each sum or extreme is made of then; None where it does not pay.
 
-    For counts and sums of integers and decimals only, of which neither products nor sums can overflow.
+    For counts, sums and extremes of integers and decimals only, of which neither products nor sums can overflow.
     """
-    arguments = [call.arguments[0] for call in aggregates if call.function in _SUMS]
-    size, most = packing.size, min(_MOST_GROUPS, estimated_rows / _ROWS_PER_GROUP)
-    if size >= most or not any(map(_is_product, arguments)) or not all(map(_is_plain, aggregates)):
+    if not all(map(_is_plain, aggregates)):
         return None
-    tables = _Tables(fields)
+    arguments = [call.arguments[0] for call in aggregates if call.function in _SUMS]
+    extremes = {call.arguments[0] for call in aggregates if call.function in _EXTREMES}
+    size, most = packing.size, min(_MOST_GROUPS, estimated_rows / _ROWS_PER_GROUP)
+    if extremes:
+        most = min(_MOST_COUNTED, estimated_rows / _ROWS_PER_COUNT)
+    pays = len(extremes) == 1 and extremes <= {*arguments} if extremes else any(map(_is_product, arguments))
+    if size >= most or not pays:
+        return None
+    tables = _Tables(fields, _MOST_COUNTED if extremes else _MOST_VALUES)
     columns = {
         part.id: part
-        for argument in arguments
+        for argument in extremes or arguments
         for factor in _multiplied(argument)
         if tables.of(factor) is not None
         for part in walk(factor)
@@ -65,9 +78,11 @@ def choose_factors(
     sums = [_factored(call, [column.id for column in chosen], tables, max_rows) for call in aggregates]
     bases = {found.base for found in sums if found is not None and found.base is not None}
     saved = len(set(arguments)) - len(bases) + _calculations(arguments) - _calculations(bases)
-    if saved <= _WORTH_OF_COLUMN * len(chosen):
+    if bases if extremes else saved <= _WORTH_OF_COLUMN * len(chosen):
         return None
-    if any(found is None and call.function in _SUMS for found, call in zip(sums, aggregates, strict=True)):
+    if any(
+        found is None and call.function in _FACTORED for found, call in zip(sums, aggregates, strict=True)
+    ):
         return None
     refined = KeyPacking((*packing.parts, *parts), size)
     return Factors(tuple(chosen), refined, tuple(sums))
@@ -80,7 +95,7 @@ def _span(candidate: tuple[KeyPart, ColumnRef]) -> int:
 def _is_plain(call: AggregateCall) -> bool:
     if call.distinct or call.filter is not None:
         return False
-    if call.function in _SUMS:
+    if call.function in _FACTORED:
         return call.arguments[0].data_type.is_integer or call.arguments[0].data_type.is_decimal
     return AGGREGATES[call.function].counts
 
@@ -99,19 +114,19 @@ def _is_product(expression: Expression) -> bool:
 
 
 class _Tables:
-    """Expressions over one column of few values, by value."""
+    """Expressions over one column of few values, by value; a column itself may have up to `most_values`."""
 
-    def __init__(self, fields: FieldsById) -> None:
-        self.fields = fields
-        self._found: dict[Expression, tuple[int, tuple[int, ...]] | None] = {}
+    def __init__(self, fields: FieldsById, most_values: int) -> None:
+        self.fields, self.most_values = fields, most_values
+        self._found: dict[Expression, tuple[int, Table] | None] = {}
 
-    def of(self, expression: Expression) -> tuple[int, tuple[int, ...]] | None:
+    def of(self, expression: Expression) -> tuple[int, Table] | None:
         """The column's id, and the expression's value for each of its values; None for other expressions."""
         if expression not in self._found:
             self._found[expression] = self._made(expression)
         return self._found[expression]
 
-    def _made(self, expression: Expression) -> tuple[int, tuple[int, ...]] | None:
+    def _made(self, expression: Expression) -> tuple[int, Table] | None:
         ids = column_ids(expression)
         if len(ids) != 1 or nullable(expression, self.fields):
             return None
@@ -120,8 +135,11 @@ class _Tables:
         if field is None or field.nullable or not field.data_type.is_integer_like:
             return None
         low, high = field.statistics.minimum, field.statistics.maximum
-        if low is None or high is None or high - low >= _MOST_VALUES:
+        is_column = isinstance(expression, ColumnRef)
+        if low is None or high is None or high - low >= (self.most_values if is_column else _MOST_VALUES):
             return None
+        if is_column:
+            return id, range(low, high + 1)
         values = []
         for value in range(low, high + 1):
             # the range of an expression where its column has one value is its value there, if that is known exactly
@@ -134,12 +152,12 @@ class _Tables:
 
 
 def _factored(call: AggregateCall, ids: Sequence[int], tables: _Tables, max_rows: int) -> FactoredSum | None:
-    """How the sum that the call needs is made of sums by the columns `ids` too; None if it is not."""
-    if call.function not in _SUMS:
+    """How the sum or the extreme that the call needs is made of sums by the columns `ids` too; None if it is not."""
+    if call.function not in _FACTORED:
         return None
     (argument,) = call.arguments
     known = value_range(argument, tables.fields)
-    by_column: dict[int, tuple[int, ...]] = {}
+    by_column: dict[int, Table] = {}
     rest = []
     for part in _multiplied(argument):
         found = tables.of(part)
@@ -147,17 +165,24 @@ def _factored(call: AggregateCall, ids: Sequence[int], tables: _Tables, max_rows
             rest.append(part)
         else:
             id, values = found
-            before = by_column.get(id, (1,) * len(values))
-            by_column[id] = tuple(a * b for a, b in zip(before, values, strict=True))
+            before = by_column.get(id)
+            if before is not None:
+                values = tuple(a * b for a, b in zip(before, values, strict=True))
+            by_column[id] = values
     if len(rest) > 1 and by_column or known is None or not _exact(argument, tables.fields):
         return None
     base = argument if not by_column else rest[0] if rest else None
     summed = (0, 1) if base is None else operand_range(base, tables.fields)
     if summed is None or not _fits(summed, max_rows) or not _fits(known, max_rows):
         return None
-    if not all(_within((min(values), max(values)), _INT64) for values in by_column.values()):
+    if not all(_within(_extremes(values), _INT64) for values in by_column.values()):
         return None  # nothing but zeros is multiplied then
-    return FactoredSum(base, tuple(by_column.get(id) for id in ids), _of_rows(known, max_rows))
+    total = known if call.function in _EXTREMES else _of_rows(known, max_rows)
+    return FactoredSum(base, tuple(by_column.get(id) for id in ids), total)
+
+
+def _extremes(values: Table) -> Range:
+    return (values[0], values[-1]) if isinstance(values, range) else (min(values), max(values))
 
 
 def _exact(expression: Expression, fields: FieldsById) -> bool:

@@ -108,14 +108,19 @@ class Bound(HasExpressions):
         return self if same else replace(self, probe=probe, build=build)
 
 
+#: Numbers by the value of a factor.
+Table = tuple[int, ...] | range
+
+
 @dataclass(frozen=True, slots=True)
 class FactoredSum:
-    """The sum of a product: of `base` (None: of ones) by group and factors, times a number by each factor, added up."""
+    """The sum of a product: of `base` (None: of ones) by group and factors, times a number by each factor, added up.
+
+    Or, of one factor and ones, the least or the greatest of the numbers that have rows.
+    """
 
     base: Expression | None
-    tables: tuple[
-        tuple[int, ...] | None, ...
-    ]  # for each factor, the number by its value; None: not multiplied
+    tables: tuple[Table | None, ...]  # for each factor; None: not multiplied
     total: tuple[int, int]  # the range of the result
 
 
@@ -141,6 +146,14 @@ class PhysicalPlan(Node["PhysicalPlan"]):
     def field_facts(self) -> Fields:
         """The fields by id."""
         return {field.id: field for field in self.fields}
+
+    @property
+    def has_one_row(self) -> bool:
+        """Is it the one row of an aggregate without keys?"""
+        below: PhysicalPlan = self
+        while isinstance(below, (Project, Shared)):
+            below = below.input
+        return isinstance(below, Aggregate) and not below.keys
 
     def describe(self, names: Names) -> str:
         """The node's line in EXPLAIN."""

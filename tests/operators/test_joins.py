@@ -261,6 +261,20 @@ def test_in_an_uncorrelated_set(items: list[int | None], null_probe: bool) -> No
         assert got == [reference.is_in(value, items) for value in probe]
 
 
+def test_few_keys_of_many_are_looked_for_by_blocks() -> None:
+    generator = torch.Generator().manual_seed(3)
+    size = 5_000_000
+    keys = torch.cat([torch.randint(0, size, (500,), generator=generator), torch.tensor([0, size - 1])])
+    build, many = build_membership(keys, size), build_membership(torch.arange(0, size, 1000), size)
+    assert build.blocks is not None and many.blocks is None
+    probe = torch.cat([keys, keys[2:-2] + 1, torch.randint(0, size, (10_000,), generator=generator)])
+    validity = torch.rand(probe.shape[0], generator=generator) < 0.5
+    expected = torch.isin(probe, keys)
+    assert torch.equal(build.contains(probe), expected)
+    assert torch.equal(build.contains(probe, validity), expected & validity)
+    assert build.contains(probe.to(torch.int32).numpy()).tolist() == expected.tolist()
+
+
 def test_marks_of_a_condition_on_pairs() -> None:
     probe_rows = torch.tensor([0, 0, 1, 1, 2, 4])
     condition = torch.tensor([False, True, False, True, False, True])

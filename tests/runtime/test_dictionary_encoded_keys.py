@@ -44,6 +44,9 @@ _TABLES = {
         }
     ),
     "u": pa.table({"x": pa.array(range(0, 1000, 3)), "y": pa.array(range(334))}),
+    "m": pa.table(
+        {"mark": np.sort(_DOMAIN[:20]), "label": pa.array(_DOMAIN[:20] >> 1, mask=np.arange(20) % 5 == 0)}
+    ),
     "none": pa.table({"k": pa.array([], pa.int64()), "x": pa.array([], pa.int64())}),
 }
 _ENCODED = (
@@ -63,6 +66,8 @@ _ENCODED = (
     "SELECT text_n, y, count(*) FROM t LEFT JOIN (SELECT x, y % 3 AS y FROM u) u ON t.x = u.x GROUP BY ALL",
     "SELECT upper(text) AS up, n FROM (SELECT text, count(*) AS n FROM t GROUP BY text) WHERE n > 4",
     "SELECT kn, g, sum(x * (1 - g) * (2 + g)), sum(x) FROM t GROUP BY kn, g",
+    "SELECT mark, count(*), sum(x), max(mark) FROM m JOIN t ON t.k <= mark GROUP BY mark",
+    "SELECT label, mark > 0, count(f) FROM m JOIN t ON t.kn > mark GROUP BY ALL",
     "SELECT kn, total FROM (SELECT kn, sum(x) AS total FROM t GROUP BY kn) WHERE kn > 0 OR kn IS NULL",
 )
 _OTHERS = (
@@ -76,6 +81,8 @@ _OTHERS = (
     "SELECT text, k, count(*) FROM t GROUP BY ALL",  # too many pairs
     "SELECT k + 1, count(*) FROM t GROUP BY k + 1",
     "SELECT k, count(*) FROM t WHERE x = 3 GROUP BY k",  # few rows
+    "SELECT mark, count(*) FROM (FROM m WHERE label > 0) m JOIN t ON t.k <= mark GROUP BY mark",  # not the table's rows
+    "SELECT mark, count(k) FROM m LEFT JOIN t ON t.k <= mark AND t.k < label GROUP BY mark",
     "SELECT x * 1000000007, count(*) FROM t GROUP BY ALL",
     "SELECT k, count(*) FROM none GROUP BY k",
     "SELECT y, t.k, count(*) FROM u JOIN (SELECT DISTINCT k, x FROM t) t ON t.x = u.x GROUP BY ALL",

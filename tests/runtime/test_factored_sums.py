@@ -1,4 +1,7 @@
-"""Sums of products that are multiplied by group, not by row, are those of DuckDB, and of the plan without them."""
+"""Sums of products that are multiplied by group, not by row, are those of DuckDB, and of the plan without them.
+
+So are sums and extremes of values that are counted by group.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,10 @@ _FACTORED = (
     "SELECT k, sum(i * t), avg(i * (t - 3)), sum(i) FROM t WHERE s LIKE '%zzz%' GROUP BY k",
     "SELECT t, sum(q * t), sum(q * t * t), avg(t), count(*) FROM t GROUP BY t",
     "SELECT name, sum(p * d), sum(p * d * d), sum(p), avg(d) FROM t JOIN names ON t.w = names.w GROUP BY name",
+    "SELECT k, sum(t), avg(t), min(t), max(t), count(t), count(*) FROM t GROUP BY k",
+    "SELECT s, k, avg(d), min(d), max(d) FROM t WHERE w < 9 GROUP BY s, k",
+    "SELECT s, max(q), sum(q), sum(q * q), count(i) FROM t WHERE w < 1 GROUP BY s",
+    "SELECT s, min(w - 5), sum(w - 5), sum(w), avg(w * (w - 5)) FROM t GROUP BY s",
     "SELECT k, sum(q * (year(day) - 2018)), avg(q * (year(day) - 2018) * t), sum(q), sum(q * t) FROM t GROUP BY k",
 )
 _NOT_FACTORED = (
@@ -37,6 +44,11 @@ _NOT_FACTORED = (
     "SELECT sum(p * (1 - d)), sum(p * (1 - d) * (1 + t)), sum(p), avg(d), avg(t) FROM t",
     "SELECT k, sum(p * (1 - d)), count(*) FROM t GROUP BY k",  # little to gain
     "SELECT k, sum(zero * (t + 9000000000000000000::HUGEINT) * t), sum(zero), avg(t), sum(zero * t) FROM t GROUP BY k",
+    "SELECT k, sum(n), min(n) FROM t GROUP BY k",
+    "SELECT k, sum(t), min(d), max(d) FROM t GROUP BY k",
+    "SELECT k, sum(t), min(t), max(d) FROM t GROUP BY k",
+    "SELECT k, sum(t), min(t), sum(p) FROM t GROUP BY k",  # p would be added up besides
+    "SELECT k, sum(i), min(i), max(i) FROM t GROUP BY k",  # many values
     "SELECT k, sum(DISTINCT p * d), sum(p * d * d), sum(p), sum(d) FROM t GROUP BY k",
 )
 
@@ -99,6 +111,7 @@ def _sorted(rows: list[tuple[Any, ...]]) -> list[str]:
 @pytest.fixture(autouse=True)
 def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(factored_sums, "_ROWS_PER_GROUP", 0.01)
+    monkeypatch.setattr(factored_sums, "_ROWS_PER_COUNT", 0.01)
 
 
 @pytest.mark.parametrize("query", _FACTORED)

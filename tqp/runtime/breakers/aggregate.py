@@ -53,6 +53,7 @@ _ROWS_OF_FEW_GROUPS = 16
 #: Direct groups whose accumulators one worker merges and reads, at least. More are divided evenly among all workers: in
 #: smaller pieces they meet at the interpreter lock too often.
 _GROUPS_OF_A_WORKER = 131_072
+_INT64 = torch.iinfo(torch.int64)
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class FoldGroups(Breaker):
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
         self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
         #: What is summed for each packed reduction: those that differ in their factors share it.
-        of_rows = [replace(self.reductions[index], tables=()) for index in self._packed]
+        of_rows = [replace(self.reductions[index], tables=(), combine="sum") for index in self._packed]
         self._summed = list(dict.fromkeys(of_rows))
         self._place = [self._summed.index(each) for each in of_rows]
         self.takes_arrays = is_host_device(device) and (
@@ -301,7 +302,7 @@ class FoldGroups(Breaker):
         if state.sums is not None:
             totals = state.sums.totals()
             for index, place in zip(self._packed, self._place, strict=True):
-                states[index] = self._multiplied(totals[place], self.reductions[index].tables)
+                states[index] = self._multiplied(totals[place], self.reductions[index])
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
@@ -313,13 +314,25 @@ class FoldGroups(Breaker):
         columns = [FrameColumn(take_values(values, keys), None) for values in states]
         return Frame(keys.shape[0], (FrameColumn(keys + first if first else keys, None), *columns))
 
-    def _multiplied(self, totals: Tensor, tables: Sequence[tuple[int, ...] | None]) -> Tensor:
-        """int64 [size]: totals [size * values of the factors] times what the tables say, added up for each group."""
+    def _multiplied(self, totals: Tensor, reduction: Reduction) -> Tensor:
+        """int64 [size]: totals [size * values of the factors] times what the tables say, added up for each group.
+
+        Or the least or the greatest number of the table that has rows.
+        """
         totals = totals.view(-1, *self.factors)
-        for table in reversed(tables or (None,) * len(self.factors)):
-            if table is not None:
-                totals = totals * torch.tensor(table, dtype=totals.dtype, device=totals.device)
-            totals = totals.sum(-1)
+        for table in reversed(reduction.tables or (None,) * len(self.factors)):
+            if isinstance(table, range):
+                numbers = torch.arange(table.start, table.stop, device=totals.device)
+            elif table is not None:
+                numbers = torch.tensor(table, device=totals.device)
+            if table is None:
+                totals = totals.sum(-1)
+            elif reduction.combine == "min":
+                totals = torch.where(totals > 0, numbers, _INT64.max).amin(-1)
+            elif reduction.combine == "max":
+                totals = torch.where(totals > 0, numbers, _INT64.min).amax(-1)
+            else:
+                totals = (totals * numbers).sum(-1)
         return totals
 
     def _present(self, states: Sequence[Tensor | None]) -> Tensor:

@@ -12,6 +12,7 @@ from tqp.operators.groups import distinct_sets
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.folds import FOLDS
 from tqp.operators.string_keys import codes as string_codes
+from tqp.planner.physical.plan import Table
 from tqp.runtime.frame import Frame, FrameColumn
 
 
@@ -25,7 +26,8 @@ class Reduction:
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
     domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
     reduced: bool = False  # the column is one value, which the graph has made of all rows of a batch
-    tables: tuple[tuple[int, ...] | None, ...] = ()  # of a FactoredSum
+    tables: tuple[Table | None, ...] = ()  # of a FactoredSum
+    combine: str = "sum"  # what is made of its numbers: a sum, "min" or "max"
 
     @property
     def folds(self) -> bool:

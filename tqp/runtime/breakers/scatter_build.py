@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tqp.operators.groups.distinct_sets import merge_sets
 from tqp.operators.joins.pairs import mark_rows
-from tqp.operators.joins.perfect_hash_join import MembershipBuild, empty_membership
+from tqp.operators.joins.perfect_hash_join import MembershipBuild, are_few, blocks_of, empty_membership
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
 from tqp.operators.numbers.logic import any_true
@@ -25,6 +25,7 @@ _OWN_SET = 1 << 22
 class _Tables(NamedTuple):
     keys: Tensor  # bool [size]
     columns: tuple[FrameColumn, ...]  # [size] each; what stands under a key that is not there is any value
+    batches: list[Tensor | None]  # the keys of each batch; None: they are not few
 
 
 class ScatterBuild(Breaker):
@@ -61,7 +62,7 @@ class ScatterBuild(Breaker):
             FrameColumn(self._table(dtype), self._table(torch.bool) if nullable else None)
             for dtype, nullable in self.columns
         )
-        return _Tables(empty_membership(self.size, self.device, workers), tuple(columns))
+        return _Tables(empty_membership(self.size, self.device, workers), tuple(columns), [])
 
     def _table(self, dtype: torch.dtype) -> Tensor:
         table = allocation.empty((self.size,), dtype, self.device)
@@ -81,6 +82,7 @@ class ScatterBuild(Breaker):
         keys = keys if rows is None else take(keys, rows)
         keys = keys if keys.dtype is torch.int64 else keys.to(torch.int64)
         mark_rows(state.keys, keys)
+        state.batches.append(keys if are_few(keys.shape[0], self.size) else None)
         for table, column in zip(state.columns, columns[1:], strict=True):
             for target, values in zip(table, column, strict=True):
                 if target is not None:
@@ -97,7 +99,7 @@ class ScatterBuild(Breaker):
         return first
 
     def finish(self, state: _Tables, program_state: State) -> State:
-        found: State = {self.slot: MembershipBuild(state.keys)}
+        found: State = {self.slot: MembershipBuild(state.keys, blocks=blocks_of(state.batches, self.size))}
         if state.columns:
             found[self.payload_slot] = Frame(self.size, state.columns)
         if self.has_keys is not None:

@@ -150,7 +150,8 @@ class AggregateCalls:
         kind: str,
         value: Value | None,
         distinct: bool = False,
-        tables: tuple[tuple[int, ...] | None, ...] = (),
+        tables: tuple[physical.Table | None, ...] = (),
+        combine: str = "sum",
     ) -> int:
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
@@ -163,7 +164,7 @@ class AggregateCalls:
         )
         domain = _domain(value) if distinct and value is not None and kind in _OF_SETS else None
         column = -1 if value is None else self._column(value)
-        reduction = Reduction(kind, column, distinct, summands, domain, tables=tables)
+        reduction = Reduction(kind, column, distinct, summands, domain, tables=tables, combine=combine)
         number = self._reduction_numbers.setdefault(reduction, len(self.reductions))
         if number == len(self.reductions):
             self.reductions.append(reduction)
@@ -224,10 +225,12 @@ class AggregateCalls:
         return self._optional(argument, total, checked)
 
     def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
-        """A sum or an average whose sum is multiplied by group."""
+        """A sum or an average whose sum is multiplied by group, or an extreme of values counted by group."""
         lowering, base = self.lowering, factored.base
         argument = None if base is None else lowering.materialise(lowering.lower(base))
-        total = self._reduce("count" if argument is None else "sum", argument, tables=factored.tables)
+        combine = call.function if call.function in ("min", "max") else "sum"
+        kind = "count" if argument is None else "sum"
+        total = self._reduce(kind, argument, tables=factored.tables, combine=combine)
         if call.function == "avg":
             return self._quotient(call, argument, total, self._reduce("count", argument))
         layout = Layout(call.data_type, Form.NUMBER, torch.int64, False, factored.total)

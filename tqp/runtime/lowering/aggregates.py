@@ -47,8 +47,7 @@ def lower_aggregate(plan: PlanLowering, node: physical.Aggregate) -> Stream:
         below = node.input
         while isinstance(below, physical.Project):
             below = below.input
-        if isinstance(below, physical.Filter):
-            plan.selecting.add(id(below))
+        plan.selecting.add(id(below))
     stream = plan.lower(node.input)
     lowering = plan.enter(stream, node)
     return _AggregateLowering(plan, lowering, node).lower()
@@ -195,7 +194,7 @@ class _AggregateLowering:
         for value, part in zip(keys, self.node.packing.parts, strict=True):
             pool = value.layout.pool
             if part.dictionary is not None:
-                stored = self.lowering.stream.root_source(part.dictionary)
+                stored = self.lowering.stream.columns[part.dictionary].stored
                 if stored is None or stored.slot != self.plan.dictionary_encoded(part.dictionary).table_slot:
                     return False
             elif value.layout.form is not Form.NUMBER and not (
@@ -263,8 +262,9 @@ class _AggregateLowering:
     def _code(self, key: Value, id: int) -> Value:
         """The codes of a table column, in place of its values."""
         stream, hidden = self.lowering.stream, self.plan.program.hidden_id()
-        codes = self.plan.dictionary_encoded(id).codes
-        stream.add_source_column(hidden, f"{stream.columns[id].name}_code", codes)
+        codes, column = self.plan.dictionary_encoded(id).codes, stream.columns[id]
+        home = None if column.home is stream.root else column.home
+        stream.add_source_column(hidden, f"{column.name}_code", codes, home)
         layout = codes.layout.with_nullable(key.layout.nullable)
         return replace(key, layout=layout, node=stream.column(hidden).node)
 

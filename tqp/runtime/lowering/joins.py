@@ -173,9 +173,9 @@ class _Probe:
                 self._inner_unique()
             case JoinType.LEFT | JoinType.SINGLE if unique and not self.slot.residual:
                 self._add_build_columns()
-                self.stream.link(
-                    Link(self.probe_space, None), Link(self.build_space, self._first_match(), padded=True)
-                )
+                one = node.build.has_one_row
+                match = Link(self.build_space, self._first_match(), padded=not one, repeated=one)
+                self.stream.link(Link(self.probe_space, None), match)
             case JoinType.SEMI if node.all_match:
                 return
             case JoinType.SEMI | JoinType.ANTI if not self.slot.residual and not is_loop:
@@ -336,6 +336,9 @@ class _Probe:
         self.stream.settle()
         self.probe_space = self.stream.space
         match = self._first_match()
+        if self.node.build.has_one_row:
+            self.stream.link(Link(self.probe_space, None), Link(self.build_space, match, repeated=True))
+            return
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
         rows = self.build.call(row_kernels.row_indices, found, name="rows")
         build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")

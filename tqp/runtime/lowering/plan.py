@@ -44,7 +44,7 @@ class PlanLowering:
         self._scan_columns: dict[int, tuple[physical.TableScan, str]] = {}
         self._note_columns(root, set())
         self.joins: dict[int, JoinSlot] = {}
-        self.selecting: set[int] = set()  # ids of filters that may leave rows in place, see Stream.select
+        self.selecting: set[int] = set()  # ids of nodes that may leave rows in place, see Stream.select
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
@@ -76,6 +76,8 @@ class PlanLowering:
                 stream = self._shared_plan(node)
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
+        if id(node) in self.selecting:
+            stream.select_pending()
         stream.fields.put(node.fields)
         stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))

@@ -90,13 +90,14 @@ class Link:
     """`rows[i]` is the row of `space` that row i of the linking space comes from; None: the same rows.
 
     `padded`: rows may be -1, where an outer join found no partner. `selected`: rows may be None when the program runs,
-    meaning the same rows.
+    meaning the same rows. `repeated`: the space has one row, which all of them are.
     """
 
     space: Space
     rows: Node | None
     padded: bool = False
     selected: bool = False
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Path:
     rows: Node | None = None
     padded: bool = False
     selected: bool = False
+    repeated: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -333,6 +335,12 @@ class Stream:
         )
         self.space = Space((Link(self.space, rows, selected=True),), count, kept)
 
+    def select_pending(self) -> None:
+        """As `select`, by the pending mask, if there is one."""
+        if self.pending is not None:
+            mask, share, self.pending, self.share = self.pending, self.share, None, 1.0
+            self.select(mask, share)
+
     def guard(self) -> Node:
         """bool [n]: the rows of the current space that count, where some may not."""
         return self.builder.call(
@@ -376,6 +384,8 @@ class Stream:
         return path.space is column.home is not self.root
 
     def _take(self, path: Path, values: Node | None, name: str) -> Node:
+        if path.repeated:
+            return self.builder.call(batches.every_row, values, self.num_rows(), name=name)
         if path.selected:
             return self.builder.call(row_kernels.take_selected, values, path.rows, name=name)
         return self.builder.call(torch.index_select, values, 0, path.rows, name=name)
@@ -389,10 +399,10 @@ class Stream:
             if found is None:
                 continue
             if found.rows is None:
-                return Path(found.space, link.rows, link.padded, link.selected)
+                return Path(found.space, link.rows, link.padded, link.selected, link.repeated)
             padded = found.padded or link.padded
             if link.rows is None:
-                return Path(found.space, found.rows, padded, found.selected)
+                return Path(found.space, found.rows, padded, found.selected, found.repeated)
             if found.selected:
                 assert not link.padded, "no join comes after rows are selected"
                 rows = self.builder.call(row_kernels.compose_selected, found.rows, link.rows, name="rows")
@@ -403,5 +413,5 @@ class Stream:
                 rows = self.builder.call(row_kernels.compose_padded, found.rows, link.rows, name="rows")
             else:
                 rows = self.builder.call(torch.index_select, found.rows, 0, link.rows, name="rows")
-            return Path(found.space, rows, padded)
+            return Path(found.space, rows, padded, repeated=found.repeated)
         return None
