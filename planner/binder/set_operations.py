@@ -176,7 +176,7 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
         check_understood(ordered)
         node = ordered.this
         descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
-        if is_order_by_all(node):
+        if is_order_by_all(order) or isinstance(node, exp.Star):
             keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
             continue
         place = ordinal(node, len(fields), "ORDER BY")

@@ -189,7 +189,7 @@ def with_lone_keys(sql: str) -> Iterator[str]:
 
     In whatever order tables are joined, and whichever side is computed first: a join's keys see no more rows than these.
     Of a correlated subquery also its other conditions and items, which may be computed once and not for each row around it,
-    and what is looked for in it.
+    and what is looked for in it. A condition with a subquery may be asked of one of the tables before it is joined.
     """
     for select in _selects(sql):
         own, around = _tables(select), [table for each in _around(select) for table in _tables(each)]
@@ -197,6 +197,8 @@ def with_lone_keys(sql: str) -> Iterator[str]:
         if _is_correlated(select, around):
             keys = [*conditions, *map(_question, select.expressions)]
             conditions = []
+        elif len(own) > 1:
+            keys = [each for each in conditions if each.find(exp.Query)]
         keys += [_question(each) for condition in _conditions(select) for each in _looked_for(condition)]
         for least, questions in ((1, keys), (2, conditions)):
             for condition in questions:
