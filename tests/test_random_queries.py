@@ -134,6 +134,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("FROM t0 WHERE k // (k - k) IN (SELECT 1 FROM t0 r WHERE r.c0 || 'x' = t0.c0)", "fails in one"),
         ("FROM t0 a JOIN (FROM t0 JOIN t1 ON (SELECT a.k << 99)) ON a.k > 1", "fails in one"),
         ("SELECT CASE nullif(k, k) WHEN k // 0 THEN 1 END FROM t0", "fails in one"),
+        ("FROM t1 LEFT JOIN t0 ON t0.k // (t0.k - t0.k) > (SELECT t0.k)", "fails in one"),
         (
             "SELECT sum(v::DECIMAL(38, 38)) FROM t0, VALUES ('-0.99999999999999999999999999999999999999'), ('0.9') r(v)",
             "intended",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.numbers import arithmetic, extended_quotients, wide
+from tqp.operators.numbers import arithmetic, float_pairs, wide
 
 #: 10 to this many places times a number of rows is an int64.
 _SMALL_SCALE = 6
@@ -38,10 +38,10 @@ def average(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
 def _by_pairs(totals: Tensor, counts: Tensor, scale: int) -> Tensor:
     """`average` without `long double`, with the same bits."""
     if scale <= _SMALL_SCALE:
-        divisors = extended_quotients.from_integers(counts * 10**scale)
+        divisors = float_pairs.from_integers(counts * 10**scale)
     else:
-        divisors = extended_quotients.times(counts, float(10**scale))
-    return extended_quotients.quotient(extended_quotients.from_integers(totals), divisors)
+        divisors = float_pairs.times(counts, float(10**scale))
+    return float_pairs.quotient(float_pairs.from_integers(totals), divisors)
 
 
 def average_of_float_sum(totals: Tensor, counts: Tensor, scale: int) -> Tensor:

@@ -17,6 +17,7 @@ from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
+from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true, combine_validity
 from tqp.operators.temporal import dates
 
@@ -204,7 +205,7 @@ def negate_interval(a: Tensor, *, validity: Tensor | None = None) -> Tensor:
 def multiply_interval(interval: Tensor, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """int64 [n, 3], every field times a number [n]; raises ExecutionError where a field or an integer leaves its bounds."""
     if count.dtype.is_floating_point:
-        return _scale_interval(interval, count.to(torch.float64), torch.mul, validity)
+        return _scale_interval(interval, count.to(torch.float64), validity)
     message = "An INTERVAL times an integer beyond 32 bits is out of range; multiply by a DOUBLE"
     count = arithmetic.check_bounds(count.to(torch.int64), _INT32_BOUNDS, message, validity)
     return _by_field(
@@ -214,30 +215,34 @@ def multiply_interval(interval: Tensor, count: Tensor, *, validity: Tensor | Non
 
 def divide_interval(interval: Tensor, divisor: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """int64 [n, 3] divided by float64 [n]; raises ExecutionError where a field overflows, as for a zero."""
-    return _scale_interval(interval, divisor.to(torch.float64), torch.div, validity)
+    return _scale_interval(interval, 1.0 / divisor.to(torch.float64), validity)
 
 
-def _scale_interval(
-    interval: Tensor, factor: Tensor, operate: Callable[[Tensor, Tensor], Tensor], validity: Tensor | None
-) -> Tensor:
-    """Fractions of a month become days of 30 to it, fractions of a day microseconds, as PostgreSQL and DuckDB do."""
-    months, days, clock = (operate(interval[..., field].to(torch.float64), factor) for field in range(3))
-    whole_months, whole_days = torch.trunc(months), torch.trunc(days)
-    month_days = _to_millionths((months - whole_months) * 30)
+def _scale_interval(interval: Tensor, factor: Tensor, validity: Tensor | None) -> Tensor:
+    """Fractions of a month become days of 30 to it, fractions of a day microseconds, as PostgreSQL and DuckDB do.
+
+    A fraction is exact before it is rounded: where days are millions, a product of floats has few digits left for it.
+    """
+    months, days, clock = interval.to(torch.float64).unbind(-1)
+    scaled_months, scaled_days = months * factor, days * factor
+    whole_months, whole_days = torch.trunc(scaled_months), torch.trunc(scaled_days)
+    month_days = _to_millionths(multiply_add(months, factor, -whole_months) * 30)
     whole_month_days = torch.trunc(month_days)
-    seconds = _to_millionths(
-        (days - whole_days + month_days - whole_month_days) * time_limits.SECONDS_PER_DAY
-    )
+    day_fraction = multiply_add(days, factor, -whole_days)
+    seconds = _to_millionths((day_fraction + month_days - whole_month_days) * time_limits.SECONDS_PER_DAY)
     carried_days = torch.trunc(seconds / time_limits.SECONDS_PER_DAY)
     seconds = seconds - carried_days * time_limits.SECONDS_PER_DAY
     fields = (
         whole_months,
         whole_days + carried_days + whole_month_days,
-        torch.round(clock + seconds * time_limits.MICROSECONDS_PER_SECOND),
+        torch.round(multiply_add(clock, factor, seconds * time_limits.MICROSECONDS_PER_SECOND)),
     )
-    bad = ~((fields[0].abs() < 2.0**31) & (fields[1].abs() < 2.0**31) & (fields[2].abs() < 2.0**63))
-    wide.raise_where(bad, "An INTERVAL times or divided by this number is out of range", validity)
-    return torch.stack([torch.where(bad, 0.0, field).to(torch.int64) for field in fields], dim=-1)
+    least, most = _INT32_BOUNDS
+    is_good = (fields[1] >= least) & (fields[1] <= most) & (fields[2] >= -(2.0**63)) & (fields[2] < 2.0**63)
+    for scaled in (scaled_months, scaled_days):
+        is_good = is_good & (scaled >= least) & (scaled <= most)
+    wide.raise_where(~is_good, "An INTERVAL times or divided by this number is out of range", validity)
+    return torch.stack([torch.where(is_good, field, 0.0).to(torch.int64) for field in fields], dim=-1)
 
 
 def _to_millionths(values: Tensor) -> Tensor:

@@ -139,11 +139,12 @@ class ExpressionBinder:
                 raise BindError(f'the alias "{name}" is used before it is defined', span)
         self._open_aliases.append(name)
         try:
-            return self._aliased(self.aliases[name], span)
+            return self.bind_item(self.aliases[name], span)
         finally:
             self._open_aliases.pop()
 
-    def _aliased(self, item: Item, span: Span | None) -> Expression:
+    def bind_item(self, item: Item, span: Span | None) -> Expression:
+        """What an alias or a star stands for."""
         if item.node is not None:
             return self.bind_once(item.node)
         assert item.column is not None

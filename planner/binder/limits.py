@@ -12,6 +12,7 @@ from tqp.planner.binder.coercion import cast_to
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import ExpressionBinder
 from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select_list import star_of
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import span_of
@@ -66,6 +67,8 @@ def _count(
     return count
 
 
-def is_order_by_all(node: exp.Expr) -> bool:
-    """ORDER BY ALL (or *)."""
-    return isinstance(node, exp.Star) or (isinstance(node, exp.Var) and node.name.upper() == "ALL")
+def is_order_by_all(order: exp.Order) -> bool:
+    """ORDER BY ALL, or a star and nothing else: all columns of SELECT."""
+    node = order.expressions[0].this
+    is_all = isinstance(node, exp.Var) and node.name.upper() == "ALL"
+    return len(order.expressions) == 1 and (is_all or star_of(node) is not None)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import ParseError
 
 from tqp.planner.binder.keywords import KEYWORDS
 from tqp.planner.binder.literals import signed_number
 from tqp.planner.binder.type_names import bind_type
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
+from tqp.planner.syntax.parser import TYPE_START
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -29,11 +29,7 @@ def quoted(identifier: str) -> str:
 
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TYPE_AFTER = re.compile(
-    r"[\s)]*(?:\bEND\b[\s)]*)*(?:::|\bAS\b)\s*([A-Za-z_]\w*)(?:\s+PRECISION)?\s*(\([\d\s,]*\))?",
-    re.IGNORECASE,
-)
-_WORD_BEFORE = re.compile(r"([A-Za-z_]\w*)()\s*\Z")
+_TYPE = re.compile(r"""([A-Za-z_]\w*|"[^"]+")(\s+PRECISION)?\s*(\([\d\s,]*\))?(\[\d*\])?""", re.IGNORECASE)
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -42,6 +38,7 @@ _TYPE_NAMES = {
     "bigint": "BIGINT",
     **dict.fromkeys(("real", "float"), "FLOAT"),
     **dict.fromkeys(("char", "character", "varchar"), "VARCHAR"),
+    **dict.fromkeys(("decimal", "numeric", "dec"), "DECIMAL"),
     "boolean": "BOOLEAN",
     "time": "TIME",
     "interval": "INTERVAL",
@@ -90,7 +87,6 @@ class Names:
 
     def __init__(self, query: str) -> None:
         self.query = query
-        self._written_types: dict[int, re.Match[str] | None] = {}  # by the id of the cast
 
     def text(self, node: Any) -> str:
         kind = type(node)
@@ -241,50 +237,18 @@ class Names:
 
     def target(self, node: exp.Cast) -> str:
         target = node.args["to"]
-        match = self._written_type(node)
-        written, size = (match[1], match[2] or "") if match else ("", "")
-        lowered = written.lower()
-        if lowered in ("decimal", "numeric", "dec"):
-            return "DECIMAL" + re.sub(r"\s*,\s*", ", ", size)
-        if lowered in ("timestamp", "zone"):
+        start = target.meta.get(TYPE_START)
+        match = None if start is None else _TYPE.match(self.query, start)
+        if match is None or target.this is exp.DType.ENUM:
+            return str(bind_type(target, None))
+        written, precision, size, array = match.groups("")
+        name = written.lower()
+        if name == "timestamp":
             return "TIMESTAMP" if target.this is not exp.DType.TIMESTAMPTZ else "TIMESTAMP WITH TIME ZONE"
-        is_precise = self.query[match.end(1) if match else 0 :].lstrip()[:9].lower() == "precision"
-        if lowered == "precision" or (lowered == "double" and is_precise):
-            return "DOUBLE"
-        known = _TYPE_NAMES.get(lowered)
-        return known + size if known else written or str(bind_type(target, None))
-
-    def _written_type(self, cast: exp.Cast) -> re.Match[str] | None:
-        """The type as the user wrote it: before the literal, or after `::` or AS."""
-        if id(cast) not in self._written_types:
-            self._written_types[id(cast)] = self._type_before(cast) or self._type_after(cast)
-        return self._written_types[id(cast)]
-
-    def _type_before(self, cast: exp.Cast) -> re.Match[str] | None:
-        """TIME '12:00'"""
-        literal = cast.this
-        span = head_span(literal) if isinstance(literal, exp.Literal) and literal.is_string else None
-        word = None if span is None else _WORD_BEFORE.search(self.query, max(0, span[0] - 32), span[0])
-        if word is None or word[1].lower() in (
-            "zone",
-            "precision",
-        ):  # TIMESTAMP WITH TIME ZONE, DOUBLE PRECISION
-            return word
-        try:
-            written = exp.DataType.build(word[1], dialect="duckdb")
-        except ParseError:
-            return None
-        return word if written.this == cast.args["to"].this else None
-
-    def _type_after(self, cast: exp.Cast) -> re.Match[str] | None:
-        """Behind the last token of the operand, which may be a type, too."""
-        span = span_of(cast.this)
-        last = cast.this
-        while isinstance(last, (exp.Binary, exp.Unary)):
-            last = last.expression if isinstance(last, exp.Binary) else last.this
-        known = self._written_type(last) if isinstance(last, exp.Cast) else None
-        place = max(span[1] if span else 0, known.end() if known else 0)
-        return _TYPE_AFTER.match(self.query, place) if place else None
+        known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
+        if known is None:
+            return written.strip('"') + array
+        return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)

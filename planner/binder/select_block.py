@@ -391,27 +391,33 @@ class _SortBinder:
             descending = bool(ordered.args.get("desc"))
             nulls_first = bool(ordered.args.get("nulls_first"))
             node = ordered.this
-            if is_order_by_all(node):
+            if is_order_by_all(order):
                 result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
                 continue
             position = self._position(node)
             if position is not None:
                 result.append((position, descending, nulls_first))
                 continue
-            before = len(self.block.scope.uses or ())
-            value = binder.bind(node)
-            if self.keys is not None:
-                self._note_uses(node, value, self.keys, before)
-            if not isinstance(value, Literal):  # a constant orders nothing
-                result.append((value, descending, nulls_first))
+            for item in expand_items(
+                self.block.scope, [node]
+            ):  # a star next to other keys: the columns of FROM
+                before = len(self.block.scope.uses or ())
+                value = binder.bind_item(item, span_of(node)) if item.node is None else binder.bind(item.node)
+                if self.keys is not None:
+                    self._note_uses(item.node, value, self.keys, before)
+                if not isinstance(value, Literal):  # a constant orders nothing
+                    result.append((value, descending, nulls_first))
         return result
 
-    def _note_uses(self, node: exp.Expr, value: Expression, keys: Sequence[Expression], before: int) -> None:
+    def _note_uses(
+        self, node: exp.Expr | None, value: Expression, keys: Sequence[Expression], before: int
+    ) -> None:
         """With GROUP BY ALL, a key of ORDER BY is a whole item of SELECT, or uses columns inside aggregates only."""
         uses = self.block.scope.uses
         assert uses is not None
-        is_key = isinstance(node.unnest(), exp.Column) and value in keys
-        if is_key or self.block.written_keys.find(node) is not None:
+        is_column = node is None or isinstance(node.unnest(), exp.Column)
+        is_written = node is not None and self.block.written_keys.find(node) is not None
+        if is_written or (is_column and value in keys):
             del uses[before:]
         else:
             uses += self.block.scope.uses_in(value)

@@ -176,7 +176,7 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
         check_understood(ordered)
         node = ordered.this
         descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
-        if is_order_by_all(node):
+        if is_order_by_all(order) or isinstance(node, exp.Star):
             keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
             continue
         place = ordinal(node, len(fields), "ORDER BY")
@@ -188,10 +188,16 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
 
 
 def _place(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
-    """The column that an operand has by this name, or else written like this; the first operand's if several have one."""
+    """The column that an operand has by this name, or else written like this; the first operand's if several have one.
+
+    What names its tables, if any, is written the same in all operands, and must stand in the same place there.
+    """
     is_name = isinstance(node, exp.Column) and not node.table
     places = [branch.places_of_name(node.name) for branch in branches] if is_name else []
-    places += [branch.places_of(node) for branch in branches]
+    written = [branch.places_of(node) for branch in branches]
+    if all(column.table for column in node.find_all(exp.Column)):
+        written = [list({place for each in written for place in each})]
+    places += written
     found = next(filter(None, places), [None])
     if len(found) > 1:
         raise BindError(

@@ -54,6 +54,9 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
     return node
 
 
+#: Key in the meta of a DataType: the place of its first character. It is no part of what the tree around covers.
+TYPE_START = "type_start"
+
 _TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
 
 
@@ -156,16 +159,22 @@ class Parser(OperatorParser):
     ) -> exp.Expr | None:
         """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing.
 
-        `range < 2` compares a column: no type has its parts between < and >.
+        `range < 2` compares a column: no type has its parts between < and >. A type remembers where it stands: its name
+        is shown as it was written.
         """
+        start = self._curr.start
         if self._curr.token_type in self.NESTED_TYPE_TOKENS and self._next.token_type == TokenType.LT:
             return None
         is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
         if is_cast and self._match(TokenType.INTERVAL):
             if self._curr.text.lower() in _INTERVAL_KEYWORDS:
                 self._advance()
-            return self.expression(exp.DataType(this=exp.DType.INTERVAL))
-        return super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+            found: exp.Expr | None = self.expression(exp.DataType(this=exp.DType.INTERVAL))
+        else:
+            found = super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+        if isinstance(found, exp.DataType):
+            found.meta[TYPE_START] = start
+        return found
 
     def _parse_table(self, *arguments: Any, **options: Any) -> exp.Expr | None:
         """`FROM (VALUES (1)) r(v) JOIN t ON true SELECT v`: sqlglot forgets the joins behind VALUES."""

@@ -20,8 +20,10 @@ from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
+    Case,
     Exists,
     Expression,
+    Literal,
     QuantifiedComparison,
     ScalarSubquery,
     conjunction,
@@ -40,12 +42,12 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
-from tqp.planner.rules.nulls import negate
+from tqp.planner.rules.nulls import is_null, negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
 
@@ -276,9 +278,13 @@ class _Unnesting:
 
 
 def _pairwise(comparison: str, operands: list[Expression], inner: LogicalPlan) -> Expression:
-    """The operands compared with the columns of a subquery."""
-    pairs = zip(operands, inner.schema, strict=True)
-    return conjunction(tuple(Call(comparison, (a, reference(b)), BOOLEAN) for a, b in pairs))
+    """The operands compared with the columns of a subquery; a constant that fails is asked for by a key that is not NULL."""
+    columns = [reference(field) for field in inner.schema]
+    if len(operands) == 1 and is_failing_constant(operands[0]):
+        null = Literal(None, operands[0].data_type)
+        operands = [Case(((is_null(columns[0]), null),), operands[0], null.data_type)]
+    pairs = zip(operands, columns, strict=True)
+    return conjunction(tuple(Call(comparison, pair, BOOLEAN) for pair in pairs))
 
 
 def _without_not(part: Expression) -> Expression:

@@ -1,4 +1,4 @@
-"""Quotients as C's 80-bit `long double` of x86 gives them, rounded to float64: out of pairs of float64, on any device.
+"""Pairs of float64, on any device: quotients as C's 80-bit `long double` of x86 gives them, and products that lose no digit.
 
 A pair (high, low) stands for high + low, where low is at most half a unit in the last place of high. Sums and products of
 pairs are exact by Knuth's and Dekker's algorithms (T. J. Dekker, "A floating-point technique for extending the available
@@ -51,6 +51,14 @@ def quotient(dividend: Pair, divisor: Pair) -> Tensor:
     is_odd = (high.view(torch.int64) & 1) == 1
     away = torch.nextafter(high, torch.copysign(torch.full_like(high, torch.inf), low))
     return torch.where((low.abs() == half) & is_odd, away, high)
+
+
+def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a * b + c, float64 [n], as a fused multiply-add gives it: what is lost of the product is added to the sum."""
+    product, lost = _two_product(a, b)
+    total, rest = _two_sum(product, c)
+    # A factor beyond 2**996 has no halves, and its product no digit behind the point.
+    return total + torch.nan_to_num(lost + rest, nan=0.0)
 
 
 def _rounded(pair: Pair) -> Pair:
