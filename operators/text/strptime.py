@@ -18,7 +18,7 @@ from tqp.core.patterns import parse_format
 from tqp.core.text_numbers import WHITE_SPACE
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.string_keys.codes import distinct_slices, distinct_values
 from tqp.operators.strings.layout import take, to_list
 from tqp.operators.temporal import dates
 from tqp.operators.temporal.make_dates import make_date
@@ -34,6 +34,10 @@ _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
 def strptime(strings: Strings, pattern: str, validity: Tensor | None = None) -> Tensor:
     """Microseconds, int64 [n], of text in the form of a strftime pattern; raises ExecutionError for a valid row of none."""
     expression, letters = _pattern_expression(pattern)
+    shared = distinct_slices(strings, validity)
+    if shared is not None:
+        codes, slices = shared
+        return torch.index_select(strptime(slices, pattern), 0, codes)
     device = strings.starts.device
     values, fits = _read_plain(strings, pattern)
     others = ~fits if validity is None else ~fits & validity
