@@ -103,9 +103,9 @@ def _read_by_arrow(
         return None
     if target.is_decimal:
         return _decimal_storage(read)
-    if target.is_temporal:
-        read = read.cast(pa.int32() if target.kind is TypeKind.DATE else pa.int64())
-    values = torch.from_numpy(np.array(read))
+    if target.kind is TypeKind.DATE:
+        read = read.cast(pa.int32())
+    values = torch.from_numpy(np.array(read if target.is_float else read.cast(pa.int64())))
     if target.is_float:  # Arrow takes more spellings of NaN
         return None if bool(values.isnan().any()) else values
     if target.is_integer:
