@@ -197,6 +197,28 @@ def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
     return codes, from_arrow(encoded.dictionary, strings.starts.device)
 
 
+def distinct_slices(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings] | None:
+    """Where rows share few slices, as those of a dictionary do: a number for each valid row's slice, int32 [n], and the slices.
+
+    NULL rows get any number. None where slices may be many, and on devices.
+    """
+    size = strings.data.shape[0]
+    if not is_host(strings.starts) or 2 * size > strings.num_rows:
+        return None
+    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
+    rows = slice(None) if validity is None else validity.numpy()
+    length_at = np.full(size + 1, -1, np.int32)
+    length_at[starts[rows]] = lengths[rows]
+    places = np.flatnonzero(length_at >= 0)
+    many = not 0 < 2 * len(places) <= strings.num_rows
+    if many or not np.array_equal(length_at.take(starts[rows]), lengths[rows]):
+        return None
+    numbers = np.zeros(size + 1, np.int32)
+    numbers[places] = np.arange(len(places))
+    slices = Strings(torch.from_numpy(places), torch.from_numpy(length_at[places]), strings.data)
+    return torch.from_numpy(numbers.take(starts)), slices
+
+
 def _is_mostly_distinct(strings: Strings) -> bool:
     """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
     if strings.num_rows < 8 * _SAMPLE_ROWS:

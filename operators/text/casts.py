@@ -21,7 +21,7 @@ from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.string_keys.codes import distinct_slices, distinct_values
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
 from tqp.operators.text.plain_forms import read_plain
 from tqp.operators.text.value_format import formatter
@@ -82,6 +82,12 @@ def _partial_kernel(attempt: Callable[[Strings, Tensor | None], Attempt], is_try
 def _parse(strings: Strings, validity: Tensor | None, target: DataType, parser: Parser) -> Attempt:
     if validity is not None:
         validity = validity.expand(strings.num_rows)
+    shared = distinct_slices(strings, validity)
+    if shared is not None:
+        codes, slices = shared
+        values, failed, _ = _parse(slices, None, target, parser)
+        if failed is None:
+            return torch.index_select(values, 0, codes), None, []
     reading = read_plain(strings, validity, target)
     if reading is None:
         rows = (

@@ -16,6 +16,7 @@ from tqp.operators.strings.words import leading_words
 _WORD = 8
 _ZEROS = 0x3030303030303030
 _SIXES = 0x0606060606060606
+_HIGH_HALVES = -0x0F0F0F0F0F0F0F10
 _HIGH = 0x70F0F0F0F0F0F0F0  # a digit that is no digit shows in its high half; the top bit is in the sign
 
 #: A number of digits, text that stands between, or one of some words of the same few letters.
@@ -28,13 +29,14 @@ def read_fields(strings: Strings, layout: Sequence[Item]) -> tuple[list[Any], An
     int64 [n] each, arrays on the CPU and tensors elsewhere; any number in rows of another form. Numbers have at most
     nine digits. The number of a word, whatever the case of its letters, is its place in the tuple.
     """
-    width = sum(_width(item) for item in layout)
+    width = width_of(layout)
     words: list[Any] = leading_words(strings, width)
     fits: Any = strings.lengths >= width
     if is_host(strings.starts):
         words, fits = [word.numpy() for word in words], fits.numpy()
-    # What bytes are where all is as it should be, but for the digits' values; what is added to them; what must be zero then.
-    expected, added, wrong = (bytearray(len(words) * _WORD) for _ in range(3))
+    # What bytes are where all is as it should be, but for the digits' values; what is added to them; what must be zero
+    # then; and the digits' values alone: letters would be carried into digits behind them.
+    expected, added, wrong, kept = (bytearray(len(words) * _WORD) for _ in range(4))
     place = 0
     for item in layout:
         part = slice(place, place + _width(item))
@@ -42,25 +44,33 @@ def read_fields(strings: Strings, layout: Sequence[Item]) -> tuple[list[Any], An
         if isinstance(item, int):
             # A byte above nine has a high half, by itself or with six added.
             expected[part], added[part], wrong[part] = b"0" * item, b"\6" * item, b"\xf0" * item
+            kept[part] = b"\x0f" * item
         elif isinstance(item, str):
             expected[part], wrong[part] = item.encode("ascii"), b"\xff" * len(item)
-    values = []
+    values, digits = [], []
     for position, word in enumerate(words):
         part = slice(position * _WORD, (position + 1) * _WORD)
         value = word ^ _signed(expected[part])
         values.append(value)
+        digits.append(value & _signed(kept[part]))
         fits = fits & (((value | (value + _signed(added[part]))) & _signed(wrong[part])) == 0)
     numbers = []
+    pairs: dict[int, Any] = {}
     place = 0
     for item in layout:
         if isinstance(item, int):
-            numbers.append(_number(values, place, item))
+            numbers.append(_number(digits, pairs, place, item))
         elif isinstance(item, tuple):
             number, is_word = _place_of_word(values, place, item)
             numbers.append(number)
             fits = fits & is_word
         place += _width(item)
     return numbers, fits
+
+
+def width_of(layout: Sequence[Item]) -> int:
+    """The bytes of a row in this form."""
+    return sum(_width(item) for item in layout)
 
 
 def _width(item: Item) -> int:
@@ -85,15 +95,14 @@ def _signed(raw: bytes | bytearray) -> int:
     return int.from_bytes(raw, "little", signed=True)
 
 
-def _number(words: list[Any], place: int, width: int) -> Any:
-    """The digits from a place on as a number."""
+def _number(words: list[Any], pairs: dict[int, Any], place: int, width: int) -> Any:
+    """The digits from a place on as a number. `pairs` keeps what each two bytes of a word are as a number, at the first."""
     word, byte = divmod(place, _WORD)
     if width in (2, 4) and byte + width <= _WORD:
-        value = words[word] >> (8 * byte) if byte else words[word]
-        if width == 2:
-            return (value & 15) * 10 + ((value >> 8) & 15)
-        pairs = (value * 10 + (value >> 8)) & 0x00FF00FF
-        return (pairs * 100 + (pairs >> 16)) & 0xFFFF
+        if word not in pairs:
+            pairs[word] = words[word] * 10 + (words[word] >> 8)
+        value = pairs[word] >> (8 * byte) if byte else pairs[word]
+        return value & 0xFF if width == 2 else (value & 0xFF) * 100 + ((value >> 16) & 0xFF)
     number: Any = 0
     for position in range(place, place + width):
         word, byte = divmod(position, _WORD)
@@ -123,16 +132,20 @@ def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
     number: Any = 0
     for position, word in enumerate(words):
         here = counts - position * _WORD
-        present = byte_mask(word, here)
-        value = word ^ (present & _ZEROS)
-        fits = fits & (((value | (value + (present & _SIXES))) & _HIGH) == 0) & (value >= 0)
-        part = _eight_digits(_shifted(value, here))
+        part, is_number = digits_of_word(word, here)
+        fits = fits & is_number
         number = part if position == 0 else number * _power_of_ten(word, here) + part
     fits = fits & (number >= 0)  # what has 19 digits and wrapped round is negative
     values, sound = torch.as_tensor(number), torch.as_tensor(fits)
     if bool(is_negative.any()):
         values = torch.where(is_negative, -values, values)
     return values, sound
+
+
+def digits_of_word(word: Any, counts: Any) -> tuple[Any, Any]:
+    """The number that the first `counts` bytes of a word are, up to eight, 0 for none, and whether they are digits."""
+    value = _shifted(word ^ _ZEROS, counts)
+    return _eight_digits(value), ((value | (value + _SIXES)) & _HIGH_HALVES) == 0
 
 
 def _shifted(word: Any, counts: Any) -> Any:

@@ -16,26 +16,39 @@ from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.core.text_numbers import WHITE_SPACE
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.string_keys.codes import distinct_slices, distinct_values
 from tqp.operators.strings.layout import take, to_list
 from tqp.operators.temporal import dates
 from tqp.operators.temporal.make_dates import make_date
-from tqp.operators.text.fields import Item, read_fields
+from tqp.operators.text.fields import Item, read_fields, width_of
+from tqp.operators.text.plain_forms import read_instants
 from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES
 
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6, "g": 3, "n": 9}
 _SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
 _HALVES = ("AM", "PM")
+#: The patterns as which casts read instants.
+_AS_CASTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
 
 
 def strptime(strings: Strings, pattern: str, validity: Tensor | None = None) -> Tensor:
     """Microseconds, int64 [n], of text in the form of a strftime pattern; raises ExecutionError for a valid row of none."""
     expression, letters = _pattern_expression(pattern)
+    shared = distinct_slices(strings, validity)
+    if shared is not None:
+        codes, slices = shared
+        return torch.index_select(strptime(slices, pattern), 0, codes)
+    places = _layout(pattern)
+    if places is not None and places in map(_layout, _AS_CASTS):
+        instants = read_instants(strings, validity, width_of(places[0]))
+        if instants is not None:
+            return instants
     device = strings.starts.device
-    values, fits = _read_plain(strings, pattern)
+    values, fits = _read_plain(strings, places)
     others = ~fits if validity is None else ~fits & validity
     rows = row_indices(others)
     if rows.shape[0] == 0:
@@ -70,53 +83,37 @@ def _layout(pattern: str) -> tuple[list[Item], list[str]] | None:
     return (layout, letters) if letters else None
 
 
-def _read_plain(strings: Strings, pattern: str) -> tuple[Tensor, Tensor]:
+def _read_plain(strings: Strings, places: tuple[list[Item], list[str]] | None) -> tuple[Tensor, Tensor]:
     """Microseconds, int64 [n], and bool [n]: the rows that are read, in which all fields have all their digits."""
-    places = _layout(pattern)
     if places is None or strings.num_rows == 0:
         return torch.zeros_like(strings.starts), torch.zeros_like(strings.starts, dtype=torch.bool)
     layout, letters = places
     numbers, fits = read_fields(strings, layout)
-    width = sum(
-        item if isinstance(item, int) else len(item[0] if isinstance(item, tuple) else item)
-        for item in layout
-    )
-    fields: dict[str, Tensor] = {
-        letter: torch.as_tensor(number) for letter, number in zip(letters, numbers, strict=True)
-    }
-    inside = torch.as_tensor(fits) & (strings.lengths == width)
-    zero = torch.zeros_like(strings.starts)
-    year = fields.get("Y", zero + 1900)
+    lengths: Any = strings.lengths.numpy() if is_host(strings.starts) else strings.lengths
+    fields: dict[str, Any] = dict(zip(letters, numbers, strict=True))
+    inside = fits & (lengths == width_of(layout))
+    year = fields.get("Y", 1900)
     if "y" in fields:
         year = fields["y"] + 2000 - 100 * (fields["y"] >= 69)
-    month = fields.get("m", zero + 1)
-    for letter in "bh":
-        if letter in fields:
-            month = fields[letter] + 1
-    day = fields.get("d", zero + 1)
-    inside &= (month >= 1) & (month <= 12)
-    month = torch.where(inside, month, 1)
-    inside &= (day >= 1) & (day <= dates.days_in_month(year, month))
-    days = dates.days_from_civil(year, month, day)
+    month = fields["b"] + 1 if "b" in fields else fields["h"] + 1 if "h" in fields else fields.get("m", 1)
+    days, inside = dates.days_of_fields(year, month, fields.get("d", 1), inside)
     if "j" in fields:
-        inside &= (fields["j"] >= 1) & (fields["j"] <= 366)
-        days = dates.days_from_civil(year, zero + 1, fields["j"])
-    hour = fields.get("H", zero)
+        inside = inside & (fields["j"] >= 1) & (fields["j"] <= 366)
+        days = dates.days_of_fields(year, 1, 1, inside)[0] + fields["j"] - 1
+    hour, minute, second = (fields.get(letter, 0) for letter in "HMS")
     if "I" in fields:
-        inside &= (fields["I"] >= 1) & (fields["I"] <= 12)
-        hour = fields["I"] * (fields["I"] != 12)
+        inside = inside & (fields["I"] >= 1) & (fields["I"] <= 12)
+        hour = fields["I"] % 12
     if "p" in fields:
-        hour = torch.where(fields["p"] == 1, hour % 12 + 12, hour)
-    minute, second = fields.get("M", zero), fields.get("S", zero)
-    inside &= (hour < 24) & (minute < 60) & (second < 60)
-    fraction: Any = 0
-    for letter, micros in (("f", 1), ("n", -1000), ("g", 1000)):
-        if letter in fields:
-            value = fields[letter]
-            fraction = value * micros if micros > 0 else torch.div(value, -micros, rounding_mode="floor")
-            break
-    seconds = days * time_limits.SECONDS_PER_DAY + hour * 3600 + minute * 60 + second
-    return (seconds * time_limits.MICROSECONDS_PER_SECOND + fraction) * inside, inside
+        hour = hour + (fields["p"] == 1) * (hour % 12 + 12 - hour)
+    inside = inside & (hour < 24) & (minute < 60) & (second < 60)
+    seconds = days * time_limits.SECONDS_PER_DAY + (hour * 3600 + minute * 60 + second)
+    values = seconds * time_limits.MICROSECONDS_PER_SECOND
+    fraction = next((letter for letter in "fng" if letter in fields), None)
+    if fraction is not None:
+        nanoseconds = fields[fraction] * {"f": 1_000, "n": 1, "g": 1_000_000}[fraction]
+        values = values + nanoseconds // 1_000
+    return torch.as_tensor(values * inside), torch.as_tensor(inside)
 
 
 # One text at a time ---------------------------------------------------------------------------------------------------

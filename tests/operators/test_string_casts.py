@@ -15,6 +15,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
+from tqp.operators.string_keys.codes import distinct_slices
 from tqp.operators.strings.layout import from_list, take, to_list
 from tqp.operators.text.casts import resolve_string_cast
 
@@ -135,6 +136,23 @@ def test_rows_that_are_null_are_not_read(kind: DataType) -> None:
     assert shown[0].startswith(good)
     with pytest.raises(ExecutionError):
         cast(strings)
+
+
+def test_rows_that_share_the_text_of_a_dictionary_are_read_once_a_text() -> None:
+    texts = ["bad", "7", "worse", "-12", "1e2"]
+    numbers = torch.tensor([1, 3, 4, 3, 0, 2] * 50)
+    strings = take(from_list(texts), numbers)
+    validity = (numbers != 0) & (numbers != 2)
+    shared = distinct_slices(strings, validity)
+    assert shared is not None
+    assert sorted(to_list(shared[1])) == [b"-12", b"1e2", b"7"]
+    cast = resolve_string_cast(t.VARCHAR, t.INTEGER, is_try=False).function
+    values = cast(strings, validity=validity)
+    assert values[validity].tolist() == [7, -12, 100, -12] * 50
+    with pytest.raises(ExecutionError, match="'bad'"):
+        cast(strings)
+    rest = Strings(strings.starts, strings.lengths - (torch.arange(300) > 150).to(torch.int32), strings.data)
+    assert distinct_slices(rest, None) is None  # rows that begin at one place and end at others
 
 
 @pytest.mark.parametrize(
