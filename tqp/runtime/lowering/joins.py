@@ -173,7 +173,7 @@ class _Probe:
                 self._inner_unique()
             case JoinType.LEFT | JoinType.SINGLE if unique and not self.slot.residual:
                 self._add_build_columns()
-                one = node.build.has_one_row
+                one = self._matches_one_row()
                 match = Link(self.build_space, self._first_match(), padded=not one, repeated=one)
                 self.stream.link(Link(self.probe_space, None), match)
             case JoinType.SEMI if node.all_match:
@@ -221,6 +221,10 @@ class _Probe:
             key = hashed_key(self.lowering, values, self.node.null_equal, exact=self.slot.exact)
             return key, validity
         return packed_key(self.lowering, values, self.node.packing), validity
+
+    def _matches_one_row(self) -> bool:
+        """Does every probe row match the only build row, whatever it holds?"""
+        return self.node.algorithm is JoinAlgorithm.NESTED_LOOP and self.node.build.has_one_row
 
     def _first_match(self) -> Node:
         """The one build row of each probe row, or -1."""
@@ -336,7 +340,7 @@ class _Probe:
         self.stream.settle()
         self.probe_space = self.stream.space
         match = self._first_match()
-        if self.node.build.has_one_row:
+        if self._matches_one_row():
             self.stream.link(Link(self.probe_space, None), Link(self.build_space, match, repeated=True))
             return
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
