@@ -135,6 +135,9 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("FROM t0 a JOIN (FROM t0 JOIN t1 ON (SELECT a.k << 99)) ON a.k > 1", "fails in one"),
         ("SELECT CASE nullif(k, k) WHEN k // 0 THEN 1 END FROM t0", "fails in one"),
         ("FROM t1 LEFT JOIN t0 ON t0.k // (t0.k - t0.k) > (SELECT t0.k)", "fails in one"),
+        ("SELECT (SELECT NULL FROM t0 WHERE c0::INTEGER IS NOT DISTINCT FROM b.k) FROM t1 b", "fails in one"),
+        ("WITH w AS (SELECT c0::INTEGER FROM t0) SELECT NULL FROM t1, t0 JOIN w ON t1.k > 1", "fails in one"),
+        ("SELECT max(make_date(9999, -2, -2)) FILTER (NULL) FROM t0", "fails in one"),
         (
             "SELECT sum(v::DECIMAL(38, 38)) FROM t0, VALUES ('-0.99999999999999999999999999999999999999'), ('0.9') r(v)",
             "intended",

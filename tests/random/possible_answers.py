@@ -39,8 +39,9 @@ from tqp.planner.algebra.expressions import (
     read_ids,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Project, Scan, Values
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Scan, Values
 from tqp.planner.bind import BoundStatement, bind
+from tqp.planner.binder.query import BoundQuery, QueryBinder
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
@@ -193,11 +194,13 @@ class PossibleAnswers(Interpreter):
     """Runs a plan with substitutes in place of what fails; without them, what fails raises ExecutionError.
 
     Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
-    each table by itself, as either side may come first.
+    each table by itself, as either side may come first; with `filters_early` those of filters above joins, too.
     """
 
-    def __init__(self, kernels: Kernels, substitutes: Substitutes | None) -> None:
-        self._kernels, self._substitutes = kernels, substitutes
+    def __init__(
+        self, kernels: Kernels, substitutes: Substitutes | None, *, filters_early: bool = False
+    ) -> None:
+        self._kernels, self._substitutes, self._filters_early = kernels, substitutes, filters_early
         self._outcomes = itertools.cycle(substitutes.outcomes if substitutes else ())
         self._rows: dict[int, tuple[LogicalPlan, list[Row]]] = {}
         self._steps = 0
@@ -206,6 +209,8 @@ class PossibleAnswers(Interpreter):
     # plans
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
+        if self._filters_early and isinstance(plan, Filter) and isinstance(plan.input, Join):
+            self._compute_early(plan.input, outer, [plan.condition])
         if plan.free_ids:
             return super().run(plan, outer)
         if id(plan) not in self._rows:
@@ -231,15 +236,15 @@ class PossibleAnswers(Interpreter):
 
     def _join(self, plan: Join, outer: Row) -> list[Row]:
         if self._substitutes is None:
-            self._compute_early(plan, outer)
+            self._compute_early(plan, outer, [])
         return super()._join(plan, outer)
 
-    def _compute_early(self, plan: Join, outer: Row) -> None:
+    def _compute_early(self, plan: Join, outer: Row, filters: Sequence[Expression]) -> None:
         """Raises where a part of a condition fails for rows of the tables that it reads, whatever else drops them."""
         tables, conditions = _joined(plan)
         for table in tables:
             self.run(table, outer)
-        for condition in conditions:
+        for condition in (*conditions, *filters):
             for part in conjuncts(condition):
                 for expression in (part, *part.inputs):
                     read = read_ids(expression)
@@ -347,19 +352,25 @@ class PossibleAnswers(Interpreter):
             return next((value for value in values if value is not None), None)
         is_connective = call.function in ("and", "or")
         arguments: list[Any] = []
-        failed: tuple[int, ExecutionError | UnknownError] | None = None
+        failed: tuple[int, ExecutionError] | None = None
+        is_unknown = False
         for position, argument in enumerate(call.arguments):
             try:
                 arguments.append(self.evaluate(argument, row))
-            except (ExecutionError, UnknownError) as error:
+            except ExecutionError as error:
                 failed = position, error
-                if not is_connective and isinstance(error, UnknownError):
-                    raise
+            except UnknownError:
+                is_unknown = True
         if is_connective:
             verdict = any_of(arguments) if call.function == "or" else all_of(arguments)
-            if failed is not None and verdict is not (call.function == "or"):
-                raise failed[1]
+            if verdict is not (call.function == "or"):
+                if failed is not None:
+                    raise failed[1]
+                if is_unknown:
+                    raise UnknownError
             return verdict
+        if is_unknown and (failed is None or self._substitutes is not None):
+            raise UnknownError
         if failed is None:
             pairs = zip(arguments, call.arguments, strict=True)
             literals = tuple(Literal(value, argument.data_type) for value, argument in pairs)
@@ -446,29 +457,53 @@ def _has_failing_constant(plan: LogicalPlan, kernels: Kernels) -> bool:
     return False
 
 
-def _bound(connection: tqp.Connection, sql: str, parameters: Any) -> LogicalPlan:
-    """The bound plan, in which nothing that fails is dropped since another constant decides."""
+def _bound(
+    connection: tqp.Connection, sql: str, parameters: Any, *, with_unread: bool = False
+) -> LogicalPlan:
+    """The bound plan, in which nothing that fails is dropped since another constant decides.
+
+    `with_unread`: nor columns of derived tables that nobody reads, if they can be bound.
+    """
 
     def fold_constants(expression: Expression) -> Expression:
         return (
             fold(expression) if all(isinstance(each, Literal) for each in expression.inputs) else expression
         )
 
-    with patch("tqp.planner.binder.coercion.fold", fold_constants):
+    bind_lazy = QueryBinder.bind_lazy
+
+    def bind_whole(*arguments: Any) -> BoundQuery:
+        bound = bind_lazy(*arguments)
+        for column in bound.columns:
+            with suppress(Error):
+                column.reference()
+        return bound
+
+    bind_derived = bind_whole if with_unread else bind_lazy
+    with (
+        patch("tqp.planner.binder.coercion.fold", fold_constants),
+        patch.object(QueryBinder, "bind_lazy", bind_derived),
+    ):
         return bind(sql, connection._snapshot(), parameters or None).plan
 
 
 def effect_of_failures(connection: tqp.Connection, sql: str, parameters: Any, num_rows: int) -> Effect:
     """What values that fail do to an answer of so many rows."""
     try:
-        plan, kernels = _bound(connection, sql, parameters), Kernels(connection)
+        kernels = Kernels(connection)
+        plan = _bound(connection, sql, parameters)
         runs = [PossibleAnswers(kernels, each) for each in SUBSTITUTES]
         answers = [run.rows_of(plan) for run in runs]
-        has_failed = runs[0].has_failed or _has_failing_constant(plan, kernels)
+        if not (
+            runs[0].has_failed
+            or _has_failing_constant(plan, kernels)
+            or _fails_early(
+                _bound(connection, sql, parameters, with_unread=True), kernels, filters_early=True
+            )
+        ):
+            return Effect.NOTHING_FAILS
     except (TooLongError, Error):
         return Effect.UNKNOWN
-    if not has_failed and may_raise(connection, sql, parameters) is False:
-        return Effect.NOTHING_FAILS
     is_one = len({tuple(sorted(map(repr, answer))) for answer in answers}) == 1
     return Effect.NONE if is_one and len(answers[0]) == num_rows else Effect.ANOTHER_ANSWER
 
@@ -476,10 +511,14 @@ def effect_of_failures(connection: tqp.Connection, sql: str, parameters: Any, nu
 def may_raise(connection: tqp.Connection, sql: str, parameters: Any) -> bool | None:
     """Whether a value fails that may be computed; None where it cannot be found out."""
     try:
-        plan = _bound(connection, sql, parameters)
-        PossibleAnswers(Kernels(connection), None).compute_early(plan)
-    except ExecutionError:
-        return True
+        return _fails_early(_bound(connection, sql, parameters), Kernels(connection))
     except (TooLongError, Error):
         return None
+
+
+def _fails_early(plan: LogicalPlan, kernels: Kernels, *, filters_early: bool = False) -> bool:
+    try:
+        PossibleAnswers(kernels, None, filters_early=filters_early).compute_early(plan)
+    except ExecutionError:
+        return True
     return False
