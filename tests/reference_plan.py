@@ -168,9 +168,14 @@ class Interpreter:
         """What becomes of a row: outputs, keys, arguments of aggregates."""
         return [self.evaluate(expression, row) for expression in expressions]
 
+    def verdict(self, condition: Expression, row: Row) -> bool | None:
+        """What a condition that keeps or drops rows says of this one."""
+        result: bool | None = self.evaluate(condition, row)
+        return result
+
     def is_true(self, condition: Expression, row: Row) -> bool:
         """Whether a condition that drops rows keeps this one."""
-        return self.evaluate(condition, row) is True
+        return self.verdict(condition, row) is True
 
     def _renamed(self, source: LogicalPlan, target: LogicalPlan, outer: Row) -> list[Row]:
         pairs = [(a.id, b.id) for a, b in zip(source.schema, target.schema, strict=True)]
@@ -186,7 +191,7 @@ class Interpreter:
         result = []
         for left in left_rows:
             right_rows = self.run(plan.right, outer | left) if dependent else fixed
-            verdicts = [self.evaluate(plan.condition, outer | left | right) for right in right_rows]
+            verdicts = [self.verdict(plan.condition, outer | left | right) for right in right_rows]
             matches = [right for right, verdict in zip(right_rows, verdicts, strict=True) if verdict is True]
             met.update(i for i, verdict in enumerate(verdicts) if verdict is True)
             match plan.join_type:

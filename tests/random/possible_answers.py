@@ -194,7 +194,8 @@ class PossibleAnswers(Interpreter):
     """Runs a plan with substitutes in place of what fails; without them, what fails raises ExecutionError.
 
     Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
-    each table by itself, as either side may come first; with `filters_early` those of filters above joins, too.
+    each table by itself, as either side may come first, and so are those of filters above joins that read several tables; with
+    `filters_early` those of one, too.
     """
 
     def __init__(
@@ -209,8 +210,8 @@ class PossibleAnswers(Interpreter):
     # plans
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
-        if self._filters_early and isinstance(plan, Filter) and isinstance(plan.input, Join):
-            self._compute_early(plan.input, outer, [plan.condition])
+        if self._substitutes is None and isinstance(plan, Filter) and isinstance(plan.input, Join):
+            self._compute_early(plan.input, outer, conjuncts(plan.condition))
         if plan.free_ids:
             return super().run(plan, outer)
         if id(plan) not in self._rows:
@@ -236,7 +237,7 @@ class PossibleAnswers(Interpreter):
 
     def _join(self, plan: Join, outer: Row) -> list[Row]:
         if self._substitutes is None:
-            self._compute_early(plan, outer, [])
+            self._compute_early(plan, outer, ())
         return super()._join(plan, outer)
 
     def _compute_early(self, plan: Join, outer: Row, filters: Sequence[Expression]) -> None:
@@ -244,30 +245,35 @@ class PossibleAnswers(Interpreter):
         tables, conditions = _joined(plan)
         for table in tables:
             self.run(table, outer)
-        for condition in (*conditions, *filters):
-            for part in conjuncts(condition):
-                for expression in (part, *part.inputs):
-                    read = read_ids(expression)
-                    rows = [self.run(table, outer) for table in tables if table.output_ids & read]
-                    if math.prod(map(len, rows)) > _MAX_STEPS:
-                        raise TooLongError("too many pairs")
-                    for combination in itertools.product(*rows):
+        for part in itertools.chain(*map(conjuncts, conditions), filters):
+            is_guarded = part in filters and not self._filters_early
+            if is_guarded and sum(bool(each.output_ids & read_ids(part)) for each in tables) < 2:
+                continue
+            for expression in (part, *part.inputs):
+                read = read_ids(expression)
+                rows = [self.run(table, outer) for table in tables if table.output_ids & read]
+                if math.prod(map(len, rows)) > _MAX_STEPS:
+                    raise TooLongError("too many pairs")
+                for combination in itertools.product(*rows):
+                    with suppress(UnknownError):
                         self.evaluate(
-                            expression,
-                            dict(itertools.chain(outer.items(), *(r.items() for r in combination))),
+                            expression, {**outer, **dict(itertools.chain(*map(dict.items, combination)))}
                         )
 
     def compute_early(self, plan: LogicalPlan) -> None:
         """Raises where something fails that may be computed before there is a row: what a subquery does not take from one."""
-        for part in (plan, *_subqueries(plan)):
-            if isinstance(part, ScalarSubquery):
-                self.evaluate(part, {}) if not part.plan.free_ids else self.run(part.plan, {})
-            else:
-                self.run(part if isinstance(part, LogicalPlan) else part.plan, {})
+        self.run(plan, {})
+        for subquery in _subqueries(plan):
+            self.run(subquery.plan, {})
+            operands = subquery.operands if isinstance(subquery, QuantifiedComparison) else ()
+            is_one = isinstance(subquery, ScalarSubquery) and not subquery.plan.free_ids
+            for expression in (*operands, *((subquery,) if is_one else ())):
+                with suppress(UnknownError):
+                    self.evaluate(expression, {})
 
-    def is_true(self, condition: Expression, row: Row) -> bool:
+    def verdict(self, condition: Expression, row: Row) -> bool | None:
         try:
-            return super().is_true(condition, row)
+            return super().verdict(condition, row)
         except UnknownError:
             return True
 
@@ -494,13 +500,8 @@ def effect_of_failures(connection: tqp.Connection, sql: str, parameters: Any, nu
         plan = _bound(connection, sql, parameters)
         runs = [PossibleAnswers(kernels, each) for each in SUBSTITUTES]
         answers = [run.rows_of(plan) for run in runs]
-        if not (
-            runs[0].has_failed
-            or _has_failing_constant(plan, kernels)
-            or _fails_early(
-                _bound(connection, sql, parameters, with_unread=True), kernels, filters_early=True
-            )
-        ):
+        whole = _bound(connection, sql, parameters, with_unread=True)
+        if not runs[0].has_failed and not _fails_somewhere(whole, kernels):
             return Effect.NOTHING_FAILS
     except (TooLongError, Error):
         return Effect.UNKNOWN
@@ -514,6 +515,14 @@ def may_raise(connection: tqp.Connection, sql: str, parameters: Any) -> bool | N
         return _fails_early(_bound(connection, sql, parameters), Kernels(connection))
     except (TooLongError, Error):
         return None
+
+
+def _fails_somewhere(plan: LogicalPlan, kernels: Kernels) -> bool:
+    if _has_failing_constant(plan, kernels) or _fails_early(plan, kernels, filters_early=True):
+        return True
+    run = PossibleAnswers(kernels, SUBSTITUTES[0])
+    run.rows_of(plan)
+    return run.has_failed
 
 
 def _fails_early(plan: LogicalPlan, kernels: Kernels, *, filters_early: bool = False) -> bool:
