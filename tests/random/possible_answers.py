@@ -16,13 +16,10 @@ from typing import Any
 from unittest.mock import patch
 
 import tqp
+from tests.random.constants import Kernels, TooLongError
 from tests.reference_plan import Interpreter, Row, all_of, any_of
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import Error, ExecutionError
-from tqp.core.schema import Field, TableSource
-from tqp.data.column import Column
-from tqp.data.results.to_python import storage_values
-from tqp.data.string_buffers import string_array
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -39,28 +36,20 @@ from tqp.planner.algebra.expressions import (
     read_ids,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Scan, Values
-from tqp.planner.bind import BoundStatement, bind
+from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
+from tqp.planner.bind import bind
 from tqp.planner.binder.query import BoundQuery, QueryBinder
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.physical.choice import PhysicalOptions
-from tqp.planner.physical.planner import plan_physical
 
 #: Expressions that are evaluated for one query, at most.
 _MAX_STEPS = 300_000
-#: Programs that are made for one query, at most: each takes some milliseconds.
-_MAX_PROGRAMS = 3_000
 
 
 #: A call is NULL where any argument is.
 _NULL_OF_NULL = (NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES)
-
-
-class TooLongError(Exception):
-    """The query takes too many steps, or has what is not interpreted."""
 
 
 @dataclass(frozen=True)
@@ -106,88 +95,6 @@ class Effect(Enum):
     NONE = auto()  # it is the same whatever stands in place of them
     ANOTHER_ANSWER = auto()
     UNKNOWN = auto()
-
-
-class Kernels:
-    """Scalar functions, casts and aggregates of constants, as the engine computes them; each once."""
-
-    def __init__(self, connection: tqp.Connection) -> None:
-        self._connection = connection
-        self._known: dict[Any, Any] = {}
-        self._columns: dict[tuple[int, str], list[Any]] = {}
-        self.programs = 0
-
-    def column(self, table: TableSource, name: str) -> list[Any]:
-        """The storage values of a table's column."""
-        key = id(table), name
-        if key not in self._columns:
-            self._columns[key] = _storage(table.column(name))  # type: ignore[attr-defined]
-        return self._columns[key]
-
-    def compute(self, expression: Expression) -> Any:
-        """The storage value of an expression over literals; raises ExecutionError where it has none."""
-        if expression not in self._known:
-            try:
-                folded = fold(expression)
-                self._known[expression] = (
-                    folded.value if isinstance(folded, Literal) else self._run(_project(expression))
-                )
-            except ExecutionError as error:
-                self._known[expression] = error
-        return _outcome(self._known[expression])
-
-    def aggregate(self, call: AggregateCall, values: Sequence[Any]) -> Any:
-        """An aggregate of storage values."""
-        key = call, repr(values)
-        if key not in self._known:
-            argument = Field(1, "x", call.arguments[0].data_type)
-            rows = Values(
-                tuple((Literal(value, argument.data_type),) for value in values or (None,)), (argument,)
-            )
-            plain = replace(
-                call, arguments=(ColumnRef(1, argument.data_type, "x"),), distinct=False, filter=None
-            )
-            result = Field(2, "y", call.data_type)
-            try:
-                self._known[key] = self._run(Aggregate(rows, (), (), (result,), (plain,)))
-            except ExecutionError as error:
-                self._known[key] = error
-        return _outcome(self._known[key])
-
-    def _run(self, plan: LogicalPlan) -> Any:
-        self.programs += 1
-        if self.programs > _MAX_PROGRAMS:
-            raise TooLongError("too many programs")
-        connection = self._connection
-        statement = BoundStatement(plan, ("x",))
-        program = connection._lower(statement, plan_physical(plan, PhysicalOptions(connection._backend)))
-        return _storage(program().columns[0])[0]
-
-
-def _project(expression: Expression) -> LogicalPlan:
-    return Project(Values(((),), ()), (Field(1, "x", expression.data_type),), (expression,))
-
-
-def _outcome(known: Any) -> Any:
-    if isinstance(known, ExecutionError):
-        raise known
-    return known
-
-
-def _storage(column: Column) -> list[Any]:
-    """The storage values of a column; None for NULL."""
-    validity = None if column.validity is None else column.validity.cpu().numpy()
-    if column.data_type.is_string:
-        texts: list[Any] = string_array(column, validity).to_pylist()
-        return texts
-    if column.values is None or column.data_type.kind is TypeKind.NULL:
-        return [None] * column.num_rows
-    values = storage_values(column.values)
-    if column.data_type.kind in (TypeKind.INTERVAL, TypeKind.ARRAY):
-        values = [tuple(value) for value in values]
-    if validity is None:
-        return values
-    return [value if valid else None for value, valid in zip(values, validity.tolist(), strict=True)]
 
 
 class PossibleAnswers(Interpreter):
