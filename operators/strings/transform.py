@@ -164,7 +164,7 @@ def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
 
 
 def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: tuple[bool, bool]) -> Strings:
-    if not characters:
+    if not characters or strings.num_rows == 0:
         return strings
     if not characters.isascii():
         if not is_ascii(strings):
