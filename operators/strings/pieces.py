@@ -30,23 +30,30 @@ def join_short(parts: Sequence[Strings], num_rows: int) -> Strings | None:
 
     Parts of one row are repeated. On the CPU; at least two rows, of which each part has all or one.
     """
-    longest = [int(part.lengths.numpy().max()) for part in parts]
-    # As far as the window of any part reaches that stands behind the longest rows of those before.
+    pieces = _with_constants_before(parts)
+    longest = [len(before) + int(part.lengths.numpy().max()) for before, part in pieces]
+    # As far as the window of any piece reaches that stands behind the longest rows of those before.
     reach = [end - most + _whole_words(most) for end, most in zip(accumulate(longest), longest, strict=True)]
     width = max(_whole_words(max(reach)), _WORD)
     if width > WIDEST:
         return None
     reserve(num_rows * width)
-    slots = _windows(broadcast(parts[0], num_rows), width)
     lengths, places = np.zeros(num_rows, np.int32), np.arange(0, num_rows * width, width)
-    read: dict[int, Array] = {}  # by part, which may be there several times
-    for place, (part, most) in enumerate(zip(parts, longest, strict=True)):
-        if place and most:
-            if id(part) not in read:
-                read[id(part)] = _windows(part, _whole_words(most))
-            _put(read[id(part)], slots.view(np.uint8), places)
-        places += part.lengths.numpy()
-        lengths += part.lengths.numpy()
+    read: dict[tuple[bytes, int], Array] = {}  # by piece, which may be there several times
+    slots = np.zeros(0, np.uint8)
+    for number, ((before, part), most) in enumerate(zip(pieces, longest, strict=True)):
+        if number == 0:
+            slots = _windows(broadcast(part, num_rows), width, before)
+        elif most:
+            key = before, id(part)
+            if key not in read:
+                read[key] = _windows(part, _whole_words(most), before)
+            _put(read[key], slots.view(np.uint8), places)
+        sizes = part.lengths.numpy()
+        if before:
+            sizes = sizes + len(before)
+        places += sizes
+        lengths += sizes
     starts = running_sums(lengths, np.int64)
     total = int(starts[-1])
     starts -= lengths
@@ -54,6 +61,23 @@ def join_short(parts: Sequence[Strings], num_rows: int) -> Strings | None:
     data = allocation.empty((total + width,), torch.uint8, parts[0].data.device)
     _put(slots, data.numpy(), starts)
     return Strings(torch.from_numpy(starts), torch.from_numpy(lengths), data[:total])
+
+
+def _with_constants_before(parts: Sequence[Strings]) -> list[tuple[bytes, Strings]]:
+    """The parts of many rows, each with what the parts of one row before it say; the last may be of one row.
+
+    A constant written over the start of all windows costs a third of one put to its own place in each row.
+    """
+    pieces: list[tuple[bytes, Strings]] = []
+    before = b""
+    for part in parts[:-1]:
+        if part.num_rows > 1:
+            pieces.append((before, part))
+            before = b""
+        else:
+            start, size = int(part.starts), int(part.lengths)
+            before += part.data[start : start + size].numpy().tobytes()
+    return [*pieces, (before, parts[-1])]
 
 
 def _whole_words(size: int) -> int:
@@ -68,17 +92,31 @@ def _put(pieces: Array, data: Array, places: Array) -> None:
     np.ndarray((count,), pieces.dtype, data, 0, (1,))[places] = pieces
 
 
-def _windows(strings: Strings, width: int) -> Array:
-    """The `width` bytes from each row's start on, whatever follows the row; zeros where the buffer ends: void [n]."""
+def _windows(strings: Strings, width: int, before: bytes = b"") -> Array:
+    """`before`, and the bytes from each row's start on, whatever follows the row, `width` together: void [n].
+
+    Zeros where the buffer ends.
+    """
     span, starts = strings.data.numpy(), strings.starts.numpy()
+    if before:
+        starts = starts - len(before)
+    low, high = (int(starts.min()), int(starts.max())) if len(starts) else (0, 0)
     if span.shape[0] < width:
         span = np.concatenate([span, np.zeros(width, np.uint8)])
     last = span.shape[0] - width
-    if int(starts.max()) <= last:
-        return windows(span, width, starts).view(f"V{width}")
-    found = windows(span, width, np.minimum(starts, last)).view(f"V{width}")
-    late = (starts > last).nonzero()[0]
-    tail = np.zeros(2 * width, np.uint8)
-    tail[:width] = span[last:]
-    found[late] = np.ndarray((width + 1,), found.dtype, tail, 0, (1,))[starts[late] - last]
+    if low >= 0 and high <= last:
+        found = windows(span, width, starts).view(f"V{width}")
+    else:
+        found = windows(span, width, np.clip(starts, 0, last)).view(f"V{width}")
+        edges = np.zeros(
+            4 * width, np.uint8
+        )  # the buffer's first bytes with zeros before them, its last with zeros behind
+        edges[width : 2 * width], edges[2 * width : 3 * width] = span[:width], span[last:]
+        for rows, shift in (
+            ((starts < 0).nonzero()[0], width),
+            ((starts > last).nonzero()[0], 2 * width - last),
+        ):
+            found[rows] = np.ndarray((3 * width + 1,), found.dtype, edges, 0, (1,))[starts[rows] + shift]
+    if before:
+        np.ndarray(found.shape, f"V{len(before)}", found, 0, (width,)).fill(np.void(before))
     return found

@@ -37,7 +37,7 @@ from tqp.operators.strings.layout import (
     total_length,
 )
 from tqp.operators.strings.search import find
-from tqp.operators.strings.words import words
+from tqp.operators.strings.words import WORD, big_endian, words
 
 #: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
 _FAR = 1 << 40
@@ -164,7 +164,7 @@ def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
 
 
 def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: tuple[bool, bool]) -> Strings:
-    if not characters:
+    if not characters or strings.num_rows == 0:
         return strings
     if not characters.isascii():
         if not is_ascii(strings):
@@ -177,35 +177,39 @@ def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: t
 
 
 def _strip_bytes(strings: Strings, characters: bytes, at_start: bool) -> Strings:
-    """Take one byte off the rows that have one to take, until none has."""
+    """Take bytes off up to eight at a time, of rows that have as many to take until none has."""
     table = torch.zeros(256, dtype=torch.bool)
     table[list(characters)] = True
     table = table.to(strings.starts.device)
-    starts, lengths = strings.starts.clone(), strings.lengths.clone()
-    rows: Tensor | None = None
-    while True:
-        current = (
-            Strings(starts, lengths, strings.data)
-            if rows is None
-            else take(Strings(starts, lengths, strings.data), rows)
-        )
-        edge = (
-            current
-            if at_start
-            else Strings(
-                current.starts + (current.lengths - 1).clamp_(min=0),
-                current.lengths.clamp(max=1),
-                current.data,
-            )
-        )
-        byte = (words(edge, 0) & 0xFF).to(torch.int32)
-        kept = row_indices(torch.index_select(table, 0, byte) & (current.lengths > 0))
-        if kept.shape[0] == 0:
-            return Strings(starts, lengths, strings.data)
-        rows = kept if rows is None else torch.index_select(rows, 0, kept)
-        lengths[rows] -= 1
+    counts = _run_at_edge(strings, table, at_start)
+    starts, lengths = strings.starts + counts if at_start else strings.starts, strings.lengths - counts
+    rows = row_indices(counts == WORD)
+    while rows.shape[0]:
+        counts = _run_at_edge(take(Strings(starts, lengths, strings.data), rows), table, at_start)
+        lengths.index_add_(0, rows, counts, alpha=-1)
         if at_start:
-            starts[rows] += 1
+            starts.index_add_(0, rows, counts.to(torch.int64))
+        rows = torch.index_select(rows, 0, row_indices(counts == WORD))
+    return Strings(starts, lengths, strings.data)
+
+
+def _run_at_edge(strings: Strings, table: Tensor, at_start: bool) -> Tensor:
+    """How many of the first, or last, eight bytes of each row are in `table` (bool [256]) up to one that is not: int32 [n]."""
+    if at_start:
+        word = words(strings, 0)
+    else:
+        ends = strings.lengths.clamp(max=WORD)
+        tail = Strings(strings.starts + (strings.lengths - ends), ends, strings.data)
+        word = big_endian(words(tail, 0) << (WORD - ends) * 8)
+    edge = word.view(torch.uint8).view(-1, WORD)
+    counts = torch.zeros_like(strings.lengths)
+    in_run = torch.ones_like(counts, dtype=torch.bool)
+    for place in range(WORD):
+        in_run &= torch.index_select(table, 0, edge[:, place].to(torch.int32))
+        if not bool(in_run.any()):
+            break
+        counts += in_run
+    return torch.minimum(counts, strings.lengths)  # what is past the row looks like zero bytes
 
 
 # Rewriting ------------------------------------------------------------------------------------------------------------

@@ -290,8 +290,8 @@ def _read_intervals(strings: Strings) -> Reading:
     The next number of all rows that have one is read at once.
     """
     device = strings.starts.device
-    values = torch.zeros((strings.num_rows, 3), dtype=torch.int64, device=device)
-    fields = values.unbind(1)
+    # Months, days and microseconds.
+    fields = [torch.zeros(strings.num_rows, dtype=torch.int64, device=device) for _ in range(3)]
     fits = strings.lengths > 0
     rest, rows = strings, torch.arange(strings.num_rows, device=device)
     for _ in range(_MOST_NUMBERS):
@@ -310,11 +310,17 @@ def _read_intervals(strings: Strings) -> Reading:
         rest = _behind(rest, blank)
         unit, lengths, is_unit = _units(rest)
         is_sound &= is_unit
-        fits.index_fill_(0, rows[row_indices(~is_sound)], False)
-        numbers *= is_sound
+        if not bool(is_sound.all()):
+            fits.index_fill_(0, rows[row_indices(~is_sound)], False)
+            numbers *= is_sound
+        low, high = int(unit.min()), int(unit.max())
         for field, amounts in zip(fields, torch.from_numpy(_AMOUNTS).to(device), strict=True):
-            if int(amounts[unit.min() : unit.max() + 1].count_nonzero()):
-                field.index_add_(0, rows, torch.index_select(amounts, 0, unit) * numbers)
+            if bool(amounts[low : high + 1].any()):
+                amount = torch.index_select(amounts, 0, unit) * numbers
+                if rows.shape[0] == strings.num_rows:
+                    field += amount
+                else:
+                    field.index_add_(0, rows, amount)
         left = row_indices(is_sound & (rest.lengths > lengths))
         if not left.shape[0]:
             break
@@ -322,20 +328,24 @@ def _read_intervals(strings: Strings) -> Reading:
     else:
         fits.index_fill_(0, rows, False)
     for field in fields[:2]:
-        fits &= field.abs() < 2**31 - 1
+        if max(int(field.max()), -int(field.min())) >= 2**31 - 1:
+            fits &= field.abs() < 2**31 - 1
+    values = torch.stack(fields, 1)
     return values if bool(fits.all()) else values * fits.unsqueeze(1), fits
 
 
 def _few_digits(word: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """The integer, with a minus or none, in the first `count` bytes of a word, up to seven: int64 [n], and whether it is one."""
     is_negative = (word & 0xFF) == ord("-")
-    signs = is_negative.to(torch.int64)
-    word, count = word >> (signs * 8), count - signs
+    has_signs = bool(is_negative.any())
+    if has_signs:
+        signs = is_negative.to(torch.int64)
+        word, count = word >> (signs * 8), count - signs
     if is_host(word):
         number, is_number = map(torch.from_numpy, digits_of_word(word.numpy(), count.numpy()))
     else:
         number, is_number = digits_of_word(word, count)
-    return torch.where(is_negative, -number, number), is_number & (count > 0)
+    return torch.where(is_negative, -number, number) if has_signs else number, is_number & (count > 0)
 
 
 _ONES = 0x0101010101010101
@@ -370,9 +380,14 @@ def _unit_key(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
-    """The unit that each row begins with, up to a blank or its end: its place in `_WORDS`, its bytes, and whether it is one."""
+    """The unit that each row begins with, up to a blank or its end: its place in `_WORDS`, its bytes, and whether it is one.
+
+    One place where all rows are the same unit.
+    """
     first, second = leading_words(strings, _LONGEST_UNIT)
-    place, is_unit = _unit(first, second, strings.lengths)
+    if all(bool((part == part[0]).all()) for part in (first, second, strings.lengths)):
+        first, second = first[:1], second[:1]
+    place, is_unit = _unit(first, second, strings.lengths[: first.shape[0]])
     if bool(is_unit.all()):
         return place, strings.lengths, is_unit
     lengths = strings.lengths.clamp(max=_LONGEST_UNIT).to(torch.int64)

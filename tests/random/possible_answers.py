@@ -46,8 +46,6 @@ from tqp.planner.functions.registry import SCALARS
 
 #: Expressions that are evaluated for one query, at most.
 _MAX_STEPS = 300_000
-
-
 #: A call is NULL where any argument is.
 _NULL_OF_NULL = (NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES)
 
@@ -56,7 +54,7 @@ _NULL_OF_NULL = (NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
 class Substitutes:
     """What stands in place of a value that fails: the first of the texts that its type takes; of a comparison, an outcome.
 
-    `outcomes` take turns. None is NULL: that what fails is not NULL may be known without computing it.
+    `outcomes` take turns. Nothing is NULL: that what fails is not NULL may be known without computing it.
     """
 
     texts: tuple[str, ...]

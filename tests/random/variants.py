@@ -32,19 +32,18 @@ def with_guarded_rounding(sql: str) -> str:
     return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
 
 
-def with_whole_parts(sql: str) -> str:
-    """The query with the parts of constant dates as BIGINTs: DuckDB has DOUBLEs if the date is NULL, however that is computed."""
+def with_null_constants(sql: str, is_null: Callable[[str], bool]) -> str:
+    """The query with NULL as each call and cast of constants that is the first to be NULL: DuckDB knows it before there are types."""
 
     def change(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Extract):
-            part, date = node.this.name, node.expression
-        elif _is_call(node, "date_part", "datepart") and len(node.expressions) == 2:
-            part, date = node.expressions[0].name, node.expressions[1]
-        else:
+        if (
+            not isinstance(node, exp.Func)
+            or node.find(exp.Column, exp.Query, exp.Star, exp.Case, exp.Null) is not None
+        ):
             return node
-        is_constant = date.find(exp.Column, exp.Query) is None
-        has_fraction = part.lower() in ("epoch", "julian")
-        return exp.cast(node.copy(), "BIGINT") if is_constant and not has_fraction else node
+        if not is_null(text_of_tree(node)):
+            return node
+        return exp.cast(exp.Null(), node.to.copy()) if isinstance(node, exp.Cast) else exp.Null()
 
     return _transformed(sql, change)
 
