@@ -124,6 +124,10 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("FROM t0 WHERE ('only', -k::UINTEGER) IN ((1, 1))", "fails in one"),
         ("SELECT (FALSE, - -(6::USMALLINT)) = (NULL, 0) FROM t0", "fails in one"),
         ("FROM t1 JOIN t0 b ON (NULL, b.k) IN ((b.k // 0, 0), NULL)", "fails in one"),
+        (
+            "FROM t1 WHERE (FROM (SELECT b.k FROM t0 a JOIN t0 b ON a.c0 = b.k::VARCHAR) WHERE t1.k AND k = (SELECT 'x'))",
+            "fails in one",
+        ),
         ("FROM t0 LEFT JOIN t1 ON 1 // 0 <> ANY (SELECT NULL)", "fails in one"),
         ("FROM t0 SEMI JOIN t1 ON t0.k << 99 <> ALL (SELECT t0.k)", "fails in one"),
         (

@@ -99,8 +99,8 @@ class PossibleAnswers(Interpreter):
     """Runs a plan with substitutes in place of what fails; without them, what fails raises ExecutionError.
 
     Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
-    each table by itself, as either side may come first, and so are those of filters above joins that read several tables; with
-    `filters_early` those of one, too, and every part of them, as DuckDB compares rows whole.
+    each table by itself, as either side may come first, and so are those of filters that read several tables, subqueries among
+    them; with `filters_early` those of one, too, and every part of them, as DuckDB compares rows whole.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class PossibleAnswers(Interpreter):
     # plans
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
-        if self._substitutes is None and isinstance(plan, Filter) and isinstance(plan.input, Join):
+        if self._substitutes is None and isinstance(plan, Filter):
             self._compute_early(plan.input, outer, conjuncts(plan.condition))
         if plan.free_ids:
             return super().run(plan, outer)
@@ -145,14 +145,15 @@ class PossibleAnswers(Interpreter):
             self._compute_early(plan, outer, ())
         return super()._join(plan, outer)
 
-    def _compute_early(self, plan: Join, outer: Row, filters: Sequence[Expression]) -> None:
+    def _compute_early(self, plan: LogicalPlan, outer: Row, filters: Sequence[Expression]) -> None:
         """Raises where a part of a condition fails for rows of the tables that it reads, whatever else drops them."""
         tables, conditions = _joined(plan)
         for table in tables:
             self.run(table, outer)
         for part in itertools.chain(*map(conjuncts, conditions), filters):
             is_guarded = part in filters and not self._filters_early
-            if is_guarded and sum(bool(each.output_ids & read_ids(part)) for each in tables) < 2:
+            num_read = sum(bool(each.output_ids & read_ids(part)) for each in tables)
+            if is_guarded and num_read + any(isinstance(node, ScalarSubquery) for node in walk(part)) < 2:
                 continue
             for expression in walk(part) if self._filters_early else (part, *part.inputs):
                 read = read_ids(expression)
