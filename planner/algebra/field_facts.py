@@ -57,10 +57,8 @@ def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) 
     is_unique, is_sorted = old.is_unique and is_unique, old.is_sorted and is_sorted
     if (can_be_null, is_unique, is_sorted) == (field.nullable, old.is_unique, old.is_sorted):
         return field
-    known = field_range(field)
-    return with_facts(
-        field, known, can_be_null, old.distinct_count, is_unique, is_sorted, old.dictionary_size
-    )
+    statistics = replace(old, is_unique=is_unique, is_sorted=is_sorted)
+    return Field(field.id, field.name, field.data_type, can_be_null, statistics)
 
 
 def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:

@@ -120,6 +120,8 @@ def _call_may_raise(call: Call, fields: FieldsById) -> bool:
     function = SCALARS[call.function]
     if function.null is NullRule.REFUSES and any(nullable(argument, fields) for argument in call.arguments):
         return True
+    if function.is_null_for_null and any(_is_null(argument, fields) for argument in call.arguments):
+        return False
     if isinstance(function.raises, bool):
         return function.raises
     ranges = [value_range(argument, fields) for argument in call.arguments]
@@ -129,6 +131,8 @@ def _call_may_raise(call: Call, fields: FieldsById) -> bool:
 def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
     source, target = cast.input.data_type, cast.data_type
     if source == target or source.kind is TypeKind.NULL or target.kind is TypeKind.VARCHAR:
+        return False
+    if _is_null(cast.input, fields):  # NULL is NULL in every type
         return False
     if source.is_string or not can_cast(source, target):
         return True
@@ -141,6 +145,12 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
     if source.is_temporal and target.is_temporal:
         return not (target.kind is TypeKind.DATE or _fits_in_time(cast, fields))
     return True
+
+
+def _is_null(expression: Expression, fields: FieldsById) -> bool:
+    """Is it a column that is NULL in every row?"""
+    field = fields.get(expression.id) if isinstance(expression, ColumnRef) else None
+    return field is not None and field.statistics.is_null
 
 
 def _fits_in_time(cast: Cast, fields: FieldsById) -> bool:

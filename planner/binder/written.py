@@ -58,7 +58,9 @@ class Written(Names, Generic[Meaning]):
         return super().target(node).lower()
 
     def subquery(self, node: exp.Expr) -> str:
-        while isinstance(node, exp.Subquery) and {name for name, value in node.args.items() if value} == {"this"}:
+        while isinstance(node, exp.Subquery) and {name for name, value in node.args.items() if value} == {
+            "this"
+        }:
             node = node.this  # parentheses
         return str(node.sql("duckdb", comments=False))
 

@@ -1,5 +1,7 @@
 """Facts that code generation relies on must be exact; estimates must be near."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -30,9 +32,18 @@ def test_nulls_do_not_count():
     assert not facts([None, 1, 2]).is_sorted
 
 
+@pytest.mark.parametrize(
+    "arrow_type", [pa.int64(), pa.string(), pa.float32(), pa.date32(), pa.bool_(), pa.null()]
+)
+def test_nothing_but_null(arrow_type: pa.DataType):
+    assert facts([None, None], arrow_type).is_null
+    assert not facts([None, 1]).is_null
+
+
 def test_empty_and_all_null():
-    assert facts([], pa.int64()) == ColumnStatistics(None, None, 0.0, is_unique=True, is_sorted=True)
-    assert facts([None, None], pa.int64()) == ColumnStatistics(None, None, 0.0, is_unique=True)
+    none = ColumnStatistics(None, None, 0.0, is_unique=True, is_null=True)
+    assert facts([], pa.int64()) == replace(none, is_sorted=True)
+    assert facts([None, None], pa.int64()) == none
 
 
 def test_a_descent_at_a_block_boundary_is_seen():

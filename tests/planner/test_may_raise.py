@@ -111,3 +111,17 @@ def test_sums_that_overflow(function: str) -> None:
         assert not aggregate_may_raise(call, {0: _field(0, data_type, -5, 10**6)}, 10**9)
     product_of = Call("multiply", (ColumnRef(0, BIGINT),) * 2, BIGINT)
     assert aggregate_may_raise(AggregateCall("min", (product_of,), BIGINT), {}, 1)
+
+
+def test_a_column_of_nothing_but_null_raises_nothing() -> None:
+    day, count = (
+        Field(id, "x", kind, statistics=ColumnStatistics(is_null=True))
+        for id, kind in enumerate((DATE, BIGINT))
+    )
+    known, fields = ColumnRef(2, BIGINT), {0: day, 1: count}
+    assert not may_raise(Cast(ColumnRef(1, BIGINT), TINYINT), fields)
+    for first, second in ((ColumnRef(1, BIGINT), known), (known, ColumnRef(1, BIGINT))):
+        product = Call("multiply", (first, second), BIGINT)
+        assert may_raise(product, {})
+        assert not may_raise(product, fields)
+        assert may_raise(Call("multiply", (first, Cast(ColumnRef(3, VARCHAR), BIGINT)), BIGINT), fields)

@@ -28,6 +28,7 @@ class ColumnStatistics:
     is_unique: bool = False  # no two rows hold the same non-NULL value
     is_sorted: bool = False  # ascending, duplicates allowed, no NULLs
     dictionary_size: int | None = None
+    is_null: bool = False  # NULL in every row
 
 
 UNKNOWN = ColumnStatistics()

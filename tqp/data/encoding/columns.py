@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +52,8 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
             encoded = _encode_other(name, chunks, data_type)
     except pa.ArrowException as error:
         raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
+    if all(chunk.null_count == len(chunk) for chunk in chunks):
+        encoded = replace(encoded, statistics=replace(encoded.statistics, is_null=True))
     return column_to(encoded, device)
 
 
