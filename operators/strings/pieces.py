@@ -104,7 +104,7 @@ def _windows(strings: Strings, width: int, before: bytes = b"") -> Array:
     if span.shape[0] < width:
         span = np.concatenate([span, np.zeros(width, np.uint8)])
     last = span.shape[0] - width
-    if 0 <= low and high <= last:
+    if low >= 0 and high <= last:
         found = windows(span, width, starts).view(f"V{width}")
     else:
         found = windows(span, width, np.clip(starts, 0, last)).view(f"V{width}")
