@@ -7,14 +7,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.data.backend import is_host
+from tqp.data.backend import has_core_caches, is_host
 from tqp.operators.asked_gradients import asked_only
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.memory.arrays import converted
+from tqp.operators.memory.arrays import as_array, as_tensor, converted
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
 from tqp.operators.numbers.wide_forms import narrow_if_possible
@@ -144,7 +145,7 @@ def _resolve_division(symbol: str) -> Overload:
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         if all(data_type.is_float for data_type in argument_types):
-            return Kernel(_float_integer_divide, checks=True) if symbol == "//" else Kernel(torch.fmod)
+            return Kernel(_float_integer_divide, checks=True) if symbol == "//" else Kernel(_float_modulo)
         if not all(data_type.is_integer or data_type.is_decimal for data_type in argument_types):
             return None
         low = argument_types[0].bounds[0] if argument_types[0].is_integer else 0
@@ -170,10 +171,19 @@ def _float_integer_divide(a: Tensor, b: Tensor, *, validity: Tensor | None = Non
     return a / b
 
 
+def _float_modulo(a: Tensor, b: Tensor) -> Tensor:
+    """The remainder of floats [n]. torch's vector instructions give NaN where the quotient is too large for them; C's do not."""
+    remainder = torch.fmod(a, b)
+    if has_core_caches(remainder) and bool(remainder.isnan().any()):
+        with np.errstate(invalid="ignore"):
+            remainder = as_tensor(np.fmod(as_array(a), as_array(b))).to(remainder.dtype)
+    return remainder
+
+
 def _modulo_of_decimals(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """DuckDB's % of decimals that need more than 38 digits together: that of their float64 [n], but for a zero divisor."""
     wide.raise_where(b == 0, _DIVISION_BY_ZERO.format("x % 0"), validity)
-    return torch.fmod(a, b)
+    return _float_modulo(a, b)
 
 
 # ---- abs, sign -----------------------------------------------------------------------------------------------------

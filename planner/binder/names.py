@@ -244,7 +244,7 @@ class Names:
         written, precision, size, array = match.groups("")
         name = written.lower()
         if name == "timestamp":
-            return "TIMESTAMP" if target.this is not exp.DType.TIMESTAMPTZ else "TIMESTAMP WITH TIME ZONE"
+            return str(bind_type(target, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
             return written.strip('"') + array
@@ -346,6 +346,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Trim: Names._trim,
     exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
+    exp.Array: lambda self, node: self._call("list_value", node.expressions),
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
     exp.Subquery: lambda self, node: f"({self.subquery(node)})",
     exp.Select: lambda self, node: f"({self.subquery(node)})",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -28,20 +28,20 @@ class Item:
 
 @dataclass(slots=True)
 class Branch:
-    """One operand of a set operation: its columns by name and as they are written, and their places in the result."""
+    """One operand of a set operation: its columns by name and by `texts`, as they are written and with their tables; and their places in the result."""
 
     names: Sequence[str]
-    find: Callable[[exp.Expr], Collection[int]] = lambda _: ()
+    texts: Callable[[], Sequence[tuple[str, str]]] = lambda: ()
     places: Sequence[int] | None = None  # None: where they are in the operand
 
-    def places_of_name(self, name: str) -> list[int]:
+    def place_of_name(self, name: str) -> int | None:
         """Where the result has the first column of this name, if there is one."""
         names = [each.lower() for each in self.names]
-        return [self._place(names.index(name.lower()))] if name.lower() in names else []
+        return self._place(names.index(name.lower())) if name.lower() in names else None
 
-    def places_of(self, node: exp.Expr) -> list[int]:
-        """Where the result has what is written like the node."""
-        return [self._place(index) for index in self.find(node)]
+    def written(self) -> Iterator[tuple[int, str, str]]:
+        """Where the result has its columns, each with its texts."""
+        return ((self._place(index), *texts) for index, texts in enumerate(self.texts()))
 
     def _place(self, index: int) -> int:
         return index if self.places is None else self.places[index]
@@ -49,7 +49,7 @@ class Branch:
     def moved(self, places: Sequence[int]) -> Branch:
         """The same in a result in which these are the places of its columns."""
         return Branch(
-            self.names, self.find, [places[index] for index in self.places or range(len(self.names))]
+            self.names, self.texts, [places[index] for index in self.places or range(len(self.names))]
         )
 
 

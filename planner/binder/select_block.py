@@ -27,7 +27,7 @@ from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select_list import expand_items
 from tqp.planner.binder.tables import bind_from
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.binder.written import Written
+from tqp.planner.binder.written import Qualified, Written
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
@@ -305,21 +305,19 @@ class SelectBlock:
         fields = fields[:visible]
         if len(values) > visible:
             result = Project(result, fields, tuple(_reference(made) for made in fields))
-        return BoundQuery.exact(
-            result, names, fields, [Branch(names, lambda node: self._places(nodes, node))]
-        )
+        return BoundQuery.exact(result, names, fields, [Branch(names, lambda: self._texts(nodes))])
 
-    def _places(self, nodes: Sequence[Item], node: exp.Expr) -> set[int]:
-        """Which items are written like the node."""
-        written: Written[set[int]] = Written(self.context.query, self.scope)
-        for index, item in enumerate(nodes):
+    def _texts(self, nodes: Sequence[Item]) -> list[tuple[str, str]]:
+        """How each item is written, and how with the tables of its columns."""
+        written: Written[None] = Written(self.context.query, Scope())
+        qualified = Qualified(self.context.query, self.scope)
+        texts: list[tuple[str, str]] = []
+        for item in nodes:
             if item.node is not None:
-                written.add(item.node, set()).add(index)
-            else:
-                column = self._forced(None, item)
-                if isinstance(column, ColumnRef):
-                    written.add_column(column, set()).add(index)
-        return written.find(node) or set()
+                texts.append((written.text(item.node), qualified.text(item.node)))
+            elif item.column is not None:
+                texts.append((qualified.name_of(item.column),) * 2)
+        return texts
 
     def _name(self, item: Item) -> str:
         if item.name is not None:

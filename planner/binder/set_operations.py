@@ -20,6 +20,7 @@ from tqp.planner.binder.output import BoundQuery, Branch, distinct
 from tqp.planner.binder.scope import Relation, Scope
 from tqp.planner.binder.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.written import Written
 from tqp.planner.functions.type_rules import forced_type
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -181,30 +182,34 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
             continue
         place = ordinal(node, len(fields), "ORDER BY")
         if place is None:
-            place = _place(node, query.branches)
+            place = _place(context.query, node, query.branches)
         key = binder.bind(node) if place is None else _reference(fields[place])
         keys.append(SortKey(key, descending, nulls_first))
     return Sort(query.plan, tuple(keys))
 
 
-def _place(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
+def _place(query: str, node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     """The column that an operand has by this name, or else written like this; the first operand's if several have one.
 
-    What names its tables, if any, is written the same in all operands, and must stand in the same place there.
+    What means the same where the tables are named must stand in one place. A column may be written with its table or without.
     """
-    is_name = isinstance(node, exp.Column) and not node.table
-    places = [branch.places_of_name(node.name) for branch in branches] if is_name else []
-    written = [branch.places_of(node) for branch in branches]
-    if all(column.table for column in node.find_all(exp.Column)):
-        written = [list({place for each in written for place in each})]
-    places += written
-    found = next(filter(None, places), [None])
-    if len(found) > 1:
-        raise BindError(
-            "ORDER BY is ambiguous: several columns are written like this; name one by its number",
-            span_of(node),
-        )
-    return found[0]
+    name = node.unnest()
+    if isinstance(name, exp.Column) and not name.table:
+        for branch in branches:
+            place = branch.place_of_name(name.name)
+            if place is not None:
+                return place
+    text = Written[None](query, Scope()).text(node)
+    items = [item for branch in branches for item in branch.written()]
+    for place, written, meaning in items:
+        if text == written or (isinstance(name, exp.Column) and text == meaning):
+            if any(meaning == other and place != elsewhere for elsewhere, _, other in items):
+                raise BindError(
+                    "ORDER BY is ambiguous: several columns are written like this; name one by its number",
+                    span_of(node),
+                )
+            return place
+    return None
 
 
 def _reference(made: Field) -> ColumnRef:

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from sqlglot import exp
 
 from tqp.planner.algebra.expressions import ColumnRef, walk
-from tqp.planner.binder.names import Names
-from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.names import Names, quoted
+from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
 
 Meaning = TypeVar("Meaning")
 
@@ -30,10 +30,6 @@ class Written(Names, Generic[Meaning]):
     def add(self, node: exp.Expr, meaning: Meaning) -> Meaning:
         """Make the node's text mean this, unless it means something; what it means."""
         return self._meanings.setdefault(self.text(node), meaning)
-
-    def add_column(self, column: ColumnRef, meaning: Meaning) -> Meaning:
-        """Make the names of a column mean this, unless they mean something; what they mean."""
-        return self._meanings.setdefault(_text_of(column), meaning)
 
     def find(self, node: exp.Expr) -> Meaning | None:
         """What is written like the node."""
@@ -62,7 +58,30 @@ class Written(Names, Generic[Meaning]):
         return super().target(node).lower()
 
     def subquery(self, node: exp.Expr) -> str:
+        while isinstance(node, exp.Subquery) and {name for name, value in node.args.items() if value} == {"this"}:
+            node = node.this  # parentheses
         return str(node.sql("duckdb", comments=False))
+
+
+class Qualified(Written[None]):
+    """Expressions by a text in which the name of its table stands before each column."""
+
+    def column(self, node: exp.Column) -> str:
+        name = node.name.lower()
+        owner = next((each for each in self._scope.relations if name in each.by_name), None)
+        if node.table or owner is None:
+            return Names.column(self, node).lower()
+        return _name_in(owner, name)
+
+    def name_of(self, column: ScopeColumn | MergedColumn) -> str:
+        """The text of what a star stands for."""
+        name = column.name.lower()
+        owners = (each for each in self._scope.relations if each.by_name.get(name) is column)
+        return _name_in(next(owners, self._scope.relations[0]), name)
+
+
+def _name_in(relation: Relation, name: str) -> str:
+    return f"{quoted(relation.alias)}.{quoted(name)}".lower()
 
 
 def _text_of(column: ColumnRef) -> str:
