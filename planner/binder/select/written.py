@@ -1,0 +1,69 @@
+"""Expressions known by how they are written: group keys, and what ORDER BY repeats of SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Generic, TypeVar
+
+from sqlglot import exp
+
+from tqp.planner.algebra.expressions import ColumnRef, walk
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.names import Names
+
+Meaning = TypeVar("Meaning")
+
+
+class Written(Names, Generic[Meaning]):
+    """What expressions mean by their text as DuckDB writes it: `LOWER(s)` is `lower(t.s)`, but `lcase(s)` is not.
+
+    `hidden` are names, in lower case, that stand for something else than the columns of FROM.
+    """
+
+    def __init__(self, query: str, scope: Scope, hidden: Collection[str] = ()) -> None:
+        super().__init__(query)
+        self._scope = scope
+        self._hidden = hidden
+        self._meanings: dict[str, Meaning] = {}
+        self._texts: dict[int, tuple[exp.Expr, str]] = {}  # by id of the node, which has to live on
+
+    def add(self, node: exp.Expr, meaning: Meaning) -> Meaning:
+        """Make the node's text mean this, unless it means something; what it means."""
+        return self._meanings.setdefault(self.text(node), meaning)
+
+    def add_column(self, column: ColumnRef, meaning: Meaning) -> Meaning:
+        """Make the names of a column mean this, unless they mean something; what they mean."""
+        return self._meanings.setdefault(_text_of(column), meaning)
+
+    def find(self, node: exp.Expr) -> Meaning | None:
+        """What is written like the node."""
+        return self._meanings.get(self.text(node)) if self._meanings else None
+
+    def where_hidden(self, names: Collection[str]) -> Written[Meaning]:
+        """The same where the names stand for something else."""
+        written: Written[Meaning] = Written(self.query, self._scope, names)
+        written._meanings = self._meanings
+        return written
+
+    def text(self, node: exp.Expr) -> str:
+        if id(node) not in self._texts:
+            self._texts[id(node)] = node, super().text(node)
+        return self._texts[id(node)][1]
+
+    def column(self, node: exp.Column) -> str:
+        is_hidden = not node.table and node.name.lower() in self._hidden
+        found = None if is_hidden else self._scope.resolve_here(node.name, node.table or None, None)
+        if found is None:
+            return super().column(node).lower()
+        columns = [_text_of(part) for part in walk(found) if isinstance(part, ColumnRef)]
+        return columns[0] if isinstance(found, ColumnRef) else f"COALESCE({', '.join(columns)})"
+
+    def target(self, node: exp.Cast) -> str:
+        return super().target(node).lower()
+
+    def subquery(self, node: exp.Expr) -> str:
+        return str(node.sql("duckdb", comments=False))
+
+
+def _text_of(column: ColumnRef) -> str:
+    return f"#{column.id}"
