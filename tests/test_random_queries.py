@@ -123,6 +123,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("SELECT k FROM t0 WHERE (NULL, k // 0) = (1, 0)", "fails in one"),
         ("FROM t0 WHERE ('only', -k::UINTEGER) IN ((1, 1))", "fails in one"),
         ("SELECT (FALSE, - -(6::USMALLINT)) = (NULL, 0) FROM t0", "fails in one"),
+        ("FROM t1 JOIN t0 b ON (NULL, b.k) IN ((b.k // 0, 0), NULL)", "fails in one"),
         ("FROM t0 LEFT JOIN t1 ON 1 // 0 <> ANY (SELECT NULL)", "fails in one"),
         ("FROM t0 SEMI JOIN t1 ON t0.k << 99 <> ALL (SELECT t0.k)", "fails in one"),
         (

@@ -100,7 +100,7 @@ class PossibleAnswers(Interpreter):
 
     Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
     each table by itself, as either side may come first, and so are those of filters above joins that read several tables; with
-    `filters_early` those of one, too.
+    `filters_early` those of one, too, and every part of them, as DuckDB compares rows whole.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class PossibleAnswers(Interpreter):
             is_guarded = part in filters and not self._filters_early
             if is_guarded and sum(bool(each.output_ids & read_ids(part)) for each in tables) < 2:
                 continue
-            for expression in (part, *part.inputs):
+            for expression in walk(part) if self._filters_early else (part, *part.inputs):
                 read = read_ids(expression)
                 rows = [self.run(table, outer) for table in tables if table.output_ids & read]
                 if math.prod(map(len, rows)) > _MAX_STEPS:
