@@ -9,7 +9,7 @@ from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.context import BindContext, Parameters
-from tqp.planner.binder.literals import check_unread_placeholders
+from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import ExplainMode, parse

@@ -114,7 +114,7 @@ def format_floats(values: Tensor) -> Strings:
         is_other = ((sizes >= _MOST_PLAIN) & (sizes < _MOST_EXPONENT) & ~is_whole) | np.isnan(numbers)
         is_other |= (sizes < _LEAST_PLAIN) & (sizes >= _LEAST_EXPONENT)
         if flat.dtype is torch.float32:
-            is_other |= _may_be_unclear(sizes, written)
+            is_other |= _may_be_unclear(numbers, written)
             is_whole &= ~is_other
     whole = row_indices(torch.from_numpy(is_whole))
     if whole.shape[0]:
@@ -133,22 +133,22 @@ def format_floats(values: Tensor) -> Strings:
 
 #: From here on 32-bit floats are integers with gaps.
 _FIRST_WITH_GAPS = 2.0**24
-#: Decimals of so many digits are different 32-bit floats.
-_DISTINCT = 1e6
+#: Decimals of so many digits are different 32-bit floats, and none lies in the middle between two.
+_DISTINCT_DIGITS = 6
 
 
-def _may_be_unclear(sizes: npt.NDArray[np.float32], written: Strings) -> npt.NDArray[np.bool_]:
-    """Magnitudes of 32-bit floats of whose shortest digits, as written, DuckDB may write others (see `float_text`): bool [n].
+def _may_be_unclear(numbers: npt.NDArray[np.float32], written: Strings) -> npt.NDArray[np.bool_]:
+    """32-bit floats of whose shortest digits, as written, DuckDB may write others (see `float_text`): bool [n].
 
     These have gaps between them; or at most twelve bits behind the point, but more digits than all floats can tell apart,
     and the number, or the middle between it and one next to it, ends at a place near that of the last digit.
     """
-    scaled = sizes.astype(np.float64)
-    unclear: npt.NDArray[np.bool_] = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
-    for places in range(1, 5):
-        shifted = scaled * 2**places
-        unclear &= (np.trunc(shifted) != shifted) | (scaled * 10**places >= _DISTINCT)
-    rows = np.flatnonzero(unclear)
+    unclear: npt.NDArray[np.bool_] = np.abs(numbers) >= _FIRST_WITH_GAPS
+    longest = _DISTINCT_DIGITS + len(".")
+    rows = np.flatnonzero(written.lengths.numpy() > longest + np.signbit(numbers))
+    scaled = np.abs(numbers[rows]).astype(np.float64)
+    is_short = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)
+    rows, scaled = rows[is_short], scaled[is_short]
     if len(rows):
         text = to_arrow(take(written, torch.from_numpy(rows)))
         points = np.array(pc.find_substring(text, "."), np.int64)
@@ -156,12 +156,11 @@ def _may_be_unclear(sizes: npt.NDArray[np.float32], written: Strings) -> npt.NDA
         # Numbers of k bits behind the point have k digits there: a number halfway between two of the last digit's steps has one
         # more than is written, and a middle that is as short has no more. Twelve bits and so few digits are exact in doubles.
         power = 10.0 ** np.where(points < 0, 12, np.minimum(digits_behind, 12))
-        exact, half_gap = scaled[rows] * power, np.spacing(sizes[rows]).astype(np.float64) / 2 * power
+        exact, half_gap = scaled * power, np.spacing(np.abs(numbers[rows])).astype(np.float64) / 2 * power
         ends_near = np.trunc(2 * exact) == 2 * exact
         for end in (exact + half_gap, exact - half_gap):
             ends_near |= np.trunc(end) == end
-        unclear[rows[~ends_near]] = False
-    unclear |= sizes >= _FIRST_WITH_GAPS
+        unclear[rows[ends_near]] = True
     return unclear
 
 

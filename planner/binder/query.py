@@ -9,12 +9,12 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.logical_plan import LogicalPlan
-from tqp.planner.binder.limits import bind_limit
-from tqp.planner.binder.output import BoundQuery, Branch
+from tqp.planner.binder.from_clause.tables import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
-from tqp.planner.binder.select_block import SelectBlock
-from tqp.planner.binder.set_operations import bind_result_order, bind_set_operation
-from tqp.planner.binder.tables import bind_values
+from tqp.planner.binder.select.block import SelectBlock
+from tqp.planner.binder.select.limits import bind_limit
+from tqp.planner.binder.select.output import BoundQuery, Branch
+from tqp.planner.binder.select.set_operations import bind_result_order, bind_set_operation
 from tqp.planner.binder.understood import check_understood
 from tqp.planner.parse import head_span, span_of
 

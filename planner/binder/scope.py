@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, walk
-from tqp.planner.binder.coercion import unify
+from tqp.planner.binder.expressions.coercion import unify
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
-    from tqp.planner.binder.aggregates import AggregateCollector
+    from tqp.planner.binder.expressions.aggregates import AggregateCollector
 
 
 class ScopeColumn:

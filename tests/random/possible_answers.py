@@ -393,7 +393,7 @@ def _bound(
 
     bind_derived = bind_whole if with_unread else bind_lazy
     with (
-        patch("tqp.planner.binder.coercion.fold", fold_constants),
+        patch("tqp.planner.binder.expressions.coercion.fold", fold_constants),
         patch.object(QueryBinder, "bind_lazy", bind_derived),
     ):
         return bind(sql, connection._snapshot(), parameters or None).plan

@@ -11,7 +11,7 @@ import pytest
 import tqp
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
-from tqp.runtime.lowering.code_ranges import code_ranges, complement, union
+from tqp.runtime.lowering.expressions.code_ranges import code_ranges, complement, union
 
 WORDS = ["", "A", "AB", "ABC", "B", "BA", "a", "b%", "ä", "äb", "žz", "\U0001f600", "\U0010ffff"]
 COLUMN = ColumnRef(1, VARCHAR, "s")

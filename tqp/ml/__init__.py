@@ -37,8 +37,8 @@ ensemble that is left when ranges of some features are known.
 scores (`planner/rules/models/predictions.py`). Where several clauses ask for one, `evaluate_predictions_once` makes it a column above the
 cheap conditions; `predict_before_join` moves it to where rows are fewest, `predict_after_limit` above a limit. Runtime filters go
 below predictions as they go below joins. Behind AND, OR, CASE and COALESCE a pipeline scores the rows that are still
-undecided, if gathering them costs less than the model (`tqp/runtime/lowering/predictions.py`). Where the columns of a call have few
+undecided, if gathering them costs less than the model (`tqp/runtime/lowering/expressions/predictions.py`). Where the columns of a call have few
 combinations of values, `predict_distinct` marks it, and a pipeline of its own scores these into a table that rows look up
-(`tqp/runtime/lowering/combinations.py`); EXPLAIN then says `[of 4000 combinations]`. A bound on a probability becomes one on
+(`tqp/runtime/lowering/expressions/combinations.py`); EXPLAIN then says `[of 4000 combinations]`. A bound on a probability becomes one on
 the score by bisection over all floats with the model's own function, and only if the scores around it agree (`tqp/ml/threshold.py`).
 """

@@ -49,8 +49,8 @@ from tqp.runtime.breakers.scatter_build import ScatterBuild
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.graph import Node
+from tqp.runtime.lowering.expressions.predictions import is_head, is_score
 from tqp.runtime.lowering.graph_builder import NamedKernel
-from tqp.runtime.lowering.predictions import is_head, is_score
 from tqp.runtime.lowering.program_builder import ProgramBuilder
 from tqp.runtime.lowering.stream import InputKind, StoredColumn
 from tqp.runtime.pipeline import Pipeline, State

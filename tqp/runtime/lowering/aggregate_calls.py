@@ -21,13 +21,13 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.lowering.expressions.numbers import range_of, scale_of
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
-from tqp.runtime.lowering.numbers import range_of, scale_of
 from tqp.runtime.lowering.stream import Space, StoredColumn, Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.expressions import ExpressionLowering
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
 _INT64 = (-(2**63), 2**63 - 1)
 #: Reductions that can be made of the sets of values that groups have, and how many values may come at most.

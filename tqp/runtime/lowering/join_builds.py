@@ -39,7 +39,7 @@ from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.expressions import ExpressionLowering
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
     from tqp.runtime.lowering.plan import PlanLowering
 
 

@@ -24,7 +24,7 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
-from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
 from tqp.runtime.lowering.keys import (

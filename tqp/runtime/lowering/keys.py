@@ -23,7 +23,7 @@ from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.expressions import ExpressionLowering
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
     from tqp.runtime.lowering.plan import PlanLowering
 
 

@@ -21,8 +21,8 @@ from tqp.runtime.breakers.concatenate import Concatenate
 from tqp.runtime.breakers.series import MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
-from tqp.runtime.lowering.conditions import all_of
-from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.expressions.conditions import all_of
+from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.frames_in_parts import leave_in_parts
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot

@@ -28,14 +28,14 @@ from tqp.runtime.breakers.domain_table import BuildDictionary
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.graph_function import lowered_for_torch
-from tqp.runtime.lowering.code_ranges import DictionaryEntries, Ranges
-from tqp.runtime.lowering.domain import Domain, DomainTable
+from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Ranges
+from tqp.runtime.lowering.expressions.domain import Domain, DomainTable
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.pipeline import Breaker, Pipeline
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.expressions import ExpressionLowering
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
 
 #: From so many rows on, keeping their strings as integers too is worth the memory.
@@ -312,7 +312,7 @@ class ProgramBuilder:
         known = self._domain_tables.get(key)
         if known is not None:
             return known
-        from tqp.runtime.lowering.expressions import ExpressionLowering
+        from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
         source = self.slot("domain")
         self.constants[source] = DomainFrame(domain)

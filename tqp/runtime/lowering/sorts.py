@@ -16,7 +16,7 @@ from tqp.operators.string_keys.first_bits import packed_range
 from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
-from tqp.runtime.lowering.expressions import ExpressionLowering
+from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 

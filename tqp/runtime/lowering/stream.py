@@ -14,7 +14,7 @@ emitted. So a column that nobody reads after a filter is never gathered, and one
 gathered once. Equal calls in one graph give one node (`tqp/runtime/lowering/graph_builder.py`), so composed indices are
 shared too.
 
-Functions of two arrays do not even gather (`tqp/runtime/lowering/similarities.py`): their kernels (`operators/vectors.py`)
+Functions of two arrays do not even gather (`tqp/runtime/lowering/expressions/similarities.py`): their kernels (`operators/vectors.py`)
 get the stored matrices and the row indices of both sides. A cross join of items with a few query vectors, or with the one
 row of a scalar subquery, is then a product of two matrices and a look-up of the pairs; a join that keeps few pairs takes
 their rows block by block. `ORDER BY array_distance(e, $q) LIMIT k` reads the matrix where it was registered, once, and

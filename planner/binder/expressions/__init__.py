@@ -1,0 +1,1 @@
+"""Scalar expressions and aggregates: names resolved, types given, casts made explicit."""

@@ -1,0 +1,122 @@
+"""Aggregate calls, and the rewriting of expressions over groups: keys and aggregates by reference, nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import cast_to, condition_of
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.missing import missing_form
+from tqp.planner.functions.overloads import NoOverloadError, resolve
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import Span, head_span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+    from tqp.planner.binder.scope import Scope
+
+
+@dataclass(slots=True)
+class AggregateCollector:
+    """The aggregates of one query block; equal calls are computed once."""
+
+    context: BindContext
+    calls: dict[AggregateCall, Field] = field(default_factory=dict)
+    uses: int = 0  # calls as they are written, equal ones included
+    is_inside: bool = False  # while one is bound
+
+    def bind(
+        self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
+    ) -> Expression:
+        """A reference to the output column of the aggregate."""
+        span = span_of(node)
+        name = functions.main_spelling(name)
+        nodes: list[exp.Expr] = node.expressions
+        distinct = False
+        if nodes and isinstance(nodes[0], exp.Distinct):
+            distinct, nodes = True, nodes[0].expressions
+        for argument in nodes:
+            if isinstance(argument, exp.Order):
+                raise UnsupportedError(
+                    f"ORDER BY inside {name}() is not supported", span_of(argument) or span
+                )
+        if self.is_inside:
+            raise BindError(
+                f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
+            )
+        binder.inside_aggregate = self.is_inside = True
+        outside, binder.scope.uses = binder.scope.uses, None
+        try:
+            filter_ = self._filter(binder, condition)
+            if name == "count" and (not nodes or isinstance(nodes[0], exp.Star)) and not distinct:
+                return self._add(
+                    AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
+                )
+            arguments = [binder.bind_flexible(argument) for argument in nodes]
+        finally:
+            binder.inside_aggregate = self.is_inside = False
+            binder.scope.uses = outside
+        parts = arguments if filter_ is None else [*arguments, filter_]
+        self._refuse_outer(parts, binder.scope, name, span)
+        return self._resolved(name, arguments, distinct, filter_, node, span)
+
+    def _resolved(
+        self,
+        name: str,
+        arguments: list[Expression],
+        distinct: bool,
+        filter_: Expression | None,
+        node: exp.Anonymous,
+        span: Span | None,
+    ) -> Expression:
+        overloads = functions.aggregate_overloads(name)
+        assert overloads
+        function = functions.AGGREGATES[overloads[0].canonical]
+        missing = missing_form(name, len(arguments))
+        if missing is not None:
+            raise UnsupportedError(f"{missing} not supported", head_span(node))
+        if any(argument.data_type.kind in function.unsupported for argument in arguments):
+            raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
+        try:
+            resolution = resolve(overloads, arguments)
+        except NoOverloadError as error:
+            types = ", ".join(str(argument.data_type) for argument in arguments)
+            takes = ", ".join(error.candidates[:4])
+            raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
+        values = tuple(
+            cast_to(settle(argument), target, span)
+            for argument, target in zip(arguments, resolution.argument_types)
+        )
+        distinct = distinct and not function.ignores_duplicates
+        call = AggregateCall(function.name, values, resolution.result, distinct, filter_, span)
+        return self._add(call, name)
+
+    def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
+        if condition is None:
+            return None
+        bound = binder.bind_flexible(condition)
+        return condition_of(bound, span_of(condition))
+
+    def _add(self, call: AggregateCall, name: str) -> Expression:
+        self.uses += 1
+        made = self.calls.get(call)
+        if made is None:
+            nullable = functions.AGGREGATES[call.function].of_nothing is None
+            made = self.calls[call] = self.context.new_field(name, call.data_type, nullable)
+        return ColumnRef(made.id, made.data_type, made.name)
+
+    def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
+        """An aggregate over outer columns alone belongs to the outer query in SQL."""
+        references = [
+            part for argument in arguments for part in walk(argument) if isinstance(part, ColumnRef)
+        ]
+        if references and not any(reference.id in scope.used for reference in references):
+            raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)

@@ -1,0 +1,205 @@
+"""Literals, interval literals, type names and parameters."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from tqp.core.datatypes import (
+    BIGINT,
+    BLOB,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    HUGEINT,
+    INTEGER,
+    INTERVAL,
+    MAX_DECIMAL_PRECISION,
+    NULL,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_TZ,
+    UBIGINT,
+    VARCHAR,
+)
+from tqp.core.datatypes import decimal as decimal_type
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.arrays import array_literal
+from tqp.planner.functions.type_rules import SourceLiteral, integer_literal_type
+from tqp.planner.parse import Span, head_span
+
+_NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?P<exponent>[eE][+-]?\d+)?")
+
+
+def bind_number(text: str, span: Span | None, negative: bool = False) -> Expression:
+    """Whole numbers are INTEGER, BIGINT or HUGEINT; with a point DECIMAL; with an exponent DOUBLE."""
+    sign = -1 if negative else 1
+    if span is None and text.startswith("0."):
+        text = text[1:]  # .5, which sqlglot makes 0.5, has one digit
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            raise BindError(f'"{text}" is not a number', span) from None
+        return SourceLiteral(sign * value, integer_literal_type(value))
+    digits = text.replace("_", "")
+    if match["exponent"]:
+        return Literal(sign * float(digits), DOUBLE)
+    whole, fraction = match["whole"].replace("_", ""), (match["fraction"] or "").replace("_", "")
+    if match["point"] is None:
+        value = sign * int(whole)
+        data_type = integer_literal_type(value)
+        return Literal(float(value), DOUBLE) if data_type == DOUBLE else SourceLiteral(value, data_type)
+    precision = len(whole) + len(fraction)
+    if not 1 <= precision <= 38:
+        return Literal(sign * float(digits), DOUBLE)
+    return Literal(sign * int(whole + fraction), decimal_type(precision, len(fraction)))
+
+
+def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
+    """The number under minus signs and parentheses, None if there is another thing, and whether it is negative."""
+    signs: list[exp.Expr] = []
+    while isinstance(node, (exp.Neg, exp.Paren)) and _NO_NUMBER not in node.meta:
+        signs.append(node)
+        node = node.this
+    if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+        return node, sum(isinstance(sign, exp.Neg) for sign in signs) % 2 == 1
+    for sign in signs:
+        sign.meta[_NO_NUMBER] = True
+    return None, False
+
+
+#: Key in the meta of signs and parentheses around another thing: whoever binds it asks at each of them.
+_NO_NUMBER = "no_number"
+
+
+def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
+    """`?`, `$1`, `$name`: the value given for it, as a literal."""
+    key = _parameter_key(context, node)
+    span = head_span(node)
+    values = context.parameters
+    label = f"${key}"
+    if isinstance(values, Mapping):
+        name = str(key)
+        if name not in values:
+            given = ", ".join(sorted(values)) or "none"
+            raise BindError(f"no value for the parameter {label} (given: {given})", span)
+        context.used_parameters.add(name)
+        return literal_of(values[name], label, span)
+    if isinstance(key, str):
+        raise BindError(f'the parameter {label} has a name: pass params={{"{key}": ...}}', span)
+    if values is None or not 1 <= key <= len(values):
+        given_count = 0 if values is None else len(values)
+        raise BindError(f"no value for the parameter {label}: {given_count} given", span)
+    context.used_parameters.add(key)
+    return literal_of(values[key - 1], label, span)
+
+
+def check_unread_placeholders(context: BindContext, tree: exp.Expr) -> None:
+    """Placeholders in CTEs that nobody reads, and so nobody binds, need values too, and use them."""
+    if "?" in context.query or "$" in context.query:
+        for node in tree.find_all(exp.Placeholder):
+            if _parameter_key(context, node) not in context.used_parameters:
+                bind_placeholder(context, node)
+
+
+def _parameter_key(context: BindContext, node: exp.Placeholder) -> int | str:
+    text = node.args.get("this")
+    if text is None:
+        if context.placeholder_numbers is None:
+            root = node.root()
+            starts = sorted(
+                each.meta["start"] for each in root.find_all(exp.Placeholder) if each.args.get("this") is None
+            )
+            context.placeholder_numbers = {start: number for number, start in enumerate(starts, 1)}
+        return context.placeholder_numbers[node.meta["start"]]
+    name = text.name if isinstance(text, exp.Expr) else str(text)
+    return int(name) if name.isdigit() else name
+
+
+def literal_of(value: Any, label: str, span: Span | None) -> Expression:
+    """A Python value as a literal of the type DuckDB gives it."""
+    if (
+        hasattr(value, "item")
+        and getattr(value, "ndim", 0) == 0
+        and not isinstance(value, (int, float, str, bytes))
+    ):
+        value = value.item()  # NumPy scalars and 0-d tensors
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Literal(bytes(value), BLOB)
+    if getattr(value, "ndim", 0) == 1:
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return array_literal(value, label, span)
+    if value is None or type(value).__name__ in _MISSING:
+        return Literal(None, NULL)
+    if isinstance(value, bool):
+        return Literal(value, BOOLEAN)
+    if isinstance(value, int):
+        for data_type in (INTEGER, BIGINT, UBIGINT, HUGEINT):
+            low, high = data_type.bounds
+            if low <= value <= high:
+                return Literal(value, data_type)
+        raise BindError(f"the value of {label} does not fit a HUGEINT; pass it as a float", span)
+    if isinstance(value, float):
+        return Literal(value, DOUBLE)
+    if isinstance(value, str):
+        return SourceLiteral(value, VARCHAR)
+    if isinstance(value, decimal.Decimal):
+        return _decimal_literal(value, label, span)
+    return _temporal_literal(value, label, span)
+
+
+#: pandas' own values for NULL, by the name of their class.
+_MISSING = ("NAType", "NaTType")
+
+
+def _decimal_literal(value: decimal.Decimal, label: str, span: Span | None) -> Expression:
+    """A DECIMAL of the digits, with one before the point where all are after it; DOUBLE where those are more than 38."""
+    if value.is_snan():
+        raise BindError(f"the value of {label} is a signaling NaN", span)
+    if not value.is_finite():
+        return Literal(float(value), FLOAT)
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    precision = len(digits) + max(exponent, 0)
+    precision = scale + 1 if scale > precision else precision
+    if precision > MAX_DECIMAL_PRECISION:
+        return Literal(float(value), DOUBLE)
+    unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
+    return Literal(-unscaled if sign else unscaled, decimal_type(precision, scale))
+
+
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
+    if isinstance(value, datetime.datetime):
+        zoned = value.tzinfo is not None
+        start = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC if zoned else None)
+        ticks = (value - start) // datetime.timedelta(microseconds=1)
+        return Literal(ticks, TIMESTAMP_TZ if zoned else TIMESTAMP)
+    if isinstance(value, datetime.date):
+        return Literal((value - _EPOCH).days, DATE)
+    if isinstance(value, datetime.time):
+        if value.tzinfo is not None:
+            raise UnsupportedError(f"{label}: a time with a time zone is not supported", span)
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return Literal(seconds * 1_000_000 + value.microsecond, TIME)
+    if isinstance(value, datetime.timedelta):
+        return Literal((0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
+    raise BindError(
+        f"the value of {label} is a {type(value).__name__}; parameters may be None, bool, int, float, str, bytes, "
+        "Decimal, date, datetime, time, timedelta, or a list of numbers (also as an array or tensor)",
+        span,
+    )

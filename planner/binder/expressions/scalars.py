@@ -1,0 +1,417 @@
+"""Scalar expressions: a sqlglot node in, a typed expression over column ids out.
+
+`ExpressionBinder` is for one clause of one query block; one method for each kind of node, found through `_HANDLERS`.
+Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggregates`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions import calls, comparisons, subqueries
+from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.arrays import array_of
+from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.coercion import (
+    cast_to,
+    compare,
+    condition_of,
+    folded,
+)
+from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
+from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
+from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.output import Item
+from tqp.planner.binder.select.written import Written
+from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.functions.literal_casts import unit_name
+from tqp.planner.functions.type_rules import SourceLiteral, settle
+from tqp.planner.parse import Span, head_span, span_of
+
+#: SELECT aliases that a clause may use, by name in lower case.
+Aliases = dict[str, Item]
+
+
+class ExpressionBinder:
+    """Binds the expressions of one clause.
+
+    `aggregates` is None where aggregates are not allowed (`clause` names the place in the message); `aliases` are
+    names of SELECT that stand for their expressions where no column has the name.
+    """
+
+    def __init__(
+        self,
+        context: BindContext,
+        scope: Scope,
+        clause: str,
+        aggregates: AggregateCollector | None = None,
+        aliases: Aliases | None = None,
+    ) -> None:
+        self.context = context
+        self.scope = scope
+        self.clause = clause
+        self.aggregates = aggregates
+        self.aliases = aliases or {}
+        self.inside_aggregate = False
+        self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+        self.written_keys: Written[Expression] | None = None  # group keys that are no columns
+        self.bound_items: dict[int, Expression] | None = (
+            None  # by id of the node; shared by the clauses of a block
+        )
+        self._open_aliases: list[str] = []
+
+    def for_scope(self, scope: Scope) -> ExpressionBinder:
+        """A binder for an aggregate that belongs to an enclosing block."""
+        return ExpressionBinder(
+            self.context, scope, "an aggregate of an enclosing query", scope.open_aggregates
+        )
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The expression with its settled type; raises BindError, UnsupportedError, ExecutionError."""
+        return settle(self.bind_flexible(node))
+
+    def bind_flexible(self, node: exp.Expr) -> Expression:
+        """Like `bind`, but a literal's type may still bend to what surrounds it."""
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            return self._other(node)
+        if self.written_keys is not None and not self.inside_aggregate:
+            key = self.written_keys.find(node)
+            if key is not None:
+                return key
+        check_understood(node)
+        return handler(self, node)
+
+    def bind_condition(self, node: exp.Expr) -> Expression:
+        return condition_of(self.bind_flexible(node), span_of(node))
+
+    # ---- leaves ----
+
+    def _column(self, node: exp.Column) -> Expression:
+        identifier = node.this
+        if isinstance(identifier, exp.Star):
+            raise BindError(f"* is not allowed in {self.clause}", head_span(node))
+        name = identifier.name
+        table = node.args.get("table")
+        qualifier = table.name if table is not None else None
+        if node.args.get("db") is not None:
+            check_schema(node.args["db"])
+        span = span_of(node) if table is not None else head_span(identifier)
+        found = self.scope.resolve_here(name, qualifier, span)
+        if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
+            return self._alias(name.lower(), span)
+        if found is not None:
+            self.scope.record_use(found, name, span)
+        elif self.scope.parent is not None:
+            found = self.scope.parent.resolve(name, qualifier, span)
+        if found is not None:
+            return found
+        if qualifier is None and self.scope.has_relation(name):
+            raise UnsupportedError(
+                f'a table as a value ("{name}", a struct of its columns) is not supported', span
+            )
+        raise self.scope.unknown_column(name, qualifier, span)
+
+    def _alias_wins(self, column: Expression | None) -> bool:
+        """A column goes before an alias; in HAVING only where it is a group key or inside an aggregate."""
+        if column is None:
+            return True
+        keys = self.keys_before_aliases
+        return (
+            keys is not None and not self.inside_aggregate and column not in keys and not self._open_aliases
+        )
+
+    def _alias(self, name: str, span: Span | None) -> Expression:
+        if self._open_aliases:
+            if self.clause == "GROUP BY":
+                raise BindError(f'the alias "{name}" may be a key of GROUP BY, and no part of one', span)
+            names = list(self.aliases)
+            if names.index(name) >= names.index(self._open_aliases[-1]):
+                raise BindError(f'the alias "{name}" is used before it is defined', span)
+        self._open_aliases.append(name)
+        try:
+            return self.bind_item(self.aliases[name], span)
+        finally:
+            self._open_aliases.pop()
+
+    def bind_item(self, item: Item, span: Span | None) -> Expression:
+        """What an alias or a star stands for."""
+        if item.node is not None:
+            return self.bind_once(item.node)
+        assert item.column is not None
+        column = self.scope.value_of(item.column)
+        self.scope.record_use(column, item.column.name, span)
+        return column
+
+    def bind_once(self, node: exp.Expr) -> Expression:
+        """Bind an item of SELECT, the same way each time: GROUP BY an alias of a subquery means that very subquery."""
+        if self.inside_aggregate or self.bound_items is None:
+            return self.bind_flexible(node)
+        bound = self.bound_items.get(id(node))
+        if bound is None:
+            bound = self.bound_items[id(node)] = self.bind_flexible(node)
+        return bound
+
+    def _literal(self, node: exp.Literal) -> Expression:
+        text = node.args["this"]
+        if node.args.get("is_string"):
+            return SourceLiteral(text, VARCHAR)
+        return bind_number(text, head_span(node))
+
+    def _boolean(self, node: exp.Boolean) -> Expression:
+        return TRUE if node.args["this"] else FALSE
+
+    def _null(self, node: exp.Null) -> Expression:
+        return Literal(None, NULL)
+
+    def _hex(self, node: exp.HexString) -> Expression:
+        return Literal(bytes.fromhex(node.name), BLOB)
+
+    def _escape_string(self, node: exp.ByteString) -> Expression:
+        """E'a\\tb': the tokenizer has read the escapes."""
+        text = str(node.args["this"])
+        if "\0" in text:
+            raise BindError("an E'...' text may not hold the character 0", head_span(node))
+        return SourceLiteral(text, VARCHAR)
+
+    def _placeholder(self, node: exp.Placeholder) -> Expression:
+        return bind_placeholder(self.context, node)
+
+    def _interval(self, node: exp.Interval) -> Expression:
+        span = span_of(node)
+        unit = node.args.get("unit")
+        amount = self.bind_flexible(node.this)
+        if unit is None:
+            return to_interval_cast(amount, span)
+        if not isinstance(unit, exp.Var):
+            raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
+        name = unit_name(unit.name)
+        if name is None:
+            raise BindError(f'"{unit.name}" is not a unit of time', span)
+        return interval_from(name, amount, span)
+
+    # ---- operators ----
+
+    def _parenthesis(self, node: exp.Paren) -> Expression:
+        return self.bind_flexible(node.this)
+
+    def _negation(self, node: exp.Neg) -> Expression:
+        """-x; a number written with any signs and parentheses is one literal."""
+        number, negative = signed_number(node)
+        if number is not None:
+            return bind_number(number.args["this"], head_span(number), negative)
+        return calls.bind_negation(self, node.this, span_of(node))
+
+    def _arithmetic(self, node: exp.Binary) -> Expression:
+        name, sign = _ARITHMETIC[type(node)]
+        return calls.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
+
+    def _bit_not(self, node: exp.BitwiseNot) -> Expression:
+        return calls.bind_operator(self, "~", (node.this,), span_of(node), "~")
+
+    def _concatenation(self, node: exp.DPipe) -> Expression:
+        span = span_of(node)
+        bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
+        if any(side.data_type == NULL for side in bound):
+            return Literal(None, NULL)
+        target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
+        if any(isinstance(side, Literal) and side.value is None for side in bound):
+            return (SourceLiteral if target == VARCHAR else Literal)(None, target)
+        sides = tuple(cast_to(side, target, span) for side in bound)
+        return folded(Call("concat_operator", sides, target, span))
+
+    def _connective(self, node: exp.Connector) -> Expression:
+        """AND, OR; a chain of one kind becomes one n-ary call."""
+        kind = type(node)
+        function = "and" if kind is exp.And else "or"
+        parts: list[Expression] = []
+        pending: list[exp.Expr] = [node]
+        while pending:
+            part = pending.pop()
+            inner = part
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            if type(inner) is kind:
+                pending += (inner.expression, inner.this)
+            else:
+                bound = self.bind_flexible(part)
+                parts.append(condition_of(bound, span_of(part)))
+        return folded(Call(function, tuple(parts), BOOLEAN, span_of(node)))
+
+    def _not(self, node: exp.Not) -> Expression:
+        span = span_of(node)
+        operand = condition_of(self.bind_flexible(node.this), span)
+        return folded(Call("not", (operand,), BOOLEAN, span))
+
+    def _is(self, node: exp.Is) -> Expression:
+        span = span_of(node)
+        operand, right = self.bind(node.this), node.expression
+        if isinstance(right, exp.Null):
+            test = Call("is_null", (operand,), BOOLEAN, span)
+        elif isinstance(right, exp.Boolean):
+            flag = condition_of(operand, span)
+            test = Call("is_not_distinct_from", (flag, TRUE if right.this else FALSE), BOOLEAN, span)
+        else:
+            raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
+        result = folded(test)
+        return folded(Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
+
+    def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
+        operator, shown = _LIKES[type(node)]
+        right = node.expression
+        if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
+            raise UnsupportedError(
+                "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
+            )
+        arguments = (node.this, right) if escape is None else (node.this, right, escape)
+        bound = calls.bind_operator(self, operator, arguments, span_of(node), shown)
+        if node.args.get("negate"):
+            return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
+        return bound
+
+    def _escape(self, node: exp.Escape) -> Expression:
+        if type(node.this) not in _LIKES:
+            raise UnsupportedError("ESCAPE after this operator is not supported", span_of(node))
+        return self._like(node.this, node.expression)
+
+    # ---- CASE, CAST, subqueries ----
+
+    def _case(self, node: exp.Case) -> Expression:
+        span = span_of(node)
+        subject = node.args.get("this")
+        conditions: list[Expression] = []
+        values: list[Expression] = []
+        bound_subject = self.bind_flexible(subject) if subject is not None else None
+        for branch in node.args["ifs"]:
+            condition = self.bind_flexible(branch.this)
+            if bound_subject is not None:
+                conditions.append(compare("equal", bound_subject, condition, span_of(branch)))
+            else:
+                conditions.append(condition_of(condition, span_of(branch.this)))
+            values.append(self.bind_flexible(branch.args["true"]))
+        default = node.args.get("default")
+        values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
+        return make_case(conditions, values, span)
+
+    def _if(self, node: exp.If) -> Expression:
+        parts = (node.this, node.args.get("true"), node.args.get("false"))
+        return calls.bind_if(self, [part for part in parts if part is not None], span_of(node))
+
+    def _cast(self, node: exp.Cast) -> Expression:
+        span = span_of(node)
+        target = bind_type(node.args["to"], span)
+        is_try = isinstance(node, exp.TryCast)
+        if isinstance(node.this, exp.Array) and target.kind is TypeKind.ARRAY:
+            if is_try:
+                raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
+            elements = [self.bind(element) for element in node.this.expressions]
+            return array_of(elements, target, span)
+        operand = self.bind_flexible(node.this)
+        return cast_to(operand, target, span, is_try)
+
+    def _other(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Alias):
+            return self.bind_flexible(node.this)
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()  # CurrentUser: current user
+        message = _FEATURES.get(type(node), f"this kind of expression ({words}) is not supported")
+        raise UnsupportedError(message, span_of(node))
+
+
+_ARITHMETIC: dict[type, tuple[str, str]] = {
+    exp.Add: ("add", "+"),
+    exp.Sub: ("subtract", "-"),
+    exp.Mul: ("multiply", "*"),
+    exp.Div: ("/", "/"),
+    exp.IntDiv: ("//", "//"),
+    exp.Mod: ("%", "%"),
+    exp.Pow: ("power", "**"),
+    exp.BitwiseAnd: ("&", "&"),
+    exp.BitwiseOr: ("|", "|"),
+    exp.BitwiseLeftShift: ("<<", "<<"),
+    exp.BitwiseRightShift: (">>", ">>"),
+    exp.RegexpLike: ("regexp_matches", "~"),
+    exp.RegexpFullMatch: ("regexp_full_match", "~"),
+    exp.SimilarTo: ("regexp_full_match", "SIMILAR TO"),
+    exp.StartsWith: ("starts_with", "^@"),
+    exp.Distance: ("array_distance", "<->"),
+}
+_LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
+
+_CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
+_FEATURES: dict[type, str] = {
+    exp.Window: "window functions (OVER) are not supported",
+    exp.Array: "lists are not supported",
+    exp.Bracket: "subscripts and slices are not supported",
+    exp.Struct: "structs are not supported",
+    exp.Map: "maps are not supported",
+    exp.Lambda: "lambda functions are not supported",
+    exp.Tuple: "row values are supported in comparisons and IN only",
+    exp.Dot: "structs (a.b.c) are not supported",
+    exp.Glob: "GLOB patterns are not supported; use LIKE",
+    exp.Collate: "collations are not supported",
+    exp.AtTimeZone: "AT TIME ZONE is not supported",
+    exp.CurrentDate: _CLOCK.format("CURRENT_DATE"),
+    exp.CurrentTimestamp: _CLOCK.format("CURRENT_TIMESTAMP"),
+    exp.CurrentTime: _CLOCK.format("CURRENT_TIME"),
+    exp.Localtime: _CLOCK.format("LOCALTIME"),
+    exp.Localtimestamp: _CLOCK.format("LOCALTIMESTAMP"),
+    exp.Star: "* in this place is not supported",
+    exp.WithinGroup: "ordered-set aggregates (WITHIN GROUP) are not supported",
+    exp.Kwarg: "named arguments are not supported",
+    exp.PropertyEQ: "named arguments are not supported",
+    exp.JSONExtract: "JSON operators are not supported",
+    exp.JSONExtractScalar: "JSON operators are not supported",
+    exp.IgnoreNulls: "IGNORE NULLS is not supported",
+    exp.Concat: "texts in a row are not supported; join them with ||",
+    exp.ToMap: "maps are not supported",
+    exp.Abs: "the operator @ is not supported; use abs()",
+}
+
+Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
+
+_HANDLERS: dict[type, Handler] = {
+    exp.Column: ExpressionBinder._column,
+    exp.Literal: ExpressionBinder._literal,
+    exp.Boolean: ExpressionBinder._boolean,
+    exp.Null: ExpressionBinder._null,
+    exp.HexString: ExpressionBinder._hex,
+    exp.ByteString: ExpressionBinder._escape_string,
+    exp.Placeholder: ExpressionBinder._placeholder,
+    exp.Interval: ExpressionBinder._interval,
+    exp.Paren: ExpressionBinder._parenthesis,
+    exp.Neg: ExpressionBinder._negation,
+    **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
+    exp.BitwiseNot: ExpressionBinder._bit_not,
+    exp.DPipe: ExpressionBinder._concatenation,
+    exp.And: ExpressionBinder._connective,
+    exp.Or: ExpressionBinder._connective,
+    exp.Not: ExpressionBinder._not,
+    **dict.fromkeys(comparisons.FUNCTIONS, comparisons.bind_comparison),
+    exp.Is: ExpressionBinder._is,
+    exp.Between: comparisons.bind_between,
+    exp.In: comparisons.bind_in,
+    **dict.fromkeys(_LIKES, ExpressionBinder._like),
+    exp.Escape: ExpressionBinder._escape,
+    exp.Case: ExpressionBinder._case,
+    exp.If: ExpressionBinder._if,
+    exp.Cast: ExpressionBinder._cast,
+    exp.TryCast: ExpressionBinder._cast,
+    exp.Exists: subqueries.bind_exists,
+    exp.Subquery: subqueries.bind_scalar,
+    exp.Select: subqueries.bind_scalar,
+    exp.Anonymous: calls.bind_call,
+    exp.Filter: calls.bind_filtered,
+    exp.Extract: calls.bind_extract,
+    exp.Substring: calls.bind_substring,
+    exp.StrPosition: calls.bind_position,
+    exp.Trim: calls.bind_trim,
+}

@@ -1,0 +1,131 @@
+"""Subqueries in expressions: scalar, EXISTS, IN, ANY, ALL. Correlated references are ids of an enclosing block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, NULL, DataType
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Exists,
+    Expression,
+    Literal,
+    QuantifiedComparison,
+    ScalarSubquery,
+)
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.functions.conditions import COMPARISONS
+from tqp.planner.functions.type_rules import common_type, settle
+from tqp.planner.parse import Span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+
+def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """(SELECT one column)."""
+    span = span_of(node)
+    bound = binder.context.bind_query.bind_exact(node, binder.scope)
+    if len(bound.plan.schema) != 1:
+        raise BindError(
+            f"a subquery used as a value must have one column, and this has {len(bound.plan.schema)}", span
+        )
+    return ScalarSubquery(bound.plan, bound.plan.schema[0].data_type, span)
+
+
+def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> Expression:
+    """EXISTS (query), which sqlglot takes for a call where the query begins with VALUES or a parenthesis."""
+    query = node.this if isinstance(node, exp.Exists) else node.expressions[0]
+    if not isinstance(query, (exp.Query, exp.Values)):
+        raise UnsupportedError("EXISTS over a list is not supported", span_of(node))
+    return Exists(binder.context.bind_query.bind_any_columns(query, binder.scope))
+
+
+def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: Span | None) -> Expression:
+    """operand IN (SELECT ...) or IN (VALUES ...), also for rows."""
+    nodes = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
+    return _quantified(binder, "equal", False, nodes, query, span)
+
+
+def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
+    """operand <comparison> ANY|ALL (SELECT ...), or None if the node is an ordinary comparison."""
+    right = node.expression
+    if not isinstance(right, (exp.Any, exp.All)):
+        return None
+    query = right.this
+    inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
+    if not isinstance(inner, (exp.Query, exp.Values)):
+        raise UnsupportedError("ANY and ALL over a list are not supported; use a subquery", span_of(node))
+    if function not in COMPARISONS:
+        raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
+    return _quantified(binder, function, isinstance(right, exp.All), [node.this], inner, span_of(node))
+
+
+def _quantified(
+    binder: ExpressionBinder,
+    function: str,
+    is_all: bool,
+    nodes: Sequence[exp.Expr],
+    query: exp.Expr,
+    span: Span | None,
+) -> Expression:
+    context = binder.context
+    operands = [binder.bind_flexible(node) for node in nodes]
+    plan = context.bind_query.bind_exact(query, binder.scope).plan
+    columns = plan.schema
+    if len(columns) != len(operands):
+        raise BindError(
+            f"the subquery must have {len(operands)} column{'s' if len(operands) > 1 else ''} to compare with, "
+            f"and has {len(columns)}",
+            span,
+        )
+    types: list[DataType] = []
+    for operand, column in zip(operands, columns):
+        reference = ColumnRef(column.id, column.data_type, column.name)
+        common = common_type(operand, reference)
+        if common is None:
+            raise BindError(
+                f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
+            )
+        types.append(common)
+    cast_operands = tuple(cast_to(settle(operand), common, span) for operand, common in zip(operands, types))
+    plan = cast_columns(context, plan, types, span)
+    if not is_all and function == "not_equal":
+        # x <> ANY (q) is NOT (x = ALL (q))
+        equal_all = QuantifiedComparison("equal", True, cast_operands, plan)
+        return folded(Call("not", (equal_all,), BOOLEAN, span))
+    return QuantifiedComparison(function, is_all, cast_operands, plan)
+
+
+def cast_columns(
+    context: BindContext, plan: LogicalPlan, types: Sequence[DataType], span: Span | None
+) -> LogicalPlan:
+    """The plan with its columns, in order, as `types`; the plan itself if they are."""
+    if all(column.data_type == wanted for column, wanted in zip(plan.schema, types)):
+        return plan
+    fields: list[Field] = []
+    outputs: list[Expression] = []
+    for index, (column, wanted) in enumerate(zip(plan.schema, types)):
+        output: Expression = ColumnRef(column.id, column.data_type, column.name)
+        if column.data_type != wanted:
+            if is_null_output(plan, index):
+                output = Literal(None, NULL)  # may be of any type, whatever it was called before
+            output = cast_to(output, wanted, span)
+            column = context.new_field(column.name, wanted, column.nullable)
+        fields.append(column)
+        outputs.append(output)
+    return Project(plan, tuple(fields), tuple(outputs))
+
+
+def is_null_output(plan: LogicalPlan, index: int) -> bool:
+    """Whether an output column of the plan is a constant NULL that is a number in name only, such as -NULL."""
+    output = plan.outputs[index] if isinstance(plan, Project) else None
+    return isinstance(output, Literal) and output.value is None and output.data_type.is_numeric

@@ -1,0 +1,1 @@
+"""FROM: tables, derived tables, CTEs, table functions and joins."""

@@ -1,0 +1,398 @@
+"""The FROM clause: tables, derived tables, VALUES, CTE references and joins, as one plan and the names it offers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.schema import Field, TableSource
+from tqp.planner.algebra.expressions import TRUE, ColumnRef, Expression, Literal, conjunction, walk
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, UnionAll, Values
+from tqp.planner.algebra.node import grow
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, compare, of_type
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.ctes import bind_reference
+from tqp.planner.binder.from_clause.model_tables import bind_table_function
+from tqp.planner.binder.from_clause.prefetch import announce_columns
+from tqp.planner.binder.from_clause.series import SERIES, bind_series
+from tqp.planner.binder.scope import (
+    MergedColumn,
+    MergedColumns,
+    Relation,
+    Scope,
+    ScopeColumn,
+    both_merged,
+)
+from tqp.planner.binder.select.output import Item, lazy_project
+from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.parse import Span, head_span, span_of
+
+
+@dataclass(slots=True)
+class FromTree:
+    """A plan and the relations it offers, in order."""
+
+    plan: LogicalPlan
+    relations: list[Relation]
+    merged: MergedColumns = field(default_factory=dict)
+    #: The tables before the comma are part of the plan, for a condition that reads them; their names stay apart.
+    holds_earlier: bool = False
+    #: What follows the comma is joined for each row by itself, where a condition there reads these tables.
+    stays_outside: bool = False
+
+
+def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTree | None:
+    """FROM with all its joins; None for SELECT without FROM."""
+    clause = select.args.get("from_")
+    if clause is None:
+        return None
+    first = _bind_table(context, clause.this, outer, outer)
+    return _joined(context, first, select.args.get("joins"), outer)
+
+
+def _joined(
+    context: BindContext, first: FromTree, joins: Sequence[exp.Join] | None, outer: Scope
+) -> FromTree:
+    """A list of comma-separated join chains: each chain is a tree of its own, and the trees are crossed."""
+    joins = joins or ()
+    done: FromTree | None = None
+    tree = first
+    for index, join in enumerate(joins):
+        if _is_comma(join):
+            done = tree if done is None else _cross(done, tree)
+            done.stays_outside = _keeps_right_rows(joins[index + 1 :])
+            tree = _bind_table(context, join.this, outer, _siblings(outer, done))
+        else:
+            tree = _bind_join(context, tree, join, outer, done)
+    return tree if done is None else _cross(done, tree)
+
+
+def _keeps_right_rows(joins: Sequence[exp.Join]) -> bool:
+    """Whether there is a RIGHT or FULL JOIN before the next comma."""
+    chain = itertools.takewhile(lambda join: not _is_comma(join), joins)
+    return any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in chain)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    arguments = join.args
+    return not any(arguments.get(key) for key in ("kind", "side", "method", "on", "using"))
+
+
+def _cross(left: FromTree, right: FromTree) -> FromTree:
+    plan = right.plan if right.holds_earlier else Join(left.plan, right.plan, JoinType.INNER)
+    return FromTree(plan, left.relations + right.relations, both_merged(left.merged, right.merged))
+
+
+def _siblings(outer: Scope, *trees: FromTree | None) -> Scope:
+    """What a derived table may refer to: the tables before it (it is then LATERAL), then the enclosing query."""
+    known = [tree for tree in trees if tree is not None]
+    if not known:
+        return outer
+    scope = Scope(parent=outer.parent, ctes=outer.ctes)
+    for tree in known:
+        scope.relations += tree.relations
+        scope.merged = both_merged(scope.merged, tree.merged)
+    return scope
+
+
+# ---- joins ----
+
+_SIDES = {"": JoinType.INNER, "LEFT": JoinType.LEFT, "RIGHT": JoinType.LEFT, "FULL": JoinType.FULL}
+_KINDS = {"SEMI": JoinType.SEMI, "ANTI": JoinType.ANTI}
+
+
+def _bind_join(
+    context: BindContext, left: FromTree, join: exp.Join, outer: Scope, before: FromTree | None
+) -> FromTree:
+    check_understood(join)
+    method = str(join.args.get("method") or "").upper()
+    side = str(join.args.get("side") or "").upper()
+    kind = str(join.args.get("kind") or "").upper()
+    span = head_span(join)
+    if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        raise UnsupportedError(f"{method or kind} JOIN is not supported", span)
+    join_type = _KINDS.get(kind) or _SIDES[side]
+    siblings = _siblings(outer, before, left)
+    right = _bind_table(context, join.this, outer, siblings)
+    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
+        _check_independent(left, siblings, f"{side or kind} JOIN")
+    names: list[tuple[str, Span | None]] = []  # of USING, in lower case
+    both = FromTree(
+        left.plan,
+        left.relations + right.relations,
+        both_merged(left.merged, right.merged),
+        left.holds_earlier,
+    )
+    condition: Expression = TRUE
+    on, using = join.args.get("on"), join.args.get("using")
+    if on is not None:
+        earlier = None if before is None else _siblings(outer, before)
+        scope = Scope(both.relations, earlier or outer.parent, outer.ctes, both.merged)
+        condition = ExpressionBinder(context, scope, "ON").bind_condition(on)
+        is_apart = before is not None and not before.stays_outside and not left.holds_earlier
+        if before is not None and earlier is not None and earlier.used and is_apart:
+            left.plan = Join(before.plan, left.plan, JoinType.INNER)
+            left.holds_earlier = both.holds_earlier = True
+    elif using or method == "NATURAL":
+        names = (
+            [(each.name.lower(), head_span(each)) for each in using]
+            if using
+            else _natural_names(left, right, span)
+        )
+        condition, merged = _merge(context, left, right, names, join_type, side)
+        both.merged = {**both.merged, **merged}
+    elif kind != "CROSS" and (side or kind in _KINDS):
+        raise BindError("this join needs ON or USING", span)
+    if join_type in (JoinType.SEMI, JoinType.ANTI):
+        kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
+        plan = Join(left.plan, right.plan, join_type, condition)
+        return FromTree(plan, left.relations, kept, both.holds_earlier)
+    if side == "RIGHT":
+        both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
+    else:
+        both.plan = Join(left.plan, right.plan, join_type, condition)
+    return both
+
+
+def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
+    """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
+    own = {field.id for field in left.plan.schema}
+    for id, (name, span) in siblings.used.items():
+        if id in own:
+            raise BindError(
+                f'the right side of this {shown} reads "{name}" of its left side (LATERAL); '
+                "only JOIN, LEFT JOIN and CROSS JOIN may do so",
+                span,
+            )
+
+
+def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
+    names = {name: None for relation in left.relations for name in relation.by_name}
+    common = [
+        (column.name.lower(), span)
+        for relation in right.relations
+        for column in relation.columns
+        if column.name.lower() in names
+    ]
+    if not common:
+        raise BindError("NATURAL JOIN: the tables have no column in common; use ON, or CROSS JOIN", span)
+    return common
+
+
+def _merge(
+    context: BindContext,
+    left: FromTree,
+    right: FromTree,
+    names: Sequence[tuple[str, Span | None]],
+    join_type: JoinType,
+    side: str,
+) -> tuple[Expression, dict[str, tuple[MergedColumn]]]:
+    """USING: the equalities, and for each name the one column that both become."""
+    conditions: list[Expression] = []
+    merged: dict[str, tuple[MergedColumn]] = {}
+    for name, span in names:
+        left_column = _using_column(left, name, span, "left")
+        right_column = _using_column(right, name, span, "right")
+        conditions.append(compare("equal", left_column.expression(), right_column.expression(), span))
+        kept = right_column if side == "RIGHT" else left_column
+        parts = left_column.parts
+        if join_type not in (JoinType.SEMI, JoinType.ANTI):
+            parts += right_column.parts
+        primary = None if join_type is JoinType.FULL else kept.primary
+        merged[name] = (MergedColumn(left_column.name, parts, primary, span),)
+    return conjunction(tuple(conditions)), merged
+
+
+def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
+    merged = tree.merged.get(name, ())
+    if len(merged) == 1:
+        return merged[0]
+    found = [relation.by_name[name] for relation in tree.relations if name in relation.by_name]
+    if not found:
+        names = [column.name for relation in tree.relations for column in relation.columns]
+        raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)
+    if len(found) > 1:
+        raise BindError(f'USING: column "{name}" is ambiguous on the {where} side; use ON', span)
+    column = found[0]
+    return MergedColumn(column.name, (column,), column, span)
+
+
+# ---- single relations ----
+
+
+def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
+    """One relation; `siblings` holds the tables before it."""
+    check_understood(node)
+    if isinstance(node, exp.Table):
+        return _bind_named_table(context, node, outer, siblings)
+    if isinstance(node, exp.Subquery):
+        return _bind_derived(context, node, siblings, outer)
+    if isinstance(node, exp.Values):
+        return _bind_values_table(context, node, siblings)
+    if isinstance(node, exp.Lateral):
+        inner = node.this
+        if isinstance(inner, exp.Subquery):
+            bound = context.bind_query.bind_lazy(inner.this, siblings)
+            alias, names = _alias_of(node)
+            return FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+        raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
+    raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
+
+
+def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, siblings: Scope) -> FromTree:
+    if isinstance(node.this, exp.Identifier):
+        result = _bind_table_name(context, node, node.this.name, outer)
+    else:
+        alias, names = _alias_of(node)
+        if node.this.name.lower() in SERIES:
+            bound, alias = bind_series(context, node.this, head_span(node)), alias or node.this.name
+        else:
+            bound = bind_table_function(context, node.this, siblings, head_span(node))
+        result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+    return _joined(context, result, node.args.get("joins"), outer)
+
+
+def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
+    span = head_span(node)
+    alias, names = _alias_of(node)
+    schema = node.args.get("db")
+    if schema is not None:
+        check_schema(schema)
+    definition = None if schema is not None else outer.ctes.get(name.lower())
+    if definition is not None:
+        bound = bind_reference(context, definition)
+        renamed = _relation(name, bound.columns, definition.columns, span)
+        return FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
+    table = context.catalog.lookup(name)
+    if table is None:
+        known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
+        hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
+        raise BindError(f'there is no table "{name}"{hint}', span)
+    announce_columns(context, table, node, alias or name)
+    plan, columns = _scan(context, table, name)
+    return FromTree(plan, [_relation(alias or name, columns, names, span)])
+
+
+def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:
+    """A scan that gains a column when one is first referred to.
+
+    The node is frozen for everyone else; while binding, `fields` and `columns` grow together, because only the whole
+    statement shows what the query reads, and asking a table for statistics may encode the column.
+    """
+    scan = Scan(table, name, (), ())
+
+    def make(column: str) -> Field:
+        made = context.new_field(
+            column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
+        )
+        grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
+        return made
+
+    columns = [
+        ScopeColumn(column, lambda column=column: make(column))  # type: ignore[misc]
+        for column in table.column_names
+    ]
+    return scan, columns
+
+
+def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
+    alias, names = _alias_of(node)
+    inner = node.this
+    if _is_table(inner):
+        tree = _bind_table(context, inner, outer, scope)
+        if not alias:
+            return _joined(context, tree, node.args.get("joins"), outer)
+        parts = list(Scope(tree.relations, merged=tree.merged).star(None))
+        joined = lazy_project(
+            context,
+            tree.plan,
+            [Item(None, name, name, column) for name, column in parts],
+            [name for name, _ in parts],
+            [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
+        )
+        tree = FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
+        return _joined(context, tree, node.args.get("joins"), outer)
+    bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
+    tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+    return _joined(context, tree, node.args.get("joins"), outer)
+
+
+def _is_table(node: exp.Expr) -> bool:
+    """Whether parentheses hold tables, not a query: FROM (a JOIN b ON ...), FROM ((SELECT 1) a JOIN b ON ...)."""
+    while isinstance(node, exp.Subquery):
+        if node.args.get("alias") or node.args.get("joins"):
+            return True
+        node = node.this
+    return isinstance(node, (exp.Table, exp.Join))
+
+
+def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
+    plan = bind_values(context, node, outer)
+    alias, names = _alias_of(node)
+    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.schema]  # type: ignore[misc]
+    return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
+
+
+def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:
+    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows.
+
+    Rows of columns of an enclosing query, or of the tables before, are what SELECT without FROM makes of them.
+    """
+    scope = Scope(parent=outer, ctes=outer.ctes)
+    binder = ExpressionBinder(context, scope, "VALUES")
+    rows = [
+        [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
+        for row in node.expressions
+    ]
+    columns = [_values_column(column, span_of(node)) for column in zip(*rows, strict=True)]
+    fields = tuple(
+        context.new_field(f"col{index}", common, _may_be_null(values))
+        for index, (values, common) in enumerate(columns)
+    )
+    values = tuple(zip(*(values for values, _ in columns)))
+    if not any(isinstance(part, ColumnRef) for row in values for value in row for part in walk(value)):
+        return Values(values, fields)
+    if len(values) == 1:
+        return Project(Values(((),), ()), fields, values[0])
+    branches = []
+    for row in values:
+        own = tuple(context.new_field(made.name, made.data_type) for made in fields)
+        branches.append(Project(Values(((),), ()), own, row))
+    return UnionAll(tuple(branches), fields)
+
+
+def _values_column(
+    values: Sequence[Expression], span: Span | None
+) -> tuple[tuple[Expression, ...], DataType]:
+    """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
+    common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
+    return tuple(cast_to(value, common, span) for value in values), common
+
+
+def _may_be_null(values: Sequence[Expression]) -> bool:
+    return not all(isinstance(value, Literal) and value.value is not None for value in values)
+
+
+def _alias_of(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
+    alias = node.args.get("alias")
+    if alias is None:
+        return "", ()
+    if isinstance(alias, exp.TableAlias):
+        return alias.name, tuple(column.name for column in alias.args.get("columns") or ())
+    return alias.name, ()
+
+
+def _relation(
+    alias: str, columns: Sequence[ScopeColumn], names: Sequence[str], span: Span | None
+) -> Relation:
+    """The columns under an alias list, which may be shorter than they are."""
+    if len(names) > len(columns):
+        raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
+    renamed = [column.renamed(name) for column, name in zip(columns, names)]
+    return Relation(alias, [*renamed, *columns[len(names) :]])

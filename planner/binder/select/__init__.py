@@ -1,0 +1,1 @@
+"""SELECT blocks and set operations: what they put out, and in which order."""

@@ -1,0 +1,447 @@
+"""One SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT block.
+
+Plan: FROM -> Filter (WHERE) -> Aggregate -> Filter (HAVING) -> Project -> Aggregate (DISTINCT) -> Sort -> Limit ->
+Project (without the columns that only ORDER BY needed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
+from tqp.planner.binder.from_clause.tables import bind_from
+from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
+from tqp.planner.binder.select.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
+from tqp.planner.binder.select.limits import bind_limit, is_order_by_all
+from tqp.planner.binder.select.names import expression_name
+from tqp.planner.binder.select.ordinals import ordinal
+from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
+from tqp.planner.binder.select.select_list import expand_items
+from tqp.planner.binder.select.written import Qualified, Written
+from tqp.planner.binder.understood import check_understood
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import span_of
+
+_GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
+
+
+@dataclass(slots=True)
+class SelectBlock:
+    """Binds one block; made for one use."""
+
+    context: BindContext
+    select: exp.Select
+    scope: Scope
+    lazy: bool  # a derived table: stars need only produce what is referred to
+    any_columns: bool  # EXISTS: what the block selects does not matter
+    around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
+    bound_items: dict[int, Expression] = field(default_factory=dict)
+    written_keys: Written[Expression] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.written_keys = Written(self.context.query, self.scope)
+
+    def bind(self) -> BoundQuery:
+        select = self.select
+        tree = bind_from(self.context, select, self.scope)
+        plan: LogicalPlan = Values(((),), ())
+        if tree is not None:
+            plan = tree.plan
+            self.scope.relations = tree.relations
+            self.scope.merged = tree.merged
+        nodes = expand_items(self.scope, select.expressions)
+        aliases = self.scope.aliases = {
+            item.alias.lower(): item for item in nodes if item.is_aliased and item.alias
+        }
+        where = select.args.get("where")
+        if where is not None:
+            condition = self.binder("WHERE", None, aliases).bind_condition(where.this)
+            plan = Filter(plan, condition)
+        return self._outputs(plan, nodes, aliases)
+
+    def binder(
+        self, clause: str, aggregates: AggregateCollector | None, aliases: Aliases
+    ) -> ExpressionBinder:
+        """For the expressions of one clause of this block."""
+        binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
+        binder.bound_items = self.bound_items
+        binder.written_keys = self.written_keys
+        return binder
+
+    def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
+        select = self.select
+        group = select.args.get("group")
+        collector = AggregateCollector(self.context)
+        keys = self._group_keys(group, nodes, aliases) if group is not None else []
+        self.scope.open_aggregates = (
+            collector  # subqueries of the clauses below may hold aggregates of this block
+        )
+        binder = self.binder("SELECT", collector, aliases)
+        distinct_clause = select.args.get("distinct")
+        simple = group is None and distinct_clause is None
+        if self.any_columns and simple and select.args.get("having") is None:
+            return self._existence(plan, nodes, binder, collector)
+        lazy = self.lazy and simple
+        uses: list[ColumnUse] = []
+        self.scope.uses = uses
+        bound: list[Expression | None] = []
+        item_uses: list[list[ColumnUse]] = []
+        holds_aggregate: list[bool] = []
+        defined: Aliases = {}  # an item may name the aliases before its own
+        for item in nodes:
+            before, aggregates_before = len(uses), collector.uses
+            bound.append(self._bind_item(item, self.binder("SELECT", collector, defined), lazy))
+            item_uses.append(uses[before:])
+            holds_aggregate.append(collector.uses > aggregates_before)
+            alias = "" if item.alias is None else item.alias.lower()
+            if aliases.get(alias) is item:
+                defined = {**defined, alias: item}
+        having = select.args.get("having")
+        before = len(uses)
+        condition = self._having(having, collector, aliases, keys) if having is not None else None
+        of_all = group is not None and bool(group.args.get("all"))
+        if of_all:
+            values = [self._forced(value, item) for value, item in zip(bound, nodes)]
+            items = keys_of_all(values, item_uses, holds_aggregate)
+            keys = [*items, *keys_of_having(uses[before:])]
+            for value, item in zip(values, nodes):
+                if item.node is not None and value in keys:
+                    self._remember(item.node, value)
+            uses.clear()
+        sort = _SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
+        sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
+        self.scope.uses = None
+        if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
+            check_uses(uses, () if of_all else keys)
+            plan, rewriter = self._aggregate(plan, keys, collector)
+            bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
+            if condition is not None:
+                plan = Filter(plan, rewriter.rewrite(condition))
+            sorts = [
+                [
+                    (rewriter.rewrite(key) if isinstance(key, Expression) else key, descending, nulls_first)
+                    for key, descending, nulls_first in keys_of_sort
+                ]
+                for keys_of_sort in sorts
+            ]
+            lazy = False
+        return self._finish(plan, nodes, bound, sorts, lazy)
+
+    def _having(
+        self, having: exp.Having, collector: AggregateCollector, aliases: Aliases, keys: list[Expression]
+    ) -> Expression:
+        binder = self.binder("HAVING", collector, aliases)
+        binder.keys_before_aliases = keys
+        # where an alias goes before a column of the key, the same text means another thing
+        columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
+        columns |= {
+            name
+            for name in self.scope.merged.keys() & set(aliases)
+            if any(merged.expression() in keys for merged in self.scope.merged[name])
+        }
+        binder.written_keys = self.written_keys.where_hidden(set(aliases) - columns)
+        return binder.bind_condition(having.this)
+
+    def _forced(self, value: Expression | None, item: Item) -> Expression:
+        if value is not None:
+            return value
+        assert item.column is not None
+        return self.scope.value_of(item.column)
+
+    def _bind_item(self, item: Item, binder: ExpressionBinder, lazy: bool) -> Expression | None:
+        """The item's expression; None for a column of a star that nobody may ever ask for."""
+        if item.column is not None:
+            return (
+                None
+                if lazy and not isinstance(item.column, MergedColumn)
+                else self.scope.value_of(item.column)
+            )
+        assert item.node is not None
+        return settle(binder.bind_once(item.node))
+
+    def _existence(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        binder: ExpressionBinder,
+        collector: AggregateCollector,
+    ) -> BoundQuery:
+        """EXISTS (SELECT anything ...): rows matter, columns do not. Aggregates without GROUP BY are one row."""
+        for item in nodes:
+            if item.node is not None:
+                binder.bind(item.node)
+        if collector.calls:
+            plan, _ = self._aggregate(plan, [], collector)
+        return BoundQuery(self._sorted_and_limited(plan, [[]] * (1 + len(self.around))), [])
+
+    # ---- GROUP BY ----
+
+    def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
+        check_understood(group)
+        binder = self.binder("GROUP BY", None, aliases)
+        binder.written_keys = None  # a key is no part of another
+        keys: list[Expression] = []
+        for node in group.expressions:
+            if type(node) in _GROUPINGS:
+                raise UnsupportedError(f"{_GROUPINGS[type(node)]} is not supported", span_of(node))
+            parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+            for part in parts:
+                keys.append(self._group_key(part, nodes, binder))
+        return keys
+
+    def _remember(self, node: exp.Expr, key: Expression) -> Expression:
+        """The same text means this key wherever it stands: a subquery bound once more would be another one.
+
+        `coalesce(a)` is `a`, but grouping by it does not make `a` a key.
+        """
+        if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
+            return key
+        if isinstance(key, ColumnRef):
+            key = self.bound_items[id(node)] = Cast(key, key.data_type)
+        self.written_keys.add(node, key)
+        return key
+
+    def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
+        place = ordinal(node, len(nodes), "GROUP BY")
+        without_aliases = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
+        without_aliases.written_keys = None
+        if place is not None:
+            item = nodes[place]
+            if item.node is None:
+                return self._forced(None, item)
+            return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
+        named = node.unnest()
+        if not isinstance(named, exp.Column):
+            binder = without_aliases
+        elif not named.table and not self.scope.has_column(named.name, None):
+            aliased = (
+                binder.aliases[named.name.lower()].node if named.name.lower() in binder.aliases else None
+            )
+            return self._remember(aliased or node, binder.bind(node))
+        return self._remember(node, binder.bind(node))
+
+    def _aggregate(
+        self, plan: LogicalPlan, keys: Sequence[Expression], collector: AggregateCollector
+    ) -> tuple[LogicalPlan, GroupedRewriter]:
+        by_id = {made.id: made for made in plan.schema}
+        unique = list(dict.fromkeys(keys))
+        fields: list[Field] = []
+        key_ids: set[int] = set()
+        expression_keys: dict[Expression, ColumnRef] = {}
+        for key in unique:
+            if isinstance(key, ColumnRef) and key.id in by_id:
+                fields.append(by_id[key.id])
+                key_ids.add(key.id)
+            else:
+                made = self.context.new_field(_key_name(key), key.data_type)
+                fields.append(made)
+                expression_keys[key] = ColumnRef(made.id, made.data_type, made.name)
+        calls: tuple[AggregateCall, ...] = tuple(collector.calls)
+        if not calls and not unique:
+            # GROUP BY () or HAVING alone: one row, no columns
+            return Aggregate(plan, (), (), (), ()), GroupedRewriter(self.scope, frozenset(), {})
+        aggregated = Aggregate(plan, tuple(fields), tuple(unique), tuple(collector.calls.values()), calls)
+        for made in collector.calls.values():
+            key_ids.add(made.id)
+        return aggregated, GroupedRewriter(self.scope, frozenset(key_ids), expression_keys)
+
+    # ---- SELECT list, DISTINCT, ORDER BY, LIMIT ----
+
+    def _finish(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        bound: Sequence[Expression | None],
+        sorts: Sequence[_Sort],
+        lazy: bool,
+    ) -> BoundQuery:
+        names = [self._name(item) for item in nodes]
+        clause = self.select.args.get("distinct")
+        if clause is not None and clause.args.get("on"):
+            raise UnsupportedError(
+                "DISTINCT ON is not supported; use GROUP BY with ANY_VALUE or MIN", span_of(clause)
+            )
+        if lazy:
+            return self._finish_lazily(plan, nodes, names, bound, sorts)
+        visible = len(bound)
+        values = [value for value in bound if value is not None]
+        places: dict[Expression, int] = {}
+        sort_keys = [key for sort in sorts for key, _, _ in sort if isinstance(key, Expression)]
+        if sort_keys:
+            for position, value in enumerate(values):
+                places.setdefault(value, position)
+        for key in sort_keys:
+            if places.setdefault(key, len(values)) == len(values):
+                values.append(key)
+        hidden_names = [_key_name(value) for value in values[visible:]]
+        project = exact_project(self.context, plan, values, [*names, *hidden_names])
+        fields = project.fields
+        result: LogicalPlan = project
+        if clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
+            hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
+            fields = (*fields[:visible], *hidden)
+            result = distinct(project, visible, hidden)
+        keys = [
+            [
+                SortKey(
+                    _reference(fields[places[key] if isinstance(key, Expression) else key]),
+                    descending,
+                    nulls_first,
+                )
+                for key, descending, nulls_first in sort
+            ]
+            for sort in sorts
+        ]
+        result = self._sorted_and_limited(result, keys)
+        fields = fields[:visible]
+        if len(values) > visible:
+            result = Project(result, fields, tuple(_reference(made) for made in fields))
+        return BoundQuery.exact(result, names, fields, [Branch(names, lambda: self._texts(nodes))])
+
+    def _texts(self, nodes: Sequence[Item]) -> list[tuple[str, str]]:
+        """How each item is written, and how with the tables of its columns."""
+        written: Written[None] = Written(self.context.query, Scope())
+        qualified = Qualified(self.context.query, self.scope)
+        texts: list[tuple[str, str]] = []
+        for item in nodes:
+            if item.node is not None:
+                texts.append((written.text(item.node), qualified.text(item.node)))
+            elif item.column is not None:
+                texts.append((qualified.name_of(item.column),) * 2)
+        return texts
+
+    def _name(self, item: Item) -> str:
+        if item.name is not None:
+            return item.name
+        assert item.node is not None
+        node = item.node
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Column):
+            table = node.args.get("table")
+            return self.scope.display_name(node.name, table.name if table is not None else None)
+        return expression_name(self.context.query, node)
+
+    def _finish_lazily(
+        self,
+        plan: LogicalPlan,
+        nodes: Sequence[Item],
+        names: Sequence[str],
+        bound: Sequence[Expression | None],
+        sorts: Sequence[_Sort],
+    ) -> BoundQuery:
+        """A derived table: sort below the projection, which gains outputs as they are referred to."""
+        keys = [
+            [
+                SortKey(
+                    key if isinstance(key, Expression) else self._forced(bound[key], nodes[key]),
+                    descending,
+                    nulls_first,
+                )
+                for key, descending, nulls_first in sort
+            ]
+            for sort in sorts
+        ]
+        plan = self._sorted_and_limited(plan, keys)
+        return lazy_project(self.context, plan, nodes, names, bound)
+
+    def _sorted_and_limited(self, plan: LogicalPlan, sorts: Sequence[Sequence[SortKey]]) -> LogicalPlan:
+        """The block's ORDER BY and LIMIT, then those of the parentheses around it."""
+        for query, keys in zip((self.select, *self.around), sorts, strict=True):
+            if keys:
+                plan = Sort(plan, tuple(keys))
+            plan = bind_limit(self.context, query, plan, self.scope)
+        return plan
+
+
+#: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
+_Sort = Sequence[tuple[Expression | int, bool, bool]]
+
+
+@dataclass(slots=True)
+class _SortBinder:
+    """ORDER BY of a block: ordinals and aliases are positions in SELECT, the rest are expressions."""
+
+    block: SelectBlock
+    nodes: Sequence[Item]
+    bound: Sequence[Expression | None]
+    collector: AggregateCollector
+    aliases: Aliases
+    keys: Sequence[Expression] | None  # the items that are keys of GROUP BY ALL
+
+    def bind(self, order: exp.Order | None) -> _Sort:
+        if order is None:
+            return []
+        binder = self.block.binder("ORDER BY", self.collector, self.aliases)
+        result: list[tuple[Expression | int, bool, bool]] = []
+        check_understood(order)
+        for ordered in order.expressions:
+            check_understood(ordered)
+            descending = bool(ordered.args.get("desc"))
+            nulls_first = bool(ordered.args.get("nulls_first"))
+            node = ordered.this
+            if is_order_by_all(order):
+                result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
+                continue
+            position = self._position(node)
+            if position is not None:
+                result.append((position, descending, nulls_first))
+                continue
+            for item in expand_items(
+                self.block.scope, [node]
+            ):  # a star next to other keys: the columns of FROM
+                before = len(self.block.scope.uses or ())
+                value = binder.bind_item(item, span_of(node)) if item.node is None else binder.bind(item.node)
+                if self.keys is not None:
+                    self._note_uses(item.node, value, self.keys, before)
+                if not isinstance(value, Literal):  # a constant orders nothing
+                    result.append((value, descending, nulls_first))
+        return result
+
+    def _note_uses(
+        self, node: exp.Expr | None, value: Expression, keys: Sequence[Expression], before: int
+    ) -> None:
+        """With GROUP BY ALL, a key of ORDER BY is a whole item of SELECT, or uses columns inside aggregates only."""
+        uses = self.block.scope.uses
+        assert uses is not None
+        is_column = node is None or isinstance(node.unnest(), exp.Column)
+        is_written = node is not None and self.block.written_keys.find(node) is not None
+        if is_written or (is_column and value in keys):
+            del uses[before:]
+        else:
+            uses += self.block.scope.uses_in(value)
+
+    def _position(self, node: exp.Expr) -> int | None:
+        place = ordinal(node, len(self.nodes), "ORDER BY")
+        if place is not None:
+            return place
+        if isinstance(node, exp.Column) and node.args.get("table") is None:
+            lowered = node.name.lower()
+            places = [
+                index
+                for index, item in enumerate(self.nodes)
+                if item.alias is not None and item.alias.lower() == lowered
+            ]
+            # the last alias goes before the first column of the name
+            aliased = [index for index in places if self.nodes[index].is_aliased]
+            return aliased[-1] if aliased else places[0] if places else None
+        return None
+
+
+def _reference(made: Field) -> ColumnRef:
+    return ColumnRef(made.id, made.data_type, made.name)
+
+
+def _key_name(key: Expression) -> str:
+    """A display name for a computed key."""
+    function = getattr(key, "function", None)
+    return str(function) if function else type(key).__name__.lower()

@@ -1,0 +1,353 @@
+"""Output column names: an unnamed expression is called by its text, written the way DuckDB writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+
+from tqp.planner.binder.expressions.literals import signed_number
+from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.binder.select.keywords import KEYWORDS
+from tqp.planner.functions.literal_casts import unit_name
+from tqp.planner.parse import head_span, span_of
+from tqp.planner.syntax.parser import TYPE_START
+
+
+def expression_name(query: str, node: exp.Expr) -> str:
+    """The text of an expression of `query` as DuckDB shows it: `a+1` is `(a + 1)`, `count(*)` is `count_star()`."""
+    return Names(query).text(node)
+
+
+def quoted(identifier: str) -> str:
+    """The identifier, in double quotes where SQL needs them."""
+    if _PLAIN.fullmatch(identifier) and identifier.lower() not in KEYWORDS:
+        return identifier
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TYPE = re.compile(r"""([A-Za-z_]\w*|"[^"]+")(\s+PRECISION)?\s*(\([\d\s,]*\))?(\[\d*\])?""", re.IGNORECASE)
+
+#: Type names that the grammar knows and spells in its own way; others stay as written.
+_TYPE_NAMES = {
+    **dict.fromkeys(("int", "integer"), "INTEGER"),
+    "smallint": "SMALLINT",
+    "bigint": "BIGINT",
+    **dict.fromkeys(("real", "float"), "FLOAT"),
+    **dict.fromkeys(("char", "character", "varchar"), "VARCHAR"),
+    **dict.fromkeys(("decimal", "numeric", "dec"), "DECIMAL"),
+    "boolean": "BOOLEAN",
+    "time": "TIME",
+    "interval": "INTERVAL",
+}
+_EXTRACT_KEYWORDS = {
+    **{part: part.upper() for part in "year month day hour minute second".split()},
+    **{part: part.upper() for part in "quarter week decade century millennium".split()},
+    "millisecond": "MILLISECONDS",
+    "microsecond": "MICROSECONDS",
+}
+_INFIX: dict[type, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+    exp.Pow: "**",
+    exp.DPipe: "||",
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.Like: "~~",
+    exp.ILike: "~~*",
+    exp.StartsWith: "^@",
+}
+_INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
+_AS_CALLS: dict[type, str] = {
+    exp.RegexpLike: "regexp_matches",
+    exp.RegexpFullMatch: "regexp_full_match",
+    exp.SimilarTo: "regexp_full_match",
+}
+
+
+class Names:
+    """Writes expressions of `query` as DuckDB does."""
+
+    def __init__(self, query: str) -> None:
+        self.query = query
+
+    def text(self, node: Any) -> str:
+        kind = type(node)
+        if kind in _INFIX:
+            return self._infix(node)
+        if kind in _AS_CALLS:
+            return self._call(_AS_CALLS[kind], (node.this, node.expression))
+        writer = _WRITERS.get(kind)
+        if writer is not None:
+            return writer(self, node)
+        span = span_of(node)
+        return self.query[span[0] : span[1]] if span else str(node.sql("duckdb"))
+
+    def _call(self, name: str, arguments: Any) -> str:
+        return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
+
+    def column(self, node: exp.Column) -> str:
+        return ".".join(quoted(part.name) for part in node.parts)
+
+    def _literal(self, node: exp.Literal) -> str:
+        if node.args.get("is_string"):
+            return _text_literal(node.name)
+        span = head_span(node)
+        if span is not None:
+            return self.query[span[0] : span[1]]
+        return node.name.removeprefix("0")  # .5, which sqlglot makes 0.5
+
+    def _infix(self, node: exp.Binary) -> str:
+        sign = _INFIX[type(node)]
+        if node.args.get("negate"):
+            sign = "!" + sign
+        right = node.expression
+        if isinstance(right, (exp.Any, exp.All)):
+            return self._quantified(node.this, sign, right)
+        if isinstance(node, exp.Pow):
+            gap = self._between(node)
+            sign = "^" if "^" in gap else "**"
+        return f"({self.text(node.this)} {sign} {self.text(right)})"
+
+    def _between(self, node: exp.Binary) -> str:
+        left, right = span_of(node.this), span_of(node.expression)
+        return self.query[left[1] : right[0]] if left and right else ""
+
+    def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
+        inner = self.subquery(right.this)
+        if isinstance(right, exp.All):
+            return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
+        return f"({self.text(operand)} {sign} ANY({inner}))"
+
+    def subquery(self, node: exp.Expr) -> str:
+        """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
+        while isinstance(node, (exp.Subquery, exp.Paren)):
+            node = node.this
+        clauses = {name for name, value in node.args.items() if value}
+        if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
+            span = span_of(node)
+            start = self.query.upper().rfind("SELECT", 0, span[0] + 6) if span else -1
+            return self.query[start : span[1]] if span and start >= 0 else "SELECT"
+        text = f"SELECT {', '.join(self._selected(item) for item in node.expressions)}"
+        source = node.args.get("from_")
+        if source is not None:
+            text += f" FROM {self._source(source.this)}"
+        where, limit = node.args.get("where"), node.args.get("limit")
+        if where is not None:
+            condition = self.text(where.this)
+            text += f" WHERE {condition}"
+        if limit is not None and limit.expression is not None:
+            text += f" LIMIT {self.text(limit.expression)}"
+        return text
+
+    def _selected(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Alias):
+            return f"{self.text(node.this)} AS {quoted(node.alias)}"
+        return "*" if isinstance(node, exp.Star) else self.text(node)
+
+    def _source(self, node: exp.Expr) -> str:
+        if isinstance(node, exp.Table) and node.name:
+            return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
+        span = span_of(node)
+        return self.query[span[0] : span[1]] if span else ""
+
+    def _connective(self, node: exp.Connector) -> str:
+        parts: list[str] = []
+        pending: list[exp.Expr] = [node]
+        while pending:
+            part = pending.pop()
+            while isinstance(part, exp.Paren):
+                part = part.this
+            if type(part) is type(node):
+                pending += (part.expression, part.this)
+            else:
+                parts.append(self.text(part))
+        word = " AND " if isinstance(node, exp.And) else " OR "
+        return f"({word.join(parts)})"
+
+    def _not(self, node: exp.Not) -> str:
+        return f"(NOT {self.text(node.this)})"
+
+    def _is(self, node: exp.Is) -> str:
+        negated = bool(node.args.get("negate"))
+        operand = self.text(node.this)
+        if isinstance(node.expression, exp.Null):
+            return f"({operand} IS {'NOT ' if negated else ''}NULL)"
+        word = "IS DISTINCT FROM" if negated else "IS NOT DISTINCT FROM"
+        return f"(CAST({operand} AS BOOLEAN) {word} {self.text(node.expression)})"
+
+    def _negation(self, node: exp.Neg) -> str:
+        number, negative = signed_number(node)
+        if number is not None:
+            return ("-" if negative else "") + self.text(number)
+        operand = node.this
+        while isinstance(operand, exp.Paren):
+            operand = operand.this
+        return f"(-({self.text(operand)}))"
+
+    def _in(self, node: exp.In) -> str:
+        query = node.args.get("query")
+        if query is not None:
+            return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
+        choices = ", ".join(self.text(choice) for choice in node.expressions)
+        return f"({self.text(node.this)} IN ({choices}))"
+
+    def _range(self, node: exp.Between) -> str:
+        return f"({self.text(node.this)} BETWEEN {self.text(node.args['low'])} AND {self.text(node.args['high'])})"
+
+    def _escape(self, node: exp.Escape) -> str:
+        name = "like_escape" if isinstance(node.this, exp.Like) else "ilike_escape"
+        text = self._call(name, (node.this.this, node.this.expression, node.expression))
+        return f"(NOT {text})" if node.this.args.get("negate") else text
+
+    def _case(self, node: exp.Case) -> str:
+        subject = node.args.get("this")
+        branches: list[str] = []
+        for branch in node.args["ifs"]:
+            condition = self.text(branch.this)
+            if subject is not None:
+                condition = f"({self.text(subject)} = {condition})"
+            branches.append(f" WHEN ({condition}) THEN ({self.text(branch.args['true'])})")
+        default = node.args.get("default")
+        return f"CASE {''.join(branches)} ELSE {self.text(default) if default is not None else 'NULL'} END"
+
+    def _if(self, node: exp.If) -> str:
+        return self._call("if", (node.this, node.args["true"], node.args.get("false")))
+
+    def _cast(self, node: exp.Cast) -> str:
+        word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
+        return f"{word}({self.text(node.this)} AS {self.target(node)})"
+
+    def target(self, node: exp.Cast) -> str:
+        target = node.args["to"]
+        start = target.meta.get(TYPE_START)
+        match = None if start is None else _TYPE.match(self.query, start)
+        if match is None or target.this is exp.DType.ENUM:
+            return str(bind_type(target, None))
+        written, precision, size, array = match.groups("")
+        name = written.lower()
+        if name == "timestamp":
+            return str(bind_type(target, None))
+        known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
+        if known is None:
+            return written.strip('"') + array
+        return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
+
+    def _interval(self, node: exp.Interval) -> str:
+        amount = self.text(node.this)
+        unit = node.args.get("unit")
+        if unit is None:
+            return f"CAST({amount} AS INTERVAL)"
+        name = unit_name(unit.name) or unit.name.lower()
+        plural = {"century": "centuries", "millennium": "millennia"}.get(name, name + "s")
+        if name in ("second", "millisecond"):
+            return f"to_{plural}(CAST({amount} AS DOUBLE))"
+        target = "BIGINT" if name in ("hour", "minute", "microsecond") else "INTEGER"
+        return f"to_{plural}(CAST(trunc(CAST({amount} AS DOUBLE)) AS {target}))"
+
+    def _function(self, node: exp.Anonymous) -> str:
+        written = node.this
+        name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
+        arguments = node.expressions
+        if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
+            return "count_star()"
+        if name == "+":
+            return f"(+({self.text(arguments[0])}))"
+        if name in ("coalesce", "ifnull"):
+            return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
+        if name == "date" and len(arguments) == 1:
+            return f"CAST({self.text(arguments[0])} AS DATE)"
+        if arguments and isinstance(arguments[0], exp.Distinct):
+            inner = ", ".join(self.text(argument) for argument in arguments[0].expressions)
+            return f"{quoted(name)}(DISTINCT {inner})"
+        return self._call(name, arguments)
+
+    def _filter(self, node: exp.Filter) -> str:
+        return f"{self.text(node.this)} FILTER (WHERE {self.text(node.expression.this)})"
+
+    def _extract(self, node: exp.Extract) -> str:
+        part = node.this.name
+        span = span_of(node.expression)
+        written = re.findall(
+            r"(?is)extract\s*\(\s*('?)(\w+)'?\s+from\s*\Z", self.query[: span[0]] if span else ""
+        )
+        if written:
+            quote, word = written[-1]
+            known = None if quote else _EXTRACT_KEYWORDS.get(unit_name(word) or "")
+            part = known or word
+        return f"date_part('{part}', {self.text(node.expression)})"
+
+    def _trim(self, node: exp.Trim) -> str:
+        position = str(node.args.get("position") or "").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
+        return self._call(name, (node.this, node.expression))
+
+    def _placeholder(self, node: exp.Placeholder) -> str:
+        name = node.args.get("this")
+        if name is not None:
+            return f"${name.name if isinstance(name, exp.Expr) else name}"
+        start = node.meta["start"]
+        earlier = [each for each in node.root().find_all(exp.Placeholder) if not each.args.get("this")]
+        return f"${sum(each.meta['start'] <= start for each in earlier)}"
+
+
+def _text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_Writer = Callable[[Names, Any], str]
+
+_WRITERS: dict[type, _Writer] = {
+    exp.Column: lambda self, node: self.column(node),
+    exp.Literal: Names._literal,
+    exp.ByteString: lambda _, node: _text_literal(node.name),
+    exp.Boolean: lambda _, node: "true" if node.this else "false",
+    exp.Null: lambda _, node: "NULL",
+    exp.HexString: lambda _, node: f"X'{node.name.lower()}'",
+    exp.Paren: lambda self, node: self.text(node.this),
+    exp.And: Names._connective,
+    exp.Or: Names._connective,
+    exp.Not: Names._not,
+    exp.Is: Names._is,
+    exp.Neg: Names._negation,
+    exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
+    exp.In: Names._in,
+    exp.Between: Names._range,
+    exp.Escape: Names._escape,
+    exp.Case: Names._case,
+    exp.If: Names._if,
+    exp.Cast: Names._cast,
+    exp.TryCast: Names._cast,
+    exp.Interval: Names._interval,
+    exp.Anonymous: Names._function,
+    exp.Filter: Names._filter,
+    exp.Extract: Names._extract,
+    exp.Substring: lambda self, node: self._call(
+        "substring", (node.this, node.args.get("start"), node.args.get("length"))
+    ),
+    exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
+    exp.Trim: Names._trim,
+    exp.Placeholder: Names._placeholder,
+    exp.Tuple: lambda self, node: self._call("row", node.expressions),
+    exp.Array: lambda self, node: self._call("list_value", node.expressions),
+    exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
+    exp.Subquery: lambda self, node: f"({self.subquery(node)})",
+    exp.Select: lambda self, node: f"({self.subquery(node)})",
+}

@@ -1,0 +1,36 @@
+"""`ORDER BY 2`, `GROUP BY 1`: whole numbers that name a column of SELECT, and constants that name none."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT, INTEGER
+from tqp.core.errors import BindError
+from tqp.planner.binder.expressions.literals import signed_number
+from tqp.planner.functions.type_rules import integer_literal_type
+from tqp.planner.parse import head_span, span_of
+
+_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+
+
+def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
+    """The place, from 0, of the column that the number names; None for what is no number, or one beyond BIGINT.
+
+    Raises BindError for numbers out of range and, in ORDER BY, for other literals, which would order nothing.
+    """
+    literal, negative = signed_number(node)
+    number = int(literal.name) if literal is not None and literal.name.isdigit() else None
+    position = -number if negative and number is not None else number
+    if position is not None and integer_literal_type(position) in (INTEGER, BIGINT):
+        if not 1 <= position <= columns:
+            raise BindError(
+                f"{clause} {position}: there are {columns} columns, numbered from 1", head_span(node)
+            )
+        return position - 1
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if clause == "ORDER BY" and (literal is not None or isinstance(node, _CONSTANTS)):
+        raise BindError(
+            "ORDER BY a constant has no effect; leave it out, or name a column by its number", span_of(node)
+        )
+    return None

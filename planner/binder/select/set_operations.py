@@ -1,0 +1,216 @@
+"""UNION, INTERSECT, EXCEPT. Distinct INTERSECT and EXCEPT are semi and anti joins in which NULLs are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.expressions.subqueries import cast_columns, is_null_output
+from tqp.planner.binder.scope import Relation, Scope
+from tqp.planner.binder.select.limits import bind_limit, is_order_by_all
+from tqp.planner.binder.select.ordinals import ordinal
+from tqp.planner.binder.select.output import BoundQuery, Branch, distinct
+from tqp.planner.binder.select.written import Written
+from tqp.planner.binder.understood import check_understood
+from tqp.planner.functions.type_rules import forced_type
+from tqp.planner.parse import Span, head_span, span_of
+
+
+def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
+    """The operation with its ORDER BY and LIMIT."""
+    query = _combine(context, node, scope)
+    plan = bind_result_order(context, node, query, scope)
+    return replace(query, plan=bind_limit(context, node, plan, scope))
+
+
+def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
+    keep_duplicates = not node.args.get("distinct")
+    operands = _operands(node, keep_duplicates)
+    outer = Scope(parent=scope.parent, ctes=scope.ctes)
+    inner = outer if outer.ctes else scope.parent
+    bound = [context.bind_query.bind_exact(operand, inner) for operand in operands]
+    plans = [each.plan for each in bound]
+    names = list(bound[0].names)
+    branches = [branch for each in bound for branch in each.branches]
+    if node.args.get("by_name"):
+        plans, names = _by_name(context, bound, head_span(node))
+        lowered = [name.lower() for name in names]
+        branches = [
+            branch.moved([lowered.index(name.lower()) for name in each.names])
+            for each in bound
+            for branch in each.branches
+        ]
+    plans = _same_types(context, plans, node)
+    if isinstance(node, exp.Union):
+        union = UnionAll(tuple(plans), _union_fields(context, plans, names))
+        return BoundQuery.exact(union if keep_duplicates else distinct(union), names, union.schema, branches)
+    keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
+    if keep_duplicates:
+        raise UnsupportedError(f"{keyword} ALL is not supported; {keyword} without ALL is", head_span(node))
+    join_type = JoinType.SEMI if isinstance(node, exp.Intersect) else JoinType.ANTI
+    left, right = plans
+    if len({made.id for made in left.schema}) < len(left.schema):
+        raise UnsupportedError(f"{keyword} over a repeated column is not supported", head_span(node))
+    condition = conjunction(
+        tuple(
+            Call("is_not_distinct_from", (_reference(a), _reference(b)), BOOLEAN)
+            for a, b in zip(left.schema, right.schema)
+        )
+    )
+    return BoundQuery.exact(Join(distinct(left), right, join_type, condition), names, left.schema, branches)
+
+
+def _operands(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
+    """The operands; a chain of one kind of UNION is one n-ary union."""
+    if node.args.get("by_name") or not isinstance(node, exp.Union):
+        return [node.this, node.expression]
+    operands: list[exp.Expr] = [node.expression]
+    left = node.this
+    while (
+        isinstance(left, exp.Union)
+        and not left.args.get("by_name")
+        and (not left.args.get("distinct")) == keep_duplicates
+        and not any(left.args.get(key) for key in ("order", "limit", "offset", "with_"))
+    ):
+        operands.append(left.expression)
+        left = left.this
+    operands.append(left)
+    return operands[::-1]
+
+
+def _same_types(context: BindContext, plans: list[LogicalPlan], node: exp.SetOperation) -> list[LogicalPlan]:
+    span = head_span(node)
+    width = len(plans[0].schema)
+    for plan in plans:
+        if len(plan.schema) != width:
+            raise BindError(
+                f"{node.key.upper()}: one side has {width} columns, the other {len(plan.schema)}", span
+            )
+    types = [made.data_type for made in plans[0].schema]
+    for plan in plans[1:]:
+        for index, made in enumerate(plan.schema):
+            common = forced_type(types[index], made.data_type)
+            if common is None and is_null_output(plan, index):
+                common = types[index]
+            elif common is None and all(is_null_output(each, index) for each in plans[: plans.index(plan)]):
+                common = made.data_type
+            if common is None:
+                raise BindError(
+                    f"{node.key.upper()}: column {index + 1} is {types[index]} on one side and {made.data_type} on "
+                    "the other; cast one of them",
+                    span,
+                )
+            types[index] = common
+    return [cast_columns(context, plan, types, span) for plan in plans]
+
+
+def _union_fields(context: BindContext, plans: Sequence[LogicalPlan], names: Sequence[str]) -> Schema:
+    fields: list[Field] = []
+    for index, name in enumerate(names):
+        nullable = any(plan.schema[index].nullable for plan in plans)
+        fields.append(context.new_field(name, plans[0].schema[index].data_type, nullable))
+    return tuple(fields)
+
+
+def _by_name(
+    context: BindContext, bound: Sequence[BoundQuery], span: Span | None
+) -> tuple[list[LogicalPlan], list[str]]:
+    """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
+    names: dict[str, str] = {}
+    for query in bound:
+        lower = [name.lower() for name in query.names]
+        repeated = next((name for name in query.names if lower.count(name.lower()) > 1), None)
+        if repeated is not None:
+            raise BindError(f'UNION BY NAME: one side has several columns "{repeated}"; rename one', span)
+        for name in query.names:
+            names.setdefault(name.lower(), name)
+    plans: list[LogicalPlan] = []
+    for query in bound:
+        positions = {name.lower(): index for index, name in enumerate(query.names)}
+        types = {key: _type_of(bound, key) for key in names}
+        fields: list[Field] = []
+        outputs: list[Expression] = []
+        for key, name in names.items():
+            if key in positions:
+                made = query.plan.schema[positions[key]]
+                fields.append(made)
+                outputs.append(_reference(made))
+            else:
+                fields.append(context.new_field(name, types[key], True))
+                outputs.append(Literal(None, types[key]))
+        plans.append(Project(query.plan, tuple(fields), tuple(outputs)))
+    return plans, list(names.values())
+
+
+def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
+    for query in bound:
+        for name, made in zip(query.names, query.plan.schema):
+            if name.lower() == key:
+                return made.data_type
+    raise AssertionError(key)
+
+
+def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, scope: Scope) -> LogicalPlan:
+    """ORDER BY of a set operation or VALUES, if it has one.
+
+    By position, by a name or an expression of one of the operands, or by an expression over the columns.
+    """
+    order = node.args.get("order")
+    if order is None:
+        return query.plan
+    fields = query.plan.schema
+    binder = ExpressionBinder(
+        context, Scope([Relation("", query.columns)], scope.parent, scope.ctes), "this ORDER BY"
+    )
+    keys: list[SortKey] = []
+    check_understood(order)
+    for ordered in order.expressions:
+        check_understood(ordered)
+        node = ordered.this
+        descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+        if is_order_by_all(order) or isinstance(node, exp.Star):
+            keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
+            continue
+        place = ordinal(node, len(fields), "ORDER BY")
+        if place is None:
+            place = _place(context.query, node, query.branches)
+        key = binder.bind(node) if place is None else _reference(fields[place])
+        keys.append(SortKey(key, descending, nulls_first))
+    return Sort(query.plan, tuple(keys))
+
+
+def _place(query: str, node: exp.Expr, branches: Sequence[Branch]) -> int | None:
+    """The column that an operand has by this name, or else written like this; the first operand's if several have one.
+
+    What means the same where the tables are named must stand in one place. A column may be written with its table or without.
+    """
+    name = node.unnest()
+    if isinstance(name, exp.Column) and not name.table:
+        for branch in branches:
+            place = branch.place_of_name(name.name)
+            if place is not None:
+                return place
+    text = Written[None](query, Scope()).text(node)
+    items = [item for branch in branches for item in branch.written()]
+    for place, written, meaning in items:
+        if text == written or (isinstance(name, exp.Column) and text == meaning):
+            if any(meaning == other and place != elsewhere for elsewhere, _, other in items):
+                raise BindError(
+                    "ORDER BY is ambiguous: several columns are written like this; name one by its number",
+                    span_of(node),
+                )
+            return place
+    return None
+
+
+def _reference(made: Field) -> ColumnRef:
+    return ColumnRef(made.id, made.data_type, made.name)

@@ -1,0 +1,90 @@
+"""Expressions known by how they are written: group keys, and what ORDER BY repeats of SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Generic, TypeVar
+
+from sqlglot import exp
+
+from tqp.planner.algebra.expressions import ColumnRef, walk
+from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
+from tqp.planner.binder.select.names import Names, quoted
+
+Meaning = TypeVar("Meaning")
+
+
+class Written(Names, Generic[Meaning]):
+    """What expressions mean by their text as DuckDB writes it: `LOWER(s)` is `lower(t.s)`, but `lcase(s)` is not.
+
+    `hidden` are names, in lower case, that stand for something else than the columns of FROM.
+    """
+
+    def __init__(self, query: str, scope: Scope, hidden: Collection[str] = ()) -> None:
+        super().__init__(query)
+        self._scope = scope
+        self._hidden = hidden
+        self._meanings: dict[str, Meaning] = {}
+        self._texts: dict[int, tuple[exp.Expr, str]] = {}  # by id of the node, which has to live on
+
+    def add(self, node: exp.Expr, meaning: Meaning) -> Meaning:
+        """Make the node's text mean this, unless it means something; what it means."""
+        return self._meanings.setdefault(self.text(node), meaning)
+
+    def find(self, node: exp.Expr) -> Meaning | None:
+        """What is written like the node."""
+        return self._meanings.get(self.text(node)) if self._meanings else None
+
+    def where_hidden(self, names: Collection[str]) -> Written[Meaning]:
+        """The same where the names stand for something else."""
+        written: Written[Meaning] = Written(self.query, self._scope, names)
+        written._meanings = self._meanings
+        return written
+
+    def text(self, node: exp.Expr) -> str:
+        if id(node) not in self._texts:
+            self._texts[id(node)] = node, super().text(node)
+        return self._texts[id(node)][1]
+
+    def column(self, node: exp.Column) -> str:
+        is_hidden = not node.table and node.name.lower() in self._hidden
+        found = None if is_hidden else self._scope.resolve_here(node.name, node.table or None, None)
+        if found is None:
+            return super().column(node).lower()
+        columns = [_text_of(part) for part in walk(found) if isinstance(part, ColumnRef)]
+        return columns[0] if isinstance(found, ColumnRef) else f"COALESCE({', '.join(columns)})"
+
+    def target(self, node: exp.Cast) -> str:
+        return super().target(node).lower()
+
+    def subquery(self, node: exp.Expr) -> str:
+        while isinstance(node, exp.Subquery) and {name for name, value in node.args.items() if value} == {
+            "this"
+        }:
+            node = node.this  # parentheses
+        return str(node.sql("duckdb", comments=False))
+
+
+class Qualified(Written[None]):
+    """Expressions by a text in which the name of its table stands before each column."""
+
+    def column(self, node: exp.Column) -> str:
+        name = node.name.lower()
+        owner = next((each for each in self._scope.relations if name in each.by_name), None)
+        if node.table or owner is None:
+            return Names.column(self, node).lower()
+        return _name_in(owner, name)
+
+    def name_of(self, column: ScopeColumn | MergedColumn) -> str:
+        """The text of what a star stands for."""
+        name = column.name.lower()
+        owners = (each for each in self._scope.relations if each.by_name.get(name) is column)
+        return _name_in(next(owners, self._scope.relations[0]), name)
+
+
+def _name_in(relation: Relation, name: str) -> str:
+    return f"{quoted(relation.alias)}.{quoted(name)}".lower()
+
+
+def _text_of(column: ColumnRef) -> str:
+    return f"#{column.id}"

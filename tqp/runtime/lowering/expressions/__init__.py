@@ -1,0 +1,1 @@
+"""Scalar expressions as nodes of a pipeline's graph."""

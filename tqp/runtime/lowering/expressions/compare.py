@@ -1,0 +1,143 @@
+"""Lowering of comparisons: the same six for every type, on whatever form the two sides have."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.operators.numbers import comparisons, elementwise, wide
+from tqp.operators.strings import compare as string_compare
+from tqp.planner.algebra.expressions import Call
+from tqp.planner.functions.conditions import MIRRORED
+from tqp.runtime.lowering.expressions.numbers import range_of, wide_node
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+COMPARISONS: dict[str, Callable[..., Any]] = {
+    "equal": elementwise.equal,
+    "not_equal": elementwise.not_equal,
+    "less": elementwise.less,
+    "less_equal": elementwise.less_equal,
+    "greater": elementwise.greater,
+    "greater_equal": elementwise.greater_equal,
+}
+
+#: x > literal as not(x <= literal): then NaN, greater than everything, comes out right. The literal is not NaN.
+_THROUGH_COMPLEMENT = {"greater": elementwise.less_equal, "greater_equal": elementwise.less}
+
+
+def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Value:
+    """NULL where a side is NULL."""
+    if left.is_constant and not right.is_constant:
+        left, right, function = right, left, MIRRORED[function]
+    if left.is_constant:
+        left = lowering.materialise(left)
+    validity = lowering.combine_validity(left, right)
+    layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, left.layout.nullable or right.layout.nullable)
+    return Value(layout, compare_nodes(lowering, function, left, right), validity)
+
+
+def lower_distinct_from(lowering: ExpressionLowering, call: Call, left: Value, right: Value) -> Value:
+    """IS [NOT] DISTINCT FROM: NULLs equal each other and nothing else; never NULL."""
+    build = lowering.stream.builder
+    expression = call.arguments[0]
+    if left.is_constant:
+        left, right = right, left
+        expression = call.arguments[1]
+    if left.is_constant:
+        left = lowering.materialise(left)
+    if right.is_constant and right.constant is None:
+        valid = lowering.checked_validity(expression, left)
+        node = build.call(operator.invert, valid) if call.function == "is_not_distinct_from" else valid
+        return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
+    same = compare_nodes(lowering, "equal", left, right)
+    if left.layout.nullable or right.layout.nullable:
+        left_valid, right_valid = lowering.validity_node(left), lowering.validity_node(right)
+        both = build.call(operator.and_, left_valid, right_valid)
+        neither = build.call(operator.invert, build.call(operator.or_, left_valid, right_valid))
+        same = build.call(operator.or_, build.call(operator.and_, same, both), neither)
+    if call.function == "is_distinct_from":
+        same = build.call(operator.invert, same)
+    return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), same)
+
+
+def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
+    """The comparison's bool tensor; what stands under a NULL is unspecified."""
+    build = lowering.stream.builder
+    data_type = left.layout.data_type
+    forms = {
+        value.layout.form for value in (left, right) if not (value.is_constant and value.constant is None)
+    }
+    if data_type.is_string:
+        pool = left.layout.pool
+        if (
+            left.layout.form is Form.CODES
+            and pool is not None
+            and pool.is_dictionary
+            and right.layout.pool == pool
+        ):
+            return build.call(COMPARISONS[function], left.node, right.node)
+        kernel = getattr(string_compare, function)
+        node: Node = build.call(kernel, lowering.strings(left), lowering.strings(right))
+        return node
+    if data_type.kind is TypeKind.INTERVAL:
+        return build.call(
+            getattr(comparisons, f"interval_{function}"), lowering.tensor(left), lowering.tensor(right)
+        )
+    if data_type.kind is TypeKind.ARRAY:
+        raise UnsupportedError(
+            f"comparing {data_type} values is not supported; compare a distance or similarity instead"
+        )
+    if Form.WIDE in forms:
+        return build.call(getattr(wide, function), wide_node(lowering, left), wide_node(lowering, right))
+    if data_type.is_float:
+        return _compare_floats(lowering, function, left, right)
+    if right.is_constant and data_type.is_integer_like:
+        return _compare_with_literal(lowering, function, left, right)
+    return build.call(COMPARISONS[function], lowering.tensor(left), lowering.scalar_or_tensor(right))
+
+
+def _compare_floats(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
+    build = lowering.stream.builder
+    if right.is_constant and right.constant == right.constant:  # not NaN
+        literal = right.constant
+        node = lowering.tensor(left)
+        if function in _THROUGH_COMPLEMENT:
+            return build.call(operator.invert, build.call(_THROUGH_COMPLEMENT[function], node, literal))
+        return build.call(COMPARISONS[function], node, literal)
+    return build.call(
+        getattr(comparisons, f"float_{function}"), lowering.tensor(left), lowering.tensor(right)
+    )
+
+
+def _compare_with_literal(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
+    """An integer column against an integer literal that its dtype may be too narrow for."""
+    build = lowering.stream.builder
+    literal = right.constant
+    assert isinstance(literal, int)
+    low, high = range_of(left)
+    if not left.is_constant:
+        limits = torch.iinfo(left.layout.dtype)
+        low, high = max(low, limits.min), min(high, limits.max)
+    node = lowering.tensor(left)
+    if low <= literal <= high:
+        return build.call(COMPARISONS[function], node, literal)
+    below = literal < low  # then every value is greater than the literal
+    outcome = {
+        "equal": False,
+        "not_equal": True,
+        "less": not below,
+        "less_equal": not below,
+        "greater": below,
+        "greater_equal": below,
+    }[function]
+    return build.call(torch.full_like, node, outcome, dtype=torch.bool)

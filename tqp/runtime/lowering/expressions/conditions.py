@@ -1,0 +1,317 @@
+"""Lowering of what decides between values: AND, OR, CASE and COALESCE, and what guards an expression against raising.
+
+Every part is computed for every row, but for text that has to be made: that is made for the rows which ask for it.
+Where a part may raise, a guard says which these are: those for which nothing earlier has decided.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.operators.numbers import elementwise, logic
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, literal_labels, walk
+from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.runtime.lowering.expressions.domain import domain_of
+from tqp.runtime.lowering.expressions.kernel_calls import makes_text
+from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, narrowest
+from tqp.runtime.lowering.stream import Link, Space, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+#: Makes the bool tensor of the rows that count, once a checking kernel asks for it.
+Guard = Callable[[], Node]
+
+
+def all_of(build: GraphBuilder, masks: Sequence[Node]) -> Node:
+    """The AND of one or more bool tensors."""
+    return _combined(build, masks, operator.and_, elementwise.all_of)
+
+
+def _any_of(build: GraphBuilder, masks: Sequence[Node]) -> Node:
+    return _combined(build, masks, operator.or_, elementwise.any_of)
+
+
+def _combined(
+    build: GraphBuilder, masks: Sequence[Node], two: Callable[..., Any], many: Callable[..., Any]
+) -> Node:
+    if len(masks) > 2:
+        return build.call(many, list(masks), name="mask")
+    return masks[0] if len(masks) == 1 else build.call(two, *masks, name="mask")
+
+
+def lower_conjunction(lowering: ExpressionLowering, call: Call) -> Node:
+    """A bool tensor that is True where all arguments of AND are true: one that is NULL decides as one that is false does."""
+    build = lowering.stream.builder
+    outer = lowering.guard
+    masks: list[Node] = []
+    for argument in call.arguments:
+        if masks:
+            lowering.guard = _undecided(lowering, outer, tuple(masks), None, True)
+        masks.append(lowering.condition(argument))
+        lowering.guard = outer
+    return all_of(build, masks)
+
+
+def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
+    """and / or of any number of conditions, three-valued; what decides a row protects it from the later conditions."""
+    build = lowering.stream.builder
+    is_and = call.function == "and"
+    outer = lowering.guard
+    masks: list[Node] = []  # of the conditions that are never NULL
+    result: Value | None = None  # of the others
+    for argument in call.arguments:
+        if masks or result is not None:
+            lowering.guard = _undecided(lowering, outer, tuple(masks), result, is_and)
+        value = lowering.lower(argument)
+        lowering.guard = outer
+        value = Value(value.layout, lowering.tensor(value), lowering.combine_validity(value))
+        if value.validity is None:
+            assert value.node is not None
+            masks.append(value.node)
+        else:
+            result = value if result is None else _kleene(build, is_and, result, value)
+    if masks:
+        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
+        certain = Value(layout, (all_of if is_and else _any_of)(build, masks))
+        result = certain if result is None else _kleene(build, is_and, certain, result)
+    assert result is not None
+    return result
+
+
+def _kleene(build: GraphBuilder, is_and: bool, a: Value, b: Value) -> Value:
+    kernel = logic.kleene_and if is_and else logic.kleene_or
+    pair = build.call(kernel, a.node, a.validity, b.node, b.validity)
+    values, validity = (build.call(operator.getitem, pair, i) for i in (0, 1))
+    return Value(b.layout.with_nullable(True), values, validity)
+
+
+def _undecided(
+    lowering: ExpressionLowering,
+    outer: Guard | None,
+    masks: tuple[Node, ...],
+    earlier: Value | None,
+    is_and: bool,
+) -> Guard:
+    """The rows where the earlier conditions are NULL, or true of AND and false of OR."""
+
+    def guard() -> Node:
+        build = lowering.stream.builder
+        parts: list[Node] = []
+        if masks:
+            parts.append(
+                all_of(build, masks) if is_and else build.call(operator.invert, _any_of(build, masks))
+            )
+        if earlier is not None:
+            node = earlier.node if is_and else build.call(operator.invert, earlier.node)
+            # `a >= b` of bools is `a OR NOT b`
+            parts.append(build.call(operator.ge, node, earlier.validity))
+        if outer is not None:
+            parts.append(outer())
+        return all_of(build, parts)
+
+    return guard
+
+
+def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
+    """Per row the value of the first branch whose condition is true."""
+    conditions: list[Node] = []
+    values: list[Value] = []
+    build = lowering.stream.builder
+    outer = lowering.guard
+    for condition, result in case.branches:
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+        node = lowering.condition(condition)
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), node)
+        present, lowering.present = lowering.present, lowering.present | null_rejected_columns(condition)
+        values.append(_lower_choice(lowering, result))
+        lowering.present = present
+        conditions.append(node)
+    lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+    values.append(_lower_choice(lowering, case.default))
+    lowering.guard = outer
+    layout = lowering.common_layout(values, case)
+    if labels := literal_labels(case):
+        layout, values = _as_codes(lowering, values, layout, labels)
+    node = _choose(lowering, conditions, values, layout, "case")
+    validity = None
+    if layout.nullable:
+        validity = build.call(
+            logic.choose,
+            conditions,
+            [lowering.validity_node(value) for value in values[:-1]],
+            lowering.validity_node(values[-1]),
+            name="case_valid",
+        )
+    return Value(layout, node, validity)
+
+
+def _lower_choice(lowering: ExpressionLowering, expression: Expression) -> Value:
+    """What is chosen in the rows of the guard; text that has to be made is made for these rows alone."""
+    guard, stream, build = lowering.guard, lowering.stream, lowering.stream.builder
+    if guard is None or not _makes_strings(expression) or domain_of(lowering, expression) is not None:
+        return lowering.lower(expression)
+    everywhere = stream.space
+    rows = build.call(row_indices, guard(), name="rows")
+    stream.space, lowering.guard = Space((Link(everywhere, rows),)), None
+    value = lowering.lower(expression)
+    node, validity = None if value.is_constant else lowering.strings(value), value.validity
+    stream.space, lowering.guard = everywhere, guard
+    if node is None:
+        return value
+    spread = build.call(string_layout.spread, node, rows, stream.num_rows(), name="spread")
+    if validity is not None:
+        validity = build.call(logic.spread, validity, rows, stream.num_rows(), name="spread_valid")
+    return Value(canonical_layout(value.layout.data_type, value.layout.nullable), spread, validity)
+
+
+def _makes_strings(expression: Expression) -> bool:
+    """Is it a string that has to be made, or be made of one?"""
+    return expression.data_type.is_string and any(
+        isinstance(part, Call | Cast) and makes_text(part) for part in walk(expression)
+    )
+
+
+def _as_codes(
+    lowering: ExpressionLowering, values: list[Value], layout: Layout, labels: Iterable[StorageValue]
+) -> tuple[Layout, list[Value]]:
+    """String literals as codes into a dictionary of them; a NULL stays one."""
+    words = sorted({word.encode() if isinstance(word, str) else word for word in labels})  # type: ignore[type-var]
+    pool = lowering.program.literal_dictionary(words)  # type: ignore[arg-type]
+    codes = {word: code for code, word in enumerate(words)}
+    dtype = narrowest((0, len(words))) or torch.int64
+    coded = []
+    for value in values:
+        word = value.constant.encode() if isinstance(value.constant, str) else value.constant
+        coded.append(replace(value, constant=None if word is None else codes[word]))
+    return replace(layout, form=Form.CODES, dtype=dtype, pool=pool), coded
+
+
+def _choose(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout, name: str
+) -> Node:
+    """Per row the value of the first true condition, or else the last value, stored as `layout` says."""
+    build = lowering.stream.builder
+    if layout.form in (Form.NUMBER, Form.CODES):
+        if len(conditions) > 1:
+            return _choose_among(lowering, conditions, values, layout, name)
+        chosen = _number(lowering, values[-1], layout)
+        for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
+            given = _number(lowering, value, layout)
+            chosen = build.call(elementwise.choose, condition, given, chosen, layout.dtype, name=name)
+        assert isinstance(chosen, Node)
+        return chosen
+    *given, other = [lowering.in_layout(value, layout).node for value in values]
+    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+    chosen = build.call(choose, conditions, given, other, name=name)
+    chosen.makes_text = layout.form is Form.STRINGS
+    return chosen
+
+
+def _choose_among(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout, name: str
+) -> Node:
+    """`_choose` by masks of which one is true in each row; what is zero needs none."""
+    build = lowering.stream.builder
+    chosen: Node | None = None
+    left: Node | None = None  # rows that no condition so far is true of
+    for condition, value in zip([*conditions, None], values, strict=True):
+        mask = condition
+        if left is not None:
+            mask = left if condition is None else build.call(operator.and_, condition, left, name="mask")
+        if condition is not None:
+            # of bools, `a > b` is `a AND NOT b`
+            left = (
+                build.call(operator.invert, condition)
+                if left is None
+                else build.call(operator.gt, left, condition)
+            )
+        given = _number(lowering, value, layout)
+        if isinstance(given, Node) or given != 0 or math.copysign(1, given) < 0:
+            chosen = build.call(elementwise.put_where, chosen, mask, given, layout.dtype, name=name)
+    if chosen is None:
+        chosen = build.call(elementwise.put_where, None, conditions[0], 0, layout.dtype, name=name)
+    return chosen
+
+
+def choices(build: GraphBuilder, node: Node) -> list[tuple[Node, Any]]:
+    """What a CASE of numbers chooses from: bool tensors, one of them at most true in each row, and the tensor or number chosen there.
+
+    Where none is true, the result is zero. Empty if the node is not a CASE.
+    """
+    if node.target is elementwise.choose:
+        condition, value, otherwise, _ = node.arguments
+        return [(condition, value), (build.call(operator.invert, condition), otherwise)]
+    found: list[tuple[Node, Any]] = []
+    chosen: Node | None = node
+    while chosen is not None and chosen.target is elementwise.put_where:
+        others, condition, value, _ = chosen.arguments
+        found.append((condition, value))
+        chosen = others
+    return found[::-1] if chosen is None else []
+
+
+def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
+    """A Python number for a literal (0 for NULL), otherwise a tensor of the layout's dtype."""
+    if value.is_constant:
+        return 0 if value.constant is None else value.constant
+    return lowering.to_dtype(value, layout.dtype)
+
+
+def _in_branch(
+    lowering: ExpressionLowering, outer: Guard | None, earlier: tuple[Node, ...], own: Node | None
+) -> Guard | None:
+    """The rows of a CASE branch: its own condition true, none of the earlier ones."""
+    if not earlier and own is None:
+        return outer
+
+    def guard() -> Node:
+        build = lowering.stream.builder
+        nodes = [build.call(operator.invert, node) for node in earlier]
+        nodes += [own] if own is not None else []
+        nodes += [outer()] if outer is not None else []
+        return all_of(build, nodes)
+
+    return guard
+
+
+def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
+    """Per row the first argument that is not NULL; what it protects the later ones from, they do not raise."""
+    values: list[Value] = []
+    conditions: list[Node] = []
+    outer = lowering.guard
+    for argument in call.arguments:
+        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
+        values.append(_lower_choice(lowering, argument) if conditions else lowering.lower(argument))
+        if not values[-1].layout.nullable:
+            break
+        conditions.append(lowering.validity_node(values[-1]))
+    lowering.guard = outer
+    if len(values) == 1:
+        return values[0]
+    return _first_valid(lowering, call, values)
+
+
+def _first_valid(lowering: ExpressionLowering, call: Expression, values: list[Value]) -> Value:
+    build = lowering.stream.builder
+    nullable = all(value.layout.nullable for value in values)
+    layout = lowering.common_layout(values, call).with_nullable(nullable)
+    conditions = [lowering.validity_node(value) for value in values[:-1]]
+    node = _choose(lowering, conditions, values, layout, "coalesce")
+    validity = None
+    if layout.nullable:
+        validity = lowering.validity_node(values[0])
+        for value in values[1:]:
+            validity = build.call(operator.or_, validity, lowering.validity_node(value))
+    return Value(layout, node, validity)

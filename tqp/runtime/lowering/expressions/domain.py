@@ -1,0 +1,224 @@
+"""Expressions over one column with a small domain are computed once per domain value, then looked up.
+
+A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
+LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. Where
+there are more values than rows are left, the rows are computed.
+
+A dictionary is sorted, so comparisons with constants, `IN`, `LIKE 'prefix%'`, and what `AND`, `OR` and `NOT` make of
+them hold for a few ranges of codes (`tqp/runtime/lowering/expressions/code_ranges.py`). Lowering finds them by binary search in the
+stored dictionary, and the program compares narrow integers; where the ranges are many, it looks codes up in a constant
+table. `IN` lists of integers are treated alike.
+
+Any other expression over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for
+every entry of the dictionary in a pipeline of its own; rows then look their code up (`tqp/runtime/lowering/expressions/domain.py`).
+The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
+of a date. Expressions that may raise, or that see NULL in a way of their own, are computed over rows: no row may have
+the value that would raise. A table of strings gets a dictionary of its own, so that its codes can be grouped and sorted
+again.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import TypeKind
+from tqp.core.schema import ColumnStatistics, Field
+from tqp.operators import scalar_kernels
+from tqp.operators.kernel import Kernel, NullRule
+from tqp.operators.numbers.casts import resolve_cast
+from tqp.operators.rows.domain_tables import look_up
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.known_fields import KnownFields
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.functions.registry import SCALARS
+from tqp.planner.functions.type_rules import can_cast
+from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.stream import Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+#: Integer ranges up to this size count as small domains.
+_MAX_INTEGER_DOMAIN = 1 << 16
+
+#: Domains up to this size are small whatever is left of the rows: an estimate may be far too low, and so many values take
+#: a fraction of a millisecond.
+_SMALL_DOMAIN = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    column: int
+    pool: Pool | None  # the dictionary, or None for integers
+    low: int = 0
+    high: int = 0
+
+    @property
+    def size(self) -> int | None:
+        return self.pool.size if self.pool is not None else self.high - self.low + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Of an expression that is NULL wherever the only column that it reads is: that column, None for constants."""
+
+    column: ColumnRef | None
+    is_costly: bool = False
+
+
+def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | None:
+    """The domain to compute `expression` over, or None if it has to be computed over rows."""
+    if lowering.stream.is_domain:
+        return None
+    reading = lowering.derived(_reading, expression)
+    if (
+        reading is None
+        or reading.column is None
+        or isinstance(expression, ColumnRef)
+        or _is_text_of_enum(expression)
+    ):
+        return None
+    domain = _domain(reading.column, lowering.stream, reading.is_costly)
+    # a value that no remaining row has must not raise
+    if domain is None or may_raise(expression, _domain_fields(lowering, reading.column, domain)):
+        return None
+    return domain
+
+
+def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading | None:
+    """None where it reads several columns, or is not NULL for a NULL."""
+    is_costly = False
+    match expression:
+        case ColumnRef():
+            return _Reading(expression)
+        case Literal(value):
+            # NULL, or a constant that may decide an OR whatever the column holds
+            return None if value is None or isinstance(value, bool) else _Reading(None)
+        case Call("and" | "or") | InList():
+            pass
+        case Cast() if _is_text_of_enum(expression):
+            is_costly = True
+        case Call() | Cast():
+            kernel = _kernel(expression)
+            if kernel is not None:
+                if kernel.nulls is not NullRule.PROPAGATE:
+                    return None
+                is_costly = True
+            elif (
+                isinstance(expression, Call)
+                and not SCALARS[expression.function].is_strict
+                or isinstance(expression, Cast)
+                and not (expression.data_type.is_float or expression.data_type.is_decimal)
+            ):
+                return None
+        case _:
+            return None  # CASE may turn NULL into something else
+    column: ColumnRef | None = None
+    decides = isinstance(expression, Call) and expression.function in ("and", "or")
+    for part in expression.inputs:
+        reading = lowering.derived(_reading, part)
+        if reading is None:
+            return None
+        if reading.column is None:
+            if decides:  # by itself, though the column is NULL
+                return None
+            continue
+        if column is not None and column.id != reading.column.id:
+            return None
+        column, is_costly = reading.column, is_costly or reading.is_costly
+    return _Reading(column, is_costly)
+
+
+def _is_text_of_enum(expression: Expression) -> bool:
+    """Is it the text of an ENUM, which is looked up as it is?"""
+    return isinstance(expression, Cast) and expression.input.data_type.is_enum
+
+
+def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
+    """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
+    layout = stream.columns[column.id].layout
+    if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
+        return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool.size, stream) else None
+    if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
+        return None
+    if layout.value_range is None:
+        return None
+    if layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN and not column.data_type.is_enum:
+        return None
+    domain = Domain(column.id, None, *layout.value_range)
+    return domain if _has_fewer_entries(domain.size, stream) else None
+
+
+def _has_fewer_entries(size: int | None, stream: Stream) -> bool:
+    """Whether computing all values of a domain costs less than computing the rows that are expected to be left."""
+    if size is None or size <= _SMALL_DOMAIN or stream.estimated_rows is None:
+        return True
+    return size <= stream.estimated_rows
+
+
+def _kernel(node: Call | Cast) -> Kernel | None:
+    """The kernel behind a call or cast; None where the runtime lowers it itself."""
+    if isinstance(node, Cast):
+        source, target = node.input.data_type, node.data_type
+        exact = source.is_integer or source.is_decimal
+        if exact and (target.is_integer or target.is_decimal or target.is_float) or source == target:
+            return None
+        if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL) or not can_cast(source, target):
+            return None
+        return resolve_cast(source, target, node.is_try)
+    if node.function not in scalar_kernels.SCALAR_FUNCTIONS:
+        return None
+    return scalar_kernels.resolve(
+        node.function, tuple(argument.data_type for argument in node.arguments), node.data_type
+    )
+
+
+def _domain_fields(lowering: ExpressionLowering, column: ColumnRef, domain: Domain) -> KnownFields:
+    """What is known of the column where every value of its domain occurs."""
+    fields = lowering.domain_fields.get(domain)
+    if fields is None:
+        known = ColumnStatistics() if domain.pool is not None else ColumnStatistics(domain.low, domain.high)
+        field = Field(column.id, column.name, column.data_type, False, known)
+        fields = lowering.domain_fields[domain] = KnownFields({column.id: field})
+    return fields
+
+
+def lower_over_domain(lowering: ExpressionLowering, expression: Expression, domain: Domain) -> Value:
+    """The expression through a table over its column's domain."""
+    stream, program = lowering.stream, lowering.program
+    column = stream.column(domain.column)
+    table = program.domain_table(expression, domain, replace(column.layout, nullable=False))
+    codes = lowering.tensor(column)
+    build = stream.builder
+    nullable = column.layout.nullable
+    values = build.call(
+        look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name=table.name
+    )
+    validity = lowering.combine_validity(column)
+    layout = table.layout
+    if layout.nullable and _adds_nulls(expression, domain, stream):
+        produced = build.call(
+            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low, nullable
+        )
+        validity = produced if validity is None else build.call(operator.and_, validity, produced)
+    return Value(layout.with_nullable(validity is not None), values, validity)
+
+
+def _adds_nulls(expression: Expression, domain: Domain, stream: Stream) -> bool:
+    """May the expression be NULL where its column is not?"""
+    field = stream.fields.get(domain.column)
+    if field is None:
+        return True
+    return may_be_null(expression, {field.id: replace(field, nullable=False)})
+
+
+@dataclass(frozen=True, slots=True)
+class DomainTable:
+    """A column of the program's state, one row per domain value; strings as codes into a dictionary of their own."""
+
+    slot: str
+    layout: Layout
+    name: str

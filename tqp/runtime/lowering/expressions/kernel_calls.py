@@ -1,0 +1,161 @@
+"""Lowering of a call to a scalar kernel: the form of its arguments, its validity, the layout of what it returns."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.errors import UnsupportedError
+from tqp.operators.kernel import Kernel, NullRule
+from tqp.operators.numbers import logic, wide
+from tqp.operators.rows import batches
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.algebra.value_ranges import value_range
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
+from tqp.runtime.lowering.layouts import Form, canonical_layout, narrowest
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+
+def call_kernel(
+    lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, arguments: list[Value]
+) -> Value:
+    """The kernel applied to lowered arguments; `expression` is the call, for its type, name and place."""
+    build = lowering.stream.builder
+    lowered = _arguments(lowering, kernel, expression, arguments)
+    validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
+    keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
+    name = expression.function if isinstance(expression, Call) else _cast_name(expression)
+    target = NamedKernel(kernel.function, name, expression.span, kernel.origin)
+    column = lowering.derived(_first_column, expression)
+    node = build.call(target, *lowered, name=f"{name}_{column or 'value'}", **keywords)
+    node.scans = kernel.scans
+    node.makes_text = makes_text(expression)
+    nullable = any(value.layout.nullable for value in arguments)
+    custom = kernel.nulls is NullRule.CUSTOM
+    if kernel.returns_validity and not custom and not may_be_null(expression, lowering.stream.fields):
+        node = build.call(operator.getitem, node, 0)
+    elif custom or kernel.returns_validity:
+        nullable = True
+        produced = build.call(operator.getitem, node, 1)
+        node = build.call(operator.getitem, node, 0)
+        if custom or validity is None:
+            validity = build.call(
+                batches.validity_or_true,
+                produced,
+                lowering.stream.num_rows(),
+                lowering.stream.object("device"),
+            )
+        else:
+            validity = build.call(logic.combine_validity, validity, produced)
+    return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+
+
+def _rows_that_count(
+    lowering: ExpressionLowering, kernel: Kernel, arguments: list[Value], validity: Node | None
+) -> Node | None:
+    """The rows for which the kernel may raise; literals have no row of their own, so that they need to be told of none."""
+    active = lowering.active(validity)
+    given = (value for i, value in enumerate(arguments) if i not in kernel.constant_arguments)
+    if active is not None or not any(value.is_constant for value in given):
+        return active
+    stream = lowering.stream
+    return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
+
+
+def _first_column(expression: Expression, lowering: ExpressionLowering) -> str | None:
+    """The name of the first column that the expression reads."""
+    if isinstance(expression, ColumnRef):
+        return expression.name
+    names = (lowering.derived(_first_column, part) for part in expression.inputs)
+    return next((name for name in names if name is not None), None)
+
+
+#: What only cuts slices of its strings.
+_CUTS = frozenset({"substring", "left", "right"})
+
+
+def makes_text(expression: Call | Cast) -> bool:
+    """Whether a call makes new strings of its rows, or reads values out of strings."""
+    if isinstance(expression, Call):
+        return (
+            expression.data_type.is_string
+            and expression.function not in _CUTS
+            or expression.function == "strptime"
+        )
+    return expression.data_type.is_string or expression.input.data_type.is_string
+
+
+def _cast_name(cast: Cast) -> str:
+    between_floats = cast.data_type.is_float and cast.input.data_type.is_float and not cast.is_try
+    return "round_to_float" if between_floats else "cast"
+
+
+def _arguments(
+    lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, arguments: list[Value]
+) -> list[Any]:
+    given = [value for i, value in enumerate(arguments) if i not in kernel.constant_arguments]
+    if all(value.is_constant for value in given):  # literals broadcast against rows: there must be some
+        arguments = [
+            value if i in kernel.constant_arguments else lowering.materialise(value)
+            for i, value in enumerate(arguments)
+        ]
+    lowered: list[Any] = []
+    for position, value in enumerate(arguments):
+        if position not in kernel.constant_arguments or (kernel.constants_may_vary and not value.is_constant):
+            node = _argument(lowering, kernel, expression, value)
+            custom = kernel.nulls is NullRule.CUSTOM
+            lowered.append((node, lowering.combine_validity(value)) if custom else node)
+        elif value.is_constant:
+            lowered.append(value.constant)
+        else:
+            raise UnsupportedError(
+                f"{format_expression(expression)} needs a constant as argument {position + 1}",
+                expression.span,
+            )
+    return lowered
+
+
+def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, value: Value) -> Node:
+    if value.layout.data_type.is_string:
+        return lowering.strings(value)
+    if value.layout.form is Form.WIDE and not kernel.accepts_wide:
+        raise UnsupportedError(
+            f"{format_expression(expression)} is not supported on {value.layout.data_type} values that need more "
+            "than 64 bits; cast to DOUBLE or to a narrower type first",
+            expression.span,
+        )
+    return lowering.constant(value) if value.is_constant else lowering.tensor(value)
+
+
+def _result(
+    lowering: ExpressionLowering,
+    expression: Call | Cast,
+    node: Node,
+    validity: Node | None,
+    nullable: bool,
+    any_width: bool,
+) -> Value:
+    """Kernels put out 64 bits, or 128 for types that may need them; a known range may allow less."""
+    data_type = expression.data_type
+    if not data_type.is_integer_like:
+        return Value(canonical_layout(data_type, nullable), node, validity)
+    build = lowering.stream.builder
+    known = value_range(expression, lowering.stream.fields)
+    layout = canonical_layout(data_type, nullable, known)
+    if layout.form is Form.WIDE:
+        return Value(layout, node, validity)
+    if narrowest(data_type.bounds) is None:
+        message = f"{format_expression(expression)} is out of the range of 64 bits"
+        node = build.call(wide.to_narrow, node, message, lowering.active(validity))
+    dtype = (narrowest(known) if known is not None else None) or torch.int64
+    if dtype is not torch.int64 or any_width:
+        node = build.method("to", node, dtype)
+    return Value(replace(layout, dtype=dtype), node, validity)

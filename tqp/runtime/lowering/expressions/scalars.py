@@ -1,0 +1,441 @@
+"""Lowering of bound expressions: each becomes nodes of the pipeline's graph over the rows of the current space."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN, VARCHAR, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
+from tqp.operators import scalar_kernels
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.casts import refuse_rows, resolve_cast
+from tqp.operators.rows import batches
+from tqp.operators.rows.domain_tables import look_up
+from tqp.operators.strings import compare as string_compare
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.vectors import SIMILARITIES
+from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Predict,
+)
+from tqp.planner.algebra.known_fields import Answers, KnownFields
+from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
+from tqp.planner.functions.registry import SCALARS
+from tqp.planner.functions.type_rules import can_cast
+from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges, lower_integer_list
+from tqp.runtime.lowering.expressions.combinations import lower_over_combinations
+from tqp.runtime.lowering.expressions.compare import COMPARISONS, lower_comparison, lower_distinct_from
+from tqp.runtime.lowering.expressions.conditions import (
+    Guard,
+    lower_case,
+    lower_coalesce,
+    lower_conjunction,
+    lower_connective,
+)
+from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
+from tqp.runtime.lowering.expressions.kernel_calls import call_kernel
+from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
+from tqp.runtime.lowering.expressions.predictions import lower_predict
+from tqp.runtime.lowering.expressions.similarities import lower_similarity
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
+from tqp.runtime.lowering.stream import Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.program_builder import ProgramBuilder
+
+
+class ExpressionLowering(Answers):
+    """Lowers expressions into one stream. Made anew for each node of the plan."""
+
+    def __init__(self, stream: Stream, program: ProgramBuilder) -> None:
+        super().__init__()
+        self.stream = stream
+        self.program = program
+        #: Rows whose values count, where something before has decided the others: these must not raise.
+        self.guard: Guard | None = None if stream.space.kept is None else stream.guard
+        #: Columns that are not NULL in the rows that the guard lets through.
+        self.present: frozenset[int] = frozenset()
+        #: What is known of a column where it takes every value of its domain.
+        self.domain_fields: dict[Domain, KnownFields] = {}
+
+    def lower(self, expression: Expression) -> Value:
+        """The expression over the rows of the current space, in whatever form is cheapest."""
+        match expression:
+            case Literal(value, data_type):
+                return _literal_value(value, data_type)
+            case ColumnRef(id):
+                return self.stream.column(id)
+        by_codes = lower_code_ranges(self, expression)
+        if by_codes is not None:
+            return by_codes
+        domain = domain_of(self, expression)
+        if domain is not None:
+            return lower_over_domain(self, expression, domain)
+        return self.lower_over_rows(expression)
+
+    def _is_over_rows(self, expression: Expression) -> bool:
+        """Is the expression computed row by row, and not once for each value of a column?"""
+        return lower_code_ranges(self, expression) is None and domain_of(self, expression) is None
+
+    def lower_over_rows(self, expression: Expression) -> Value:
+        """The expression computed row by row, even if its column has a small domain."""
+        match expression:
+            case Literal() | ColumnRef():
+                return self.lower(expression)
+            case Cast():
+                return self._lower_cast(expression)
+            case Case():
+                return lower_case(self, expression)
+            case InList():
+                return self._lower_in_list(expression)
+            case Call():
+                return self._lower_call(expression)
+            case Predict():
+                by_table = lower_over_combinations(self, expression) if expression.combinations else None
+                return by_table or lower_predict(self, expression)
+        raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
+
+    def fields(self) -> Mapping[int, Field]:
+        """What is known of the columns in the rows that count here."""
+        known = self.stream.fields
+        present = {id: replace(known[id], nullable=False) for id in self.present if id in known}
+        return {**known, **present} if present else known
+
+    def condition(self, expression: Expression) -> Node:
+        """A bool tensor that is True where the expression is true: neither false nor NULL."""
+        if isinstance(expression, Call) and expression.function == "and" and self._is_over_rows(expression):
+            return lower_conjunction(self, expression)
+        value = self.lower(expression)
+        if value.validity is None:
+            return self.tensor(value)
+        return self.stream.builder.call(operator.and_, self.tensor(value), value.validity)
+
+    # forms
+
+    def tensor(self, value: Value) -> Node:
+        """The values as a tensor over the rows of the current space (codes for CODES)."""
+        if not value.is_constant:
+            assert value.node is not None
+            return value.node
+        return self.stream.builder.call(batches.repeat, self.constant(value), self.stream.num_rows())
+
+    def scalar_or_tensor(self, value: Value) -> Any:
+        """A Python number for a literal, the tensor otherwise."""
+        return value.constant if value.is_constant and not value.layout.nullable else self.tensor(value)
+
+    def number(self, value: Value, dtype: torch.dtype) -> Any:
+        """A Python number for a literal, otherwise a tensor of the dtype."""
+        return value.constant if value.is_constant else self.to_dtype(value, dtype)
+
+    def to_dtype(self, value: Value, dtype: torch.dtype) -> Node:
+        node = self.tensor(value)
+        if value.layout.dtype == dtype:
+            return node
+        return self.stream.builder.method("to", node, dtype)
+
+    def strings(self, value: Value) -> Node:
+        """The values as `Strings`; a literal as one row of them."""
+        if value.is_constant:
+            return self.constant(value)
+        assert value.node is not None
+        if value.layout.form is Form.STRINGS:
+            return value.node
+        assert value.layout.pool is not None
+        pool = self.stream.object(value.layout.pool.slot)
+        if value.node.target is batches.row_numbers:  # a table's column in its own order
+            first, count = value.node.arguments[:2]
+            return self.stream.builder.call(batches.pool_range, pool, first, count)
+        return self.stream.builder.call(batches.pool_rows, pool, value.node)
+
+    def constant(self, value: Value) -> Node:
+        """A literal as an object with one row, on the program's device."""
+        return self.stream.object(self.program.constant(value.constant, value.layout))
+
+    def materialise(self, value: Value) -> Value:
+        """The same value with tensors over the rows of the current space."""
+        if not value.is_constant:
+            return value
+        if value.layout.form is Form.STRINGS:
+            node = self.stream.builder.call(
+                string_layout.broadcast, self.constant(value), self.stream.num_rows()
+            )
+        else:
+            node = self.tensor(value)
+        validity = self.validity_node(value) if value.layout.nullable else None
+        return Value(value.layout, node, validity)
+
+    def in_layout(self, value: Value, layout: Layout) -> Value:
+        """The value stored as `layout` says, which must be able to hold it."""
+        if value.is_constant:
+            value = self.materialise(
+                replace(
+                    value,
+                    layout=replace(
+                        value.layout,
+                        dtype=layout.dtype,
+                        form=(layout.form if layout.form is Form.WIDE else value.layout.form),
+                    ),
+                )
+            )
+        node = value.node
+        if layout.form is Form.STRINGS:
+            node = self.strings(value)
+        elif layout.form is Form.WIDE and value.layout.form is not Form.WIDE:
+            node = self.stream.builder.call(wide.from_narrow, value.node)
+        elif layout.form is Form.NUMBER or layout.form is Form.CODES:
+            node = self.to_dtype(value, layout.dtype)
+        validity = value.validity
+        if layout.nullable and validity is None:
+            validity = self.validity_node(value)
+        return Value(layout, node, validity)
+
+    # validity
+
+    def combine_validity(self, *values: Value) -> Node | None:
+        """The AND of the values' validities; None if none can be NULL."""
+        combined: Node | None = None
+        for value in values:
+            validity = (
+                self.validity_node(value) if value.is_constant and value.layout.nullable else value.validity
+            )
+            if validity is not None and validity is not combined:
+                combined = (
+                    validity
+                    if combined is None
+                    else self.stream.builder.call(operator.and_, combined, validity)
+                )
+        return combined
+
+    def validity_node(self, value: Value) -> Node:
+        """The validity as a tensor, also where nothing is NULL."""
+        if value.validity is not None:
+            return value.validity
+        is_null = value.is_constant and value.layout.nullable
+        kernel = batches.all_null if is_null else batches.all_valid
+        return self.stream.builder.call(kernel, self.stream.num_rows(), self.stream.object("device"))
+
+    def checked_validity(self, expression: Expression, value: Value) -> Node:
+        """The validity of `expression`, lowered to `value`: where that may raise it does, though nobody reads the values."""
+        validity = self.validity_node(value)
+        if value.is_constant or not may_raise(expression, self.stream.fields):
+            return validity
+        return self.stream.builder.call(batches.when_computed, validity, value.node)
+
+    def active(self, validity: Node | None) -> Node | None:
+        """The rows for which a checking kernel may raise."""
+        if self.guard is None:
+            return validity
+        guard = self.guard()
+        return guard if validity is None else self.stream.builder.call(operator.and_, guard, validity)
+
+    # expressions
+
+    def _lower_call(self, call: Call) -> Value:
+        function = call.function
+        if function in ("and", "or"):
+            return lower_connective(self, call)
+        if function == "coalesce":
+            return lower_coalesce(self, call)
+        if function in SIMILARITIES:
+            return lower_similarity(self, call)
+        if function == "concat_operator":
+            call = replace(call, arguments=tuple(_joined_strings(call)))
+        arguments = self._lower_arguments(call)
+        build = self.stream.builder
+        if SCALARS[function].is_null_for_null and any(
+            value.is_constant and value.constant is None for value in arguments
+        ):
+            return self._null(call, arguments[0])
+        if function in COMPARISONS:
+            return lower_comparison(self, function, arguments[0], arguments[1])
+        match function:
+            case "add" | "subtract" | "multiply":
+                return lower_arithmetic(self, call, arguments[0], arguments[1])
+            case "negate":
+                if call.data_type.is_float:
+                    node = build.call(operator.neg, self.tensor(arguments[0]))
+                    return Value(arguments[0].layout, node, arguments[0].validity)
+                zero = _literal_value(0, arguments[0].layout.data_type)
+                return lower_arithmetic(self, replace(call, function="subtract"), zero, arguments[0])
+            case "not":
+                node = build.call(operator.invert, self.tensor(arguments[0]))
+                return Value(arguments[0].layout, node, self.combine_validity(arguments[0]))
+            case "is_null":
+                node = build.call(operator.invert, self.checked_validity(call.arguments[0], arguments[0]))
+                return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
+            case "is_distinct_from" | "is_not_distinct_from":
+                return lower_distinct_from(self, call, arguments[0], arguments[1])
+        types = tuple(argument.data_type for argument in call.arguments)
+        kernel = scalar_kernels.resolve(function, types, call.data_type)
+        return call_kernel(self, kernel, call, arguments)
+
+    def _null(self, call: Call, first: Value) -> Value:
+        """NULL for every row; of a comparison not before the constant on its left is computed, which may fail."""
+        null = _literal_value(None, call.data_type)
+        if (
+            call.function not in COMPARISONS
+            or first.is_constant
+            or not is_failing_constant(call.arguments[0])
+        ):
+            return null
+        null = self.materialise(null)
+        validity = self.stream.builder.call(batches.when_computed, null.validity, first.node)
+        return Value(null.layout, null.node, validity)
+
+    def _lower_arguments(self, call: Call) -> list[Value]:
+        """The arguments; a constant that fails does so for no row in which an argument before it is NULL."""
+        values: list[Value] = []
+        for argument in call.arguments:
+            outer = self.guard
+            if values and is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
+                self.guard = self._where_valid(values, outer)
+            values.append(self.lower(argument))
+            self.guard = outer
+        return values
+
+    def _where_valid(self, values: list[Value], outer: Guard | None) -> Guard | None:
+        validity = self.combine_validity(*values)
+        if validity is None:
+            return outer
+        return lambda: (
+            validity if outer is None else self.stream.builder.call(operator.and_, outer(), validity)
+        )
+
+    def _lower_cast(self, cast: Cast) -> Value:
+        value = self.lower(cast.input)
+        source, target = value.layout.data_type, cast.data_type
+        if source == target:
+            return value
+        if source.kind is TypeKind.NULL:
+            return _literal_value(None, target)
+        if not can_cast(source, target):
+            return self._lower_refused_cast(cast, value)
+        if source.kind is TypeKind.BOOLEAN and target.is_integer:
+            layout = replace(integer_layout(target, (0, 1), value.layout.nullable), dtype=torch.int8)
+            return Value(layout, self.to_dtype(value, torch.int8), self.combine_validity(value))
+        if value.is_constant and not value.layout.nullable and source.is_integer_like:
+            value = self.materialise(value)
+        if not value.is_constant:
+            converted = lower_numeric_cast(self, cast, value)
+            if converted is not None:
+                return converted
+            if source.kind is TypeKind.FLOAT and target.kind is TypeKind.DOUBLE:
+                layout = canonical_layout(target, value.layout.nullable)
+                return Value(layout, self.to_dtype(value, torch.float64), value.validity)
+        if value.is_constant and value.layout.nullable:
+            return _literal_value(None, target)
+        if source.is_enum:
+            return self._text_of_enum(value)
+        return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])
+
+    def _text_of_enum(self, value: Value) -> Value:
+        """An ENUM as VARCHAR: codes into a dictionary of its texts."""
+        pool, places, dtype = self.program.texts_of_enum(value.layout.data_type.categories)
+        nullable = value.layout.nullable
+        node = self.stream.builder.call(
+            look_up, self.stream.object(places), value.node, 0, nullable, name="text"
+        )
+        return Value(Layout(VARCHAR, Form.CODES, dtype, nullable, None, pool), node, value.validity)
+
+    def _lower_refused_cast(self, cast: Cast, value: Value) -> Value:
+        """A cast that no value but NULL survives."""
+        null = self.materialise(_literal_value(None, cast.data_type))
+        validity = self.combine_validity(value)
+        if validity is not None:
+            validity = self.checked_validity(cast.input, value)
+        kernel = NamedKernel(refuse_rows, "refuse_cast", cast.span)
+        message = f"there is no cast from {cast.input.data_type} to {cast.data_type}; TRY_CAST gives NULL"
+        rows = self.stream.num_rows()
+        node = self.stream.builder.call(kernel, null.node, rows, message, validity=self.active(validity))
+        return Value(replace(null.layout, nullable=validity is not None), node, validity)
+
+    def common_layout(self, values: list[Value], expression: Expression) -> Layout:
+        """A layout that holds all the values of one type."""
+        nullable = any(value.layout.nullable for value in values)
+        data_type = expression.data_type
+        if data_type.is_string:
+            pools = {value.layout.pool for value in values}
+            if (
+                len(pools) == 1
+                and None not in pools
+                and all(value.layout.form is Form.CODES for value in values)
+            ):
+                widest_layout = max(
+                    (value.layout for value in values), key=lambda layout: layout.dtype.itemsize
+                )
+                return widest_layout.with_nullable(nullable)
+            return canonical_layout(data_type, nullable)
+        if not data_type.is_integer_like:
+            return canonical_layout(data_type, nullable)
+        ranges = [range_of(value) for value in values if not (value.is_constant and value.constant is None)]
+        if not ranges:
+            ranges = [(0, 0)]
+        known = (min(low for low, _ in ranges), max(high for _, high in ranges))
+        layout = integer_layout(data_type, known, nullable)
+        if layout.form is Form.NUMBER:
+            dtypes = [value.layout.dtype for value in values if not value.is_constant] + [layout.dtype]
+            layout = replace(layout, dtype=max(dtypes, key=lambda dtype: dtype.itemsize))
+        return layout
+
+    def _lower_in_list(self, expression: InList) -> Value:
+        build = self.stream.builder
+        value = self.lower(expression.input)
+        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
+        literals = [literal.value for literal in expression.values]
+        if value.layout.data_type.is_string:
+            encoded = [literal.encode() if isinstance(literal, str) else literal for literal in literals]
+            node = build.call(
+                string_compare.in_list,
+                self.materialise(value).node if value.is_constant else self.strings(value),
+                encoded,
+            )
+            return Value(layout, node, self.combine_validity(value))
+        is_number = value.layout.form is Form.NUMBER and not value.is_constant
+        if is_number and value.layout.data_type.is_integer_like:
+            integers = [literal for literal in literals if isinstance(literal, int)]
+            listed = lower_integer_list(self, value, integers)
+            if listed is not None:
+                return Value(layout, listed, value.validity)
+            wanted = self.stream.object(self.program.integer_list(tuple(literals), value.layout.dtype))
+            return Value(layout, build.call(torch.isin, value.node, wanted), value.validity)
+        result: Node | None = None
+        for literal in expression.values:
+            equal = lower_comparison(self, "equal", value, self.lower(literal)).node
+            result = equal if result is None else build.call(operator.or_, result, equal)
+        return Value(layout, result, self.combine_validity(value))
+
+
+def _literal_value(constant: Any, data_type: Any) -> Value:
+    """A literal; NULL is a nullable constant."""
+    if constant is None:
+        layout = canonical_layout(data_type, True, (0, 0) if data_type.is_integer_like else None)
+    elif data_type.is_integer_like:
+        layout = integer_layout(data_type, (constant, constant), False)
+    else:
+        layout = canonical_layout(data_type, False)
+    return Value(layout, None, None, True, constant)
+
+
+def _joined_strings(call: Call) -> Iterator[Expression]:
+    """What a chain of || puts one after the other: all of it is joined at once."""
+    pending: list[Expression] = [call]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Call) and part.function == "concat_operator":
+            pending += reversed(part.arguments)
+        else:
+            yield part
