@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
-from tqp.core.schema import UNKNOWN, ColumnStatistics, Field, Schema
+from tqp.core.schema import NO_FACTS, ColumnFacts, Field, Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
@@ -61,10 +61,10 @@ class OptimizerContext:
         return self.next_id - 1
 
     def new_field(
-        self, name: str, data_type: DataType, nullable: bool = True, statistics: ColumnStatistics = UNKNOWN
+        self, name: str, data_type: DataType, nullable: bool = True, facts: ColumnFacts = NO_FACTS
     ) -> Field:
         """A field under a new id."""
-        return Field(self.new_id(), name, data_type, nullable, statistics)
+        return Field(self.new_id(), name, data_type, nullable, facts)
 
     def new_shared(self) -> int:
         """An identifier for Shared nodes that nothing in the query has."""

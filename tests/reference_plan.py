@@ -14,7 +14,7 @@ from typing import Any
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import ExecutionError
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -75,15 +75,17 @@ class MemoryTable:
     def column_nullable(self, name: str) -> bool:
         return None in self.columns[name]
 
-    def column_statistics(self, name: str) -> ColumnStatistics:
+    def column_facts(self, name: str) -> ColumnFacts:
         values = [value for value in self.columns[name] if value is not None]
         numbers = values if values and all(isinstance(value, int) for value in values) else []
-        return ColumnStatistics(
+        return ColumnFacts(
             minimum=min(numbers, default=None),
             maximum=max(numbers, default=None),
-            distinct_count=float(len(set(values))),
             is_unique=len(set(values)) == len(values),
         )
+
+    def column_estimates(self, name: str) -> ColumnEstimates:
+        return ColumnEstimates(float(len(set(self.columns[name]) - {None})))
 
     def dictionary_encode(self, name: str) -> int:
         return len(set(self.columns[name]))

@@ -70,6 +70,11 @@ def test_files_are_short_and_say_what_they_are_for(path: Path) -> None:
     assert ast.get_docstring(module) or not module.body
 
 
+@pytest.mark.parametrize("path", _files("tqp/runtime", "operators"), ids=lambda path: path.name)
+def test_code_generation_reads_no_estimates(path: Path) -> None:
+    assert ".estimates" not in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", SOURCES)
 def test_backends_are_told_apart_in_one_place(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -71,7 +71,7 @@ def typed_result(with_null: bool) -> Result:
     """The rows of that query in our columns; HUGEINT comes from Arrow as DECIMAL(38,0), so is made one again."""
     result = result_of(duckdb.sql(duckdb_query(with_null)).to_arrow_table())
     columns = [
-        Column(HUGEINT, column.num_rows, column.values, column.validity, statistics=column.statistics)
+        Column(HUGEINT, column.num_rows, column.values, column.validity, facts=column.facts)
         if name == "hugeint"
         else column
         for name, column in zip(result.columns, result._table.columns, strict=True)

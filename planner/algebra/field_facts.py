@@ -1,7 +1,7 @@
 """How each operator changes what is known of its columns: nullability, ranges, uniqueness, order.
 
-Pure functions from the input's fields to the output's, for logical and physical plans alike. All facts are sound but
-`distinct_count`, which is an estimate.
+Pure functions from the input's fields to the output's, for logical and physical plans alike. All facts are sound; estimates go
+along with them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import TypeKind
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -44,21 +44,26 @@ def with_facts(
     is_sorted: bool = False,
     dictionary_size: int | None = None,
 ) -> Field:
-    """The field with new facts in place of all its old ones."""
+    """The field with new facts and estimates in place of all its old ones."""
     low, high = known if known is not None else (None, None)
-    statistics = ColumnStatistics(low, high, distinct, is_unique, is_sorted, dictionary_size)
-    return Field(field.id, field.name, field.data_type, can_be_null, statistics)
+    facts = ColumnFacts(low, high, is_unique, is_sorted, dictionary_size)
+    return Field(field.id, field.name, field.data_type, can_be_null, facts, ColumnEstimates(distinct))
 
 
 def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) -> Field:
     """The field with its range kept, nullability as given, uniqueness and order kept only if allowed."""
-    old = field.statistics
+    old = field.facts
     can_be_null = field.nullable or can_be_null
     is_unique, is_sorted = old.is_unique and is_unique, old.is_sorted and is_sorted
     if (can_be_null, is_unique, is_sorted) == (field.nullable, old.is_unique, old.is_sorted):
         return field
-    statistics = replace(old, is_unique=is_unique, is_sorted=is_sorted)
-    return Field(field.id, field.name, field.data_type, can_be_null, statistics)
+    facts = replace(old, is_unique=is_unique, is_sorted=is_sorted)
+    return Field(field.id, field.name, field.data_type, can_be_null, facts, field.estimates)
+
+
+def as_not_null(field: Field) -> Field:
+    """The field of rows in which it is not NULL."""
+    return Field(field.id, field.name, field.data_type, False, field.facts, field.estimates)
 
 
 def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:
@@ -66,7 +71,7 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
     if isinstance(expression, ColumnRef) and (source := fields.get(expression.id)) is not None:
         if source.id == field.id and source.name == field.name:
             return source
-        return Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
+        return Field(field.id, field.name, field.data_type, source.nullable, source.facts, source.estimates)
     return with_facts(
         field,
         _type_safe(value_range(expression, fields), field),
@@ -97,15 +102,14 @@ def expression_distinct(expression: Expression, fields: FieldsById) -> float | N
 
 def field_distinct(field: Field) -> float | None:
     """The estimated number of distinct values of a column, at most what its range allows."""
-    statistics = field.statistics
-    count = statistics.distinct_count
-    if count is None and statistics.dictionary_size is not None:
-        count = float(statistics.dictionary_size)
+    facts, count = field.facts, field.estimates.distinct_count
+    if count is None and facts.dictionary_size is not None:
+        count = float(facts.dictionary_size)
     if field.data_type.kind is TypeKind.BOOLEAN:
         return 2.0
-    if statistics.minimum is None or statistics.maximum is None:
+    if facts.minimum is None or facts.maximum is None:
         return count
-    span = float(statistics.maximum - statistics.minimum + 1)
+    span = float(facts.maximum - facts.minimum + 1)
     return span if count is None else min(count, span)
 
 
@@ -116,8 +120,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
         for identifier in null_rejected_columns(part):
             field = result.get(identifier)
             if field is not None and field.nullable:
-                old = field.statistics
-                result[identifier] = Field(field.id, field.name, field.data_type, False, old)
+                result[identifier] = as_not_null(field)
         if isinstance(part, InList):
             if isinstance(part.input, ColumnRef):
                 _narrow_to_values(result, part.input, [literal.value for literal in part.values])
@@ -134,7 +137,7 @@ def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]
     if len(integers) == len(values) > 0 and column.data_type.is_integer_like:
         _narrow(fields, column, min(integers), max(integers), len(set(integers)))
     elif field is not None:
-        old, distinct = field.statistics, field_distinct(field)
+        old, distinct = field.facts, field_distinct(field)
         count = float(len(values)) if distinct is None else min(distinct, float(len(values)))
         fields[column.id] = with_facts(
             field,
@@ -181,7 +184,7 @@ def _narrow(
     field = fields.get(column.id)
     if field is None:
         return
-    old = field.statistics
+    old = field.facts
     bounds = field_range(field) or field.data_type.bounds
     low = bounds[0] if low is None else max(low, bounds[0])
     high = bounds[1] if high is None else min(high, bounds[1])
@@ -189,7 +192,7 @@ def _narrow(
         low = high = bounds[0]
     if (low, high) == field_range(field) and count is None:
         return
-    distinct = old.distinct_count
+    distinct = field.estimates.distinct_count
     if distinct is not None and old.minimum is not None and old.maximum is not None:
         distinct *= (high - low + 1) / (old.maximum - old.minimum + 1)
     distinct = max(1.0, distinct) if distinct is not None else None
@@ -243,20 +246,20 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
             for identifier in null_rejected_columns(left_key) | null_rejected_columns(right_key):
                 field = result.get(identifier)
                 if field is not None and field.nullable:
-                    result[identifier] = Field(field.id, field.name, field.data_type, False, field.statistics)
+                    result[identifier] = as_not_null(field)
         for key in (left_key, right_key):
             field = result.get(key.id) if isinstance(key, ColumnRef) else None
             if field is None:
                 continue
-            old = field.statistics
-            in_order = left_field is not None and left_field.statistics.is_sorted and keeps_left_order
+            old = field.facts
+            in_order = left_field is not None and left_field.facts.is_sorted and keeps_left_order
             is_sorted = old.is_sorted or (in_order and not field.nullable)
             if known is not None and known != field_range(field) or is_sorted != old.is_sorted:
                 result[field.id] = with_facts(
                     field,
                     known or field_range(field),
                     field.nullable,
-                    old.distinct_count,
+                    field.estimates.distinct_count,
                     old.is_unique,
                     is_sorted,
                     old.dictionary_size,
@@ -287,9 +290,9 @@ def aggregate_fields(
                 source,
                 field_range(source),
                 source.nullable,
-                source.statistics.distinct_count,
+                source.estimates.distinct_count,
                 is_unique=len(keys) == 1,
-                dictionary_size=source.statistics.dictionary_size,
+                dictionary_size=source.facts.dictionary_size,
             )
         )
     for field, call in zip(aggregate_fields, aggregates, strict=True):
@@ -336,7 +339,9 @@ def union_field(field: Field, branches: Sequence[Field]) -> Field:
 def renamed_fields(fields: Sequence[Field], sources: Sequence[Field]) -> Fields:
     """Fields that stand for others, one for one: each with the facts of its source."""
     return {
-        field.id: Field(field.id, field.name, field.data_type, source.nullable, source.statistics)
+        field.id: Field(
+            field.id, field.name, field.data_type, source.nullable, source.facts, source.estimates
+        )
         for field, source in zip(fields, sources, strict=True)
     }
 
@@ -352,8 +357,8 @@ def sorted_fields(keys: Sequence[SortKey], below: Fields) -> Fields:
     result: Fields = {}
     for identifier, field in below.items():
         if identifier == in_order and not field.nullable:
-            statistics = replace(field.statistics, is_sorted=True)
-            result[identifier] = Field(field.id, field.name, field.data_type, False, statistics)
+            facts = replace(field.facts, is_sorted=True)
+            result[identifier] = Field(field.id, field.name, field.data_type, False, facts, field.estimates)
         else:
             result[identifier] = weakened(field, False, True, False)
     return result
@@ -369,8 +374,8 @@ def key_span(key: Expression, fields: Fields) -> int | None:
     if labels := literal_labels(key):
         return len(labels) + nullable(key, fields)
     field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-    if field is not None and field.statistics.dictionary_size is not None:
-        return field.statistics.dictionary_size + field.nullable
+    if field is not None and field.facts.dictionary_size is not None:
+        return field.facts.dictionary_size + field.nullable
     return None
 
 

@@ -165,7 +165,7 @@ def as_nullable(schema: Schema) -> Schema:
     """The same fields, each nullable, as on the padded side of an outer join."""
     return tuple(
         field
-        if field.nullable and not field.statistics.is_sorted
-        else replace(field, nullable=True, statistics=replace(field.statistics, is_sorted=False))
+        if field.nullable and not field.facts.is_sorted
+        else replace(field, nullable=True, facts=replace(field.facts, is_sorted=False))
         for field in schema
     )

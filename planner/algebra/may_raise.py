@@ -150,7 +150,7 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
 def _is_null(expression: Expression, fields: FieldsById) -> bool:
     """Is it a column that is NULL in every row?"""
     field = fields.get(expression.id) if isinstance(expression, ColumnRef) else None
-    return field is not None and field.statistics.is_null
+    return field is not None and field.facts.is_null
 
 
 def _fits_in_time(cast: Cast, fields: FieldsById) -> bool:

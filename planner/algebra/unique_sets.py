@@ -19,7 +19,7 @@ _MOST_UNIQUE_SETS = 8
 def unique_columns(fields: Iterable[Field]) -> UniqueSets:
     """The columns of a table that are unique and never NULL, each a set."""
     return frozenset(
-        frozenset((field.id,)) for field in fields if field.statistics.is_unique and not field.nullable
+        frozenset((field.id,)) for field in fields if field.facts.is_unique and not field.nullable
     )
 
 
@@ -53,6 +53,6 @@ def matches_at_most_once(
         column = key_column(key)
         field = None if column is None else fields.get(column)
         # A unique column may hold several NULLs; an equality does not match those.
-        if field is not None and field.statistics.is_unique and not (matches_null and field.nullable):
+        if field is not None and field.facts.is_unique and not (matches_null and field.nullable):
             return True
     return False

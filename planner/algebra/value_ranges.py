@@ -1,4 +1,4 @@
-"""Sound ranges of the storage values that integer-like expressions take: interval arithmetic over column statistics.
+"""Sound ranges of the storage values that integer-like expressions take: interval arithmetic over facts of columns.
 
 A range is what exact arithmetic can give. It may reach beyond the bounds of the expression's own type; then the
 operation can overflow and needs a check. As an operand, a checked value lies within its type's bounds again.
@@ -56,8 +56,8 @@ def range_of(expression: Expression, fields: Schema) -> Range | None:
 
 
 def field_range(field: Field) -> Range | None:
-    """The range a field's statistics promise, if they do."""
-    low, high = field.statistics.minimum, field.statistics.maximum
+    """The range a field's facts promise, if they do."""
+    low, high = field.facts.minimum, field.facts.maximum
     return None if low is None or high is None else (low, high)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import UNKNOWN, ColumnStatistics, Field
+from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts, Field
 from tqp.planner.catalog_protocol import Catalog
 
 if TYPE_CHECKING:
@@ -39,11 +39,12 @@ class BindContext:
         name: str,
         data_type: DataType,
         nullable: bool = True,
-        statistics: ColumnStatistics = UNKNOWN,
+        facts: ColumnFacts = NO_FACTS,
+        estimates: ColumnEstimates = NO_ESTIMATES,
     ) -> Field:
         """A field with an id of its own."""
         self.next_id += 1
-        return Field(self.next_id, name, data_type, nullable, statistics)
+        return Field(self.next_id, name, data_type, nullable, facts, estimates)
 
     def new_shared(self) -> int:
         """An identifier for the references to one CTE."""

@@ -60,9 +60,9 @@ def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
     if labels := literal_labels(key):
         return KeyPart(0, len(labels) + can_be_null, can_be_null)
     field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-    if field is None or not field.data_type.is_string or field.statistics.dictionary_size is None:
+    if field is None or not field.data_type.is_string or field.facts.dictionary_size is None:
         return None
-    return KeyPart(0, max(1, field.statistics.dictionary_size) + can_be_null, can_be_null)
+    return KeyPart(0, max(1, field.facts.dictionary_size) + can_be_null, can_be_null)
 
 
 def most_direct_groups(input_rows: float) -> float:
@@ -119,7 +119,7 @@ class GroupSituation:
         if len(self.keys) != 1 or self.is_small or not isinstance(self.keys[0], ColumnRef):
             return False
         field = self.input.field_facts.get(self.keys[0].id)
-        return field is not None and field.statistics.is_sorted and not field.nullable
+        return field is not None and field.facts.is_sorted and not field.nullable
 
     @property
     def hashes(self) -> bool:

@@ -261,7 +261,7 @@ def _known_distinct(expression: Expression, fields: FieldsById) -> float | None:
 def _distinct(expression: Expression, fields: FieldsById, rows: float) -> float:
     if isinstance(expression, ColumnRef):
         field = fields.get(expression.id)
-        if field is not None and field.statistics.is_unique:
+        if field is not None and field.facts.is_unique:
             return max(1.0, rows)
     count = expression_distinct(expression, fields)
     if count is None:

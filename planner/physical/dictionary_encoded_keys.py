@@ -82,16 +82,16 @@ def encode_keys(
 
 
 def _estimated_values(table: TableSource, name: str, reads: float) -> float:
-    return table.column_statistics(name).distinct_count or 0.0
+    return table.column_estimates(name).distinct_count or 0.0
 
 
 def _is_worth(table: TableSource, name: str, reads: float, input: PhysicalPlan, backend: Backend) -> bool:
     """Are most rows of the table grouped, and its values few against how often the column is read?"""
-    data_type, statistics = table.column_type(name), table.column_statistics(name)
-    count, low, high = statistics.distinct_count, statistics.minimum, statistics.maximum
+    data_type, facts = table.column_type(name), table.column_facts(name)
+    count, low, high = table.column_estimates(name).distinct_count, facts.minimum, facts.maximum
     if data_type.is_string:
         rows = _ROWS_PER_STRING
-        can_be = backend is Backend.HOST and statistics.dictionary_size is None
+        can_be = backend is Backend.HOST and facts.dictionary_size is None
     else:
         rows = _ROWS_PER_INTEGER
         fits_a_word = (

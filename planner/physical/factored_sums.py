@@ -134,7 +134,7 @@ class _Tables:
         field = self.fields.get(id)
         if field is None or field.nullable or not field.data_type.is_integer_like:
             return None
-        low, high = field.statistics.minimum, field.statistics.maximum
+        low, high = field.facts.minimum, field.facts.maximum
         is_column = isinstance(expression, ColumnRef)
         if low is None or high is None or high - low >= (self.most_values if is_column else _MOST_VALUES):
             return None
@@ -143,8 +143,8 @@ class _Tables:
         values = []
         for value in range(low, high + 1):
             # the range of an expression where its column has one value is its value there, if that is known exactly
-            statistics = replace(field.statistics, minimum=value, maximum=value)
-            found = value_range(expression, {id: replace(field, statistics=statistics)})
+            facts = replace(field.facts, minimum=value, maximum=value)
+            found = value_range(expression, {id: replace(field, facts=facts)})
             if found is None or found[0] != found[1] or not _within(found, expression.data_type.bounds):
                 return None
             values.append(found[0])
@@ -203,9 +203,9 @@ def _calculations(expressions: Iterable[Expression]) -> int:
 
 
 def _part(column: ColumnRef, fields: FieldsById) -> KeyPart:
-    statistics = fields[column.id].statistics
-    assert statistics.minimum is not None and statistics.maximum is not None
-    return KeyPart(statistics.minimum, statistics.maximum - statistics.minimum + 1, False)
+    facts = fields[column.id].facts
+    assert facts.minimum is not None and facts.maximum is not None
+    return KeyPart(facts.minimum, facts.maximum - facts.minimum + 1, False)
 
 
 def _of_rows(known: Range, rows: int) -> Range:

@@ -132,7 +132,7 @@ def _bytes(expression: Expression, fields: FieldsById) -> int:
         return 4
     known = value_range(expression, fields)
     if isinstance(expression, ColumnRef) and (field := fields.get(expression.id)) is not None:
-        size = field.statistics.dictionary_size
+        size = field.facts.dictionary_size
         known = known if size is None else (0, size)
     elif isinstance(expression, Literal) and expression.data_type.is_string:
         return 1
@@ -144,7 +144,7 @@ def _bytes(expression: Expression, fields: FieldsById) -> int:
 def _is_text(id: int, fields: FieldsById) -> bool:
     """Is a column made of strings without a dictionary?"""
     field = fields.get(id)
-    return field is not None and field.data_type.is_string and field.statistics.dictionary_size is None
+    return field is not None and field.data_type.is_string and field.facts.dictionary_size is None
 
 
 def _on_strings(operand: Expression, fields: FieldsById, otherwise: float, text: float) -> float:
@@ -155,6 +155,6 @@ def _on_strings(operand: Expression, fields: FieldsById, otherwise: float, text:
     while isinstance(operand, Call) and operand.arguments and operand.arguments[0].data_type.is_string:
         operand = operand.arguments[0]
     field = fields.get(operand.id) if isinstance(operand, ColumnRef) else None
-    if field is None or field.statistics.dictionary_size is None:
+    if field is None or field.facts.dictionary_size is None:
         return text
     return otherwise if direct else _LOOK_UP

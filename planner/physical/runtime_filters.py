@@ -170,12 +170,14 @@ def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) 
     if not isinstance(plan, Scan) or len(request.keys) != 1 or not isinstance(request.keys[0], ColumnRef):
         return False
     field = next(field for field in plan.fields if field.id == request.keys[0].id)
-    all_rows, known = estimator.rows(plan), field.statistics
-    is_sorted = known.is_sorted and not known.is_unique and known.distinct_count is not None
+    all_rows, known = estimator.rows(plan), field.facts
+    distinct_count = field.estimates.distinct_count
     return (
-        is_sorted
+        known.is_sorted
+        and not known.is_unique
+        and distinct_count is not None
         and field.data_type.is_integer_like
-        and (known.distinct_count or 0.0) * _SHORTEST_RUN <= all_rows
+        and distinct_count * _SHORTEST_RUN <= all_rows
         and request.share <= _LARGEST_SHARE_OF_RUNS
         and request.share * all_rows <= rows
     )

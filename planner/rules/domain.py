@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
-from tqp.core.schema import UNKNOWN, Field, Schema
+from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
 from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -54,7 +54,10 @@ def over_domain(
     shared_left = Shared(copy, identifier, schema)
     source = Shared(copy, identifier, tuple(replace(field, id=context.new_id()) for field in schema))
     position = {field.id: i for i, field in enumerate(schema)}
-    keys = tuple(replace(source.fields[position[column.id]], statistics=UNKNOWN) for column in columns)
+    keys = tuple(
+        replace(source.fields[position[column.id]], facts=NO_FACTS, estimates=NO_ESTIMATES)
+        for column in columns
+    )
     distinct = Aggregate(source, keys, tuple(map(reference, keys)), (), ())
     domain = Domain(distinct, columns, context.new_shared(), context)
     computed, binding = domain.apply(right)

@@ -70,7 +70,7 @@ class Dependencies:
             case Scan():
                 ids = plan.output_ids
                 for column in plan.fields:
-                    if column.statistics.is_unique and not column.nullable:
+                    if column.facts.is_unique and not column.nullable:
                         self._add((column.id,), ids)
             case Filter():
                 self._conditions(plan.condition)

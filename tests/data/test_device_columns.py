@@ -37,6 +37,6 @@ def test_columns_are_those_of_the_cpu(values: str, num_rows: int) -> None:
     assert column.values is not None and expected.values is not None
     assert column.values.dtype is expected.values.dtype and torch.equal(column.values, expected.values)
     for fact in ("minimum", "maximum", "is_unique", "is_sorted"):
-        assert getattr(column.statistics, fact) == getattr(expected.statistics, fact)
-    estimates = column.statistics.distinct_count, expected.statistics.distinct_count
+        assert getattr(column.facts, fact) == getattr(expected.facts, fact)
+    estimates = column.estimates.distinct_count, expected.estimates.distinct_count
     assert estimates[0] == pytest.approx(estimates[1], rel=0.1)

@@ -170,7 +170,7 @@ def test_wide_decimals_are_high_and_low_words():
     value = Decimal(2**64 + 7)
     column = encode(pa.array([value, None, -value], pa.decimal128(38, 0)))
     assert column.values.tolist() == [[1, 7], [-2, -7], [-2, -7]]  # NULL holds the minimum
-    assert (column.statistics.minimum, column.statistics.maximum) == (-int(value), int(value))
+    assert (column.facts.minimum, column.facts.maximum) == (-int(value), int(value))
 
 
 def test_values_under_null_lie_within_the_bounds():
@@ -245,7 +245,7 @@ def test_dictionary_is_sorted_by_bytes_and_compact():
     ]
     assert entries == sorted(word.encode() for word in words if word != "z")
     assert column.values.dtype == torch.int8
-    assert column.statistics.dictionary_size == 5
+    assert column.facts.dictionary_size == 5
 
 
 def test_many_distinct_strings_stay_plain():

@@ -54,7 +54,7 @@ def test_views_like_other_strings(common: list[str], rare: list[str], with_nulls
         assert (column.validity is None) == (not with_nulls)
         if column.validity is not None:
             assert column.validity.tolist() == keep
-        assert column.statistics.dictionary_size == expected.statistics.dictionary_size
+        assert column.facts.dictionary_size == expected.facts.dictionary_size
 
 
 def as_views(values: list[str | None], num_buffers: int) -> pa.Array:

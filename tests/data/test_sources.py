@@ -69,7 +69,7 @@ def test_types_are_known_before_anything_is_encoded():
     assert table.num_rows == 3 and list(table.column_names) == ["a", "b"]
     assert [str(table.column_type(name)) for name in table.column_names] == ["BIGINT", "VARCHAR"]
     assert table.memory_bytes == 0
-    assert table.column_nullable("a") and table.column_statistics("a").maximum == 2
+    assert table.column_nullable("a") and table.column_facts("a").maximum == 2
     assert table.memory_bytes > 0
 
 

@@ -7,28 +7,33 @@ import pyarrow as pa
 import pytest
 import torch
 
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.columns import encode_column
 
 
-def facts(values: object, arrow_type: pa.DataType | None = None) -> ColumnStatistics:
-    return encode_column("x", pa.array(values, arrow_type), torch.device("cpu")).statistics
+def statistics(values: object, arrow_type: pa.DataType | None = None) -> Statistics:
+    column = encode_column("x", pa.array(values, arrow_type), torch.device("cpu"))
+    return column.facts, column.estimates
+
+
+def facts(values: object, arrow_type: pa.DataType | None = None) -> ColumnFacts:
+    return statistics(values, arrow_type)[0]
 
 
 def test_sorted_unique():
-    assert facts([1, 5, 9]) == ColumnStatistics(1, 9, 3.0, is_unique=True, is_sorted=True)
-    assert facts([1, 5, 5]) == ColumnStatistics(1, 5, 2.0, is_unique=False, is_sorted=True)
+    assert statistics([1, 5, 9]) == (ColumnFacts(1, 9, is_unique=True, is_sorted=True), ColumnEstimates(3.0))
+    assert statistics([1, 5, 5]) == (ColumnFacts(1, 5, is_unique=False, is_sorted=True), ColumnEstimates(2.0))
 
 
 def test_unsorted_unique_over_a_dense_range():
-    assert facts([5, 1, 9]) == ColumnStatistics(1, 9, 3.0, is_unique=True)
-    assert facts([5, 1, 5]) == ColumnStatistics(1, 5, 2.0)
+    assert statistics([5, 1, 9]) == (ColumnFacts(1, 9, is_unique=True), ColumnEstimates(3.0))
+    assert statistics([5, 1, 5]) == (ColumnFacts(1, 5), ColumnEstimates(2.0))
 
 
 def test_nulls_do_not_count():
-    assert facts([5, None, 1, None]) == ColumnStatistics(1, 5, 2.0, is_unique=True)
-    assert facts([1, None, 5, 5]) == ColumnStatistics(1, 5, 2.0)
+    assert statistics([5, None, 1, None]) == (ColumnFacts(1, 5, is_unique=True), ColumnEstimates(2.0))
+    assert statistics([1, None, 5, 5]) == (ColumnFacts(1, 5), ColumnEstimates(2.0))
     assert not facts([None, 1, 2]).is_sorted
 
 
@@ -41,22 +46,22 @@ def test_nothing_but_null(arrow_type: pa.DataType):
 
 
 def test_empty_and_all_null():
-    none = ColumnStatistics(None, None, 0.0, is_unique=True, is_null=True)
-    assert facts([], pa.int64()) == replace(none, is_sorted=True)
-    assert facts([None, None], pa.int64()) == none
+    none, estimates = ColumnFacts(is_unique=True, is_null=True), ColumnEstimates(0.0)
+    assert statistics([], pa.int64()) == (replace(none, is_sorted=True), estimates)
+    assert statistics([None, None], pa.int64()) == (none, estimates)
 
 
 def test_a_descent_at_a_block_boundary_is_seen():
     values = np.arange(200_000)
     values[65_536] = 0
-    statistics = facts(values)
-    assert not statistics.is_sorted and not statistics.is_unique and statistics.distinct_count == 199_999
+    found, estimates = statistics(values)
+    assert not found.is_sorted and not found.is_unique and estimates.distinct_count == 199_999
 
 
 def test_extremes():
     low, high = -(2**63), 2**63 - 1
-    assert facts([high, low]) == ColumnStatistics(low, high, 2.0, is_unique=True)
-    assert facts([0, 2**64 - 1], pa.uint64()).maximum == 2**64 - 1
+    assert statistics([high, low]) == (ColumnFacts(low, high, is_unique=True), ColumnEstimates(2.0))
+    assert statistics([0, 2**64 - 1], pa.uint64())[0].maximum == 2**64 - 1
 
 
 @pytest.mark.parametrize("with_nulls", [False, True])
@@ -64,11 +69,11 @@ def test_unique_or_not_in_a_long_column(with_nulls):
     values = np.random.default_rng(0).permutation(100_000)
     mask = values < 10 if with_nulls else None
     num_valid = 99_990 if with_nulls else 100_000
-    statistics = facts(pa.array(values, mask=mask))
-    assert statistics.is_unique and statistics.distinct_count == num_valid
+    found, estimates = statistics(pa.array(values, mask=mask))
+    assert found.is_unique and estimates.distinct_count == num_valid
     values[values == 50_000] = 50_001
-    statistics = facts(pa.array(values, mask=mask))
-    assert not statistics.is_unique and statistics.distinct_count == num_valid - 1
+    found, estimates = statistics(pa.array(values, mask=mask))
+    assert not found.is_unique and estimates.distinct_count == num_valid - 1
     assert not facts(pa.array(values * 1000, mask=mask)).is_unique  # not known
 
 

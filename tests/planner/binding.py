@@ -32,7 +32,7 @@ from tqp.core.datatypes import (
     DataType,
     decimal,
 )
-from tqp.core.schema import UNKNOWN, ColumnStatistics
+from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
 from tqp.planner.bind import BoundStatement, bind
 
 T_COLUMNS: dict[str, DataType] = {
@@ -94,8 +94,11 @@ class FakeTable:
         self.touched.append(name)
         return True
 
-    def column_statistics(self, name: str) -> ColumnStatistics:
-        return UNKNOWN
+    def column_facts(self, name: str) -> ColumnFacts:
+        return NO_FACTS
+
+    def column_estimates(self, name: str) -> ColumnEstimates:
+        return NO_ESTIMATES
 
     def dictionary_encode(self, name: str) -> int:
         return 0

@@ -167,7 +167,7 @@ class PhysicalReference:
 
 def check_field(field: Field, values: list[Any]) -> None:
     """Every promise of the field holds for its values."""
-    known, statistics = [value for value in values if value is not None], field.statistics
+    known, statistics = [value for value in values if value is not None], field.facts
     assert field.nullable or len(known) == len(values), f"NULL in {field}"
     if statistics.minimum is not None and statistics.maximum is not None:
         assert all(statistics.minimum <= value <= statistics.maximum for value in known), (field, known)

@@ -79,7 +79,14 @@ class PlanGenerator:
     def scan(self) -> Scan:
         table = self.random.choice(self.tables)
         fields = tuple(
-            Field(next(self.ids), name, BIGINT, table.column_nullable(name), table.column_statistics(name))
+            Field(
+                next(self.ids),
+                name,
+                BIGINT,
+                table.column_nullable(name),
+                table.column_facts(name),
+                table.column_estimates(name),
+            )
             for name in table.column_names
         )
         return Scan(table, table.name, tuple(table.column_names), fields)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -39,25 +39,28 @@ class FakeTable:
     def column_nullable(self, name: str) -> bool:
         return True
 
-    def column_statistics(self, name: str) -> ColumnStatistics:
-        return ColumnStatistics()
+    def column_facts(self, name: str) -> ColumnFacts:
+        return ColumnFacts()
+
+    def column_estimates(self, name: str) -> ColumnEstimates:
+        return ColumnEstimates()
 
     def dictionary_encode(self, name: str) -> int:
         return 0
 
 
 def orders() -> Scan:
-    key = Field(0, "o_orderkey", BIGINT, False, ColumnStatistics(1, 6000, 1500.0, is_unique=True))
-    date = Field(1, "o_orderdate", BIGINT, False, ColumnStatistics(0, 999))
-    text = Field(2, "o_comment", VARCHAR, True, ColumnStatistics(distinct_count=50.0))
+    key = Field(0, "o_orderkey", BIGINT, False, ColumnFacts(1, 6000, is_unique=True), ColumnEstimates(1500.0))
+    date = Field(1, "o_orderdate", BIGINT, False, ColumnFacts(0, 999))
+    text = Field(2, "o_comment", VARCHAR, True, ColumnFacts(), ColumnEstimates(50.0))
     return Scan(
         FakeTable("orders", 1500), "orders", ("o_orderkey", "o_orderdate", "o_comment"), (key, date, text)
     )
 
 
 def lines() -> Scan:
-    key = Field(10, "l_orderkey", BIGINT, False, ColumnStatistics(1, 6000, 1500.0))
-    part = Field(11, "l_partkey", BIGINT, False, ColumnStatistics(1, 200, 200.0))
+    key = Field(10, "l_orderkey", BIGINT, False, ColumnFacts(1, 6000), ColumnEstimates(1500.0))
+    part = Field(11, "l_partkey", BIGINT, False, ColumnFacts(1, 200), ColumnEstimates(200.0))
     return Scan(FakeTable("lineitem", 6000), "lineitem", ("l_orderkey", "l_partkey"), (key, part))
 
 

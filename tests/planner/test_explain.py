@@ -123,7 +123,7 @@ def test_physical_plan() -> None:
 
 def test_equal_names_are_told_apart() -> None:
     left, right = orders(), lines()
-    renamed = tuple(Field(f.id, "k", f.data_type, f.nullable, f.statistics) for f in right.fields[:1])
+    renamed = tuple(Field(f.id, "k", f.data_type, f.nullable, f.facts) for f in right.fields[:1])
     other = type(right)(right.table, "lineitem", ("l_orderkey",), renamed)
     same = type(left)(left.table, "orders", left.columns[:1], (Field(0, "k", BIGINT),))
     shown = explain_logical(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnFacts, Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.filter_order import RemainingConjuncts, cost, order_conjuncts
@@ -19,12 +19,12 @@ TINY, LARGE, DAY, CODED, TEXT, FLOAT = (
     ColumnRef(5, DOUBLE, "float"),
 )
 FIELDS = {
-    0: Field(0, "tiny", BIGINT, False, ColumnStatistics(0, 100)),
-    1: Field(1, "large", BIGINT, False, ColumnStatistics(0, 2**40)),
-    2: Field(2, "day", DATE, False, ColumnStatistics(8000, 10000)),
-    3: Field(3, "coded", VARCHAR, False, ColumnStatistics(dictionary_size=5)),
-    4: Field(4, "text", VARCHAR, False, ColumnStatistics()),
-    5: Field(5, "float", DOUBLE, False, ColumnStatistics()),
+    0: Field(0, "tiny", BIGINT, False, ColumnFacts(0, 100)),
+    1: Field(1, "large", BIGINT, False, ColumnFacts(0, 2**40)),
+    2: Field(2, "day", DATE, False, ColumnFacts(8000, 10000)),
+    3: Field(3, "coded", VARCHAR, False, ColumnFacts(dictionary_size=5)),
+    4: Field(4, "text", VARCHAR, False, ColumnFacts()),
+    5: Field(5, "float", DOUBLE, False, ColumnFacts()),
 }
 
 

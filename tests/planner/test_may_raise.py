@@ -4,7 +4,7 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, TINYINT, VARCHAR, DataType, TypeKind, decimal
 from tqp.core.errors import UnsupportedError
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnFacts, Field
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
 from tqp.operators.scalar_kernels import resolve as resolve_kernel
@@ -77,7 +77,7 @@ def test_casts_that_check_are_said_to_raise(source: DataType) -> None:
 
 
 def _field(id: int, data_type: DataType, low: int, high: int, nullable: bool = False) -> Field:
-    return Field(id, f"c{id}", data_type, nullable, ColumnStatistics(low, high))
+    return Field(id, f"c{id}", data_type, nullable, ColumnFacts(low, high))
 
 
 def test_ranges_prove_that_nothing_raises() -> None:
@@ -115,8 +115,7 @@ def test_sums_that_overflow(function: str) -> None:
 
 def test_a_column_of_nothing_but_null_raises_nothing() -> None:
     day, count = (
-        Field(id, "x", kind, statistics=ColumnStatistics(is_null=True))
-        for id, kind in enumerate((DATE, BIGINT))
+        Field(id, "x", kind, facts=ColumnFacts(is_null=True)) for id, kind in enumerate((DATE, BIGINT))
     )
     known, fields = ColumnRef(2, BIGINT), {0: day, 1: count}
     assert not may_raise(Cast(ColumnRef(1, BIGINT), TINYINT), fields)

@@ -10,7 +10,7 @@ import pytest
 from tests.planner.plans import example_tables, optimized
 from tests.reference_plan import MemoryTable
 from tqp.core.datatypes import BIGINT
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnFacts, Field
 from tqp.planner import binder
 from tqp.planner.algebra import logical_plan
 from tqp.planner.algebra.expressions import Call, ColumnRef, Literal, SortKey
@@ -36,7 +36,7 @@ ROWS = MemoryTable("rows", {"a": [1, 2, 2]})
 
 
 def scan(identifier: int) -> Scan:
-    field = Field(identifier, "a", BIGINT, False, ColumnStatistics(1, 2))
+    field = Field(identifier, "a", BIGINT, False, ColumnFacts(1, 2))
     return Scan(ROWS, "rows", ("a",), (field,))
 
 

@@ -14,7 +14,7 @@ from tests.reference_plan import sorted_rows
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -90,7 +90,14 @@ def test_cuda_plans(eager_filters: None) -> None:
 def table(name: str, first_id: int, rows: int, **columns: tuple[int, bool]) -> Scan:
     """`columns`: name -> (number of values from 0, is it unique)."""
     fields = tuple(
-        Field(first_id + i, column, BIGINT, False, ColumnStatistics(0, values - 1, float(values), unique))
+        Field(
+            first_id + i,
+            column,
+            BIGINT,
+            False,
+            ColumnFacts(0, values - 1, unique),
+            ColumnEstimates(float(values)),
+        )
         for i, (column, (values, unique)) in enumerate(columns.items())
     )
     return Scan(FakeTable(name, rows), name, tuple(columns), fields)
@@ -200,9 +207,9 @@ def test_group_algorithms() -> None:
     many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))
     sparse = table("sparse", 0, 1_000, key=(10**9, False), value=(10, False))
     gaps = table("gaps", 0, 1_000_000, key=(1000, False), value=(10, False))
-    key = replace(gaps.fields[0], statistics=replace(gaps.fields[0].statistics, maximum=10**9))
+    key = replace(gaps.fields[0], facts=replace(gaps.fields[0].facts, maximum=10**9))
     gaps = replace(gaps, fields=(key, gaps.fields[1]))
-    key = replace(many.fields[0], statistics=replace(many.fields[0].statistics, is_sorted=True))
+    key = replace(many.fields[0], facts=replace(many.fields[0].facts, is_sorted=True))
     in_order = replace(many, fields=(key, many.fields[1]))
     expected = {
         few: GroupAlgorithm.DIRECT,

@@ -34,7 +34,14 @@ MANY = MemoryTable("many", {"f": [1, 1, 2, 5, None], "w": [0, 1, 2, 3, 4]})
 
 def scan(table: MemoryTable, first_id: int) -> Scan:
     fields = tuple(
-        Field(first_id + i, name, BIGINT, table.column_nullable(name), table.column_statistics(name))
+        Field(
+            first_id + i,
+            name,
+            BIGINT,
+            table.column_nullable(name),
+            table.column_facts(name),
+            table.column_estimates(name),
+        )
         for i, name in enumerate(table.columns)
     )
     return Scan(table, table.name, tuple(table.columns), fields)
@@ -98,7 +105,7 @@ def test_a_unique_key_bounds_the_join() -> None:
     assert join.unique_sets == {frozenset((11,))}  # w is unique in `many`, and each of its rows matches once
     fields = join.field_facts
     assert not fields[10].nullable
-    assert (fields[10].statistics.minimum, fields[10].statistics.maximum) == (1, 4)
+    assert (fields[10].facts.minimum, fields[10].facts.maximum) == (1, 4)
 
 
 def test_filters_tighten() -> None:
@@ -110,10 +117,10 @@ def test_filters_tighten() -> None:
         ),
     )
     fields = filtered.field_facts
-    assert (fields[11].statistics.minimum, fields[11].statistics.maximum) == (2, 4)
-    assert (fields[10].statistics.maximum, fields[10].nullable) == (3, False)
+    assert (fields[11].facts.minimum, fields[11].facts.maximum) == (2, 4)
+    assert (fields[10].facts.maximum, fields[10].nullable) == (3, False)
     listed = Filter(many, InList(column(many, 1), (number(1), number(3))))
-    assert listed.field_facts[11].statistics.minimum == 1
+    assert listed.field_facts[11].facts.minimum == 1
     assert not listed.field_facts[11].nullable
     impossible = Filter(many, call("greater", column(many, 1), number(100)))
     check_facts(impossible)
@@ -126,8 +133,8 @@ def test_aggregates() -> None:
     calls = (AggregateCall("sum", (column(many, 1),), HUGEINT), AggregateCall("count_star", (), BIGINT))
     grouped = Aggregate(many, (many.fields[0],), (column(many, 0),), (total, count), calls)
     total, count = grouped.field_facts[20], grouped.field_facts[21]
-    assert (total.statistics.minimum, total.statistics.maximum, total.nullable) == (0, 20, False)
-    assert (count.statistics.minimum, count.statistics.maximum, count.nullable) == (1, 5, False)
+    assert (total.facts.minimum, total.facts.maximum, total.nullable) == (0, 20, False)
+    assert (count.facts.minimum, count.facts.maximum, count.nullable) == (1, 5, False)
     assert grouped.unique_sets == {frozenset((10,))}
     single = Aggregate(many, (), (), (total,), calls[:1])
     assert single.max_rows == 1
@@ -145,7 +152,7 @@ def test_small_nodes() -> None:
     assert shared.unique_sets == {frozenset((41,))}
     values = Values(((number(1),), (Literal(None, BIGINT),)), (Field(50, "v", BIGINT),))
     check_facts(values)
-    assert values.field_facts[50].statistics.maximum == 1
+    assert values.field_facts[50].facts.maximum == 1
     assert values.field_facts[50].nullable
 
 
@@ -153,7 +160,7 @@ def test_renaming_projections_keep_uniqueness() -> None:
     many = scan(MANY, 10)
     project = Project(many, (Field(60, "renamed", BIGINT),), (column(many, 1),))
     assert project.unique_sets == {frozenset((60,))}
-    assert project.field_facts[60].statistics.is_unique
+    assert project.field_facts[60].facts.is_unique
 
 
 def test_nullable() -> None:

@@ -21,7 +21,7 @@ from tqp.core.datatypes import (
     DataType,
     decimal,
 )
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnFacts, Field
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
 from tqp.planner.algebra.value_ranges import is_finite, operand_range, range_of, value_range
 
@@ -33,7 +33,7 @@ def column(identifier: int, data_type: DataType = BIGINT) -> ColumnRef:
 
 
 def field(identifier: int, low: int | None, high: int | None, data_type: DataType = BIGINT) -> Field:
-    return Field(identifier, f"c{identifier}", data_type, True, ColumnStatistics(low, high))
+    return Field(identifier, f"c{identifier}", data_type, True, ColumnFacts(low, high))
 
 
 def text(value: str) -> Literal:

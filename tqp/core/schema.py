@@ -1,8 +1,7 @@
 """Fields (a column as the planner sees it), what is known about their values, and tables as the planner sees them.
 
-Soundness: `minimum`, `maximum`, `is_unique`, `is_sorted` and a field's `nullable` are facts that code generation relies
-on (they choose widths, prove that nothing overflows, and pick join algorithms). `distinct_count` is an estimate and may
-only steer cost.
+Soundness: `ColumnFacts` and a field's `nullable` are what code generation relies on (they choose widths, prove that
+nothing overflows, and pick join algorithms). `ColumnEstimates` may only steer cost, and code generation does not read them.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from tqp.core.datatypes import DataType
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnStatistics:
-    """Facts and estimates about one column. `None` means unknown.
+class ColumnFacts:
+    """What is certain of a column's values. `None` means unknown.
 
     `minimum`/`maximum` are storage values of integer-like types (a scaled integer for decimals, days for dates), NULLs
     left out. For strings, `dictionary_size` is the number of entries when the column is dictionary-encoded.
@@ -24,14 +23,23 @@ class ColumnStatistics:
 
     minimum: int | None = None
     maximum: int | None = None
-    distinct_count: float | None = None
     is_unique: bool = False  # no two rows hold the same non-NULL value
     is_sorted: bool = False  # ascending, duplicates allowed, no NULLs
     dictionary_size: int | None = None
     is_null: bool = False  # NULL in every row
 
 
-UNKNOWN = ColumnStatistics()
+@dataclass(frozen=True, slots=True)
+class ColumnEstimates:
+    """What is probable of a column's values; may only steer cost. `None` means unknown."""
+
+    distinct_count: float | None = None
+
+
+NO_FACTS = ColumnFacts()
+NO_ESTIMATES = ColumnEstimates()
+
+Statistics = tuple[ColumnFacts, ColumnEstimates]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,8 @@ class Field:
     name: str
     data_type: DataType
     nullable: bool = True
-    statistics: ColumnStatistics = UNKNOWN
+    facts: ColumnFacts = NO_FACTS
+    estimates: ColumnEstimates = NO_ESTIMATES
 
 
 Schema = tuple[Field, ...]
@@ -74,8 +83,12 @@ class TableSource(Protocol):
         """A hint that these columns are about to be asked for: encodes them together. May do nothing."""
         ...
 
-    def column_statistics(self, name: str) -> ColumnStatistics:
-        """Encodes the column on first use; exact where `ColumnStatistics` says so."""
+    def column_facts(self, name: str) -> ColumnFacts:
+        """Encodes the column on first use."""
+        ...
+
+    def column_estimates(self, name: str) -> ColumnEstimates:
+        """Encodes the column on first use."""
         ...
 
     def dictionary_encode(self, name: str) -> int | None:

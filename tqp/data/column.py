@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import UNKNOWN, ColumnStatistics
+from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
 from tqp.data.strings import Strings
 
 
@@ -29,7 +29,8 @@ class Column:
     pool: Strings | None = None
     # entries sorted by bytes and distinct, so codes compare like the strings
     pool_is_dictionary: bool = False
-    statistics: ColumnStatistics = field(default=UNKNOWN)
+    facts: ColumnFacts = field(default=NO_FACTS)
+    estimates: ColumnEstimates = field(default=NO_ESTIMATES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
 from tqp.data.encoding.key_index import KeyIndex
 from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
@@ -205,7 +205,7 @@ class TensorProgram(nn.Module):
                     data_type, num_rows, values, validity, state[layout.pool.slot], layout.pool.is_dictionary
                 )
             else:
-                column = Column(data_type, num_rows, values, validity, statistics=ColumnStatistics())
+                column = Column(data_type, num_rows, values, validity, facts=ColumnFacts())
             columns.append(column)
         return Table(self.names, tuple(columns), num_rows)
 

@@ -289,7 +289,11 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 
     def make(column: str) -> Field:
         made = context.new_field(
-            column, table.column_type(column), table.column_nullable(column), table.column_statistics(column)
+            column,
+            table.column_type(column),
+            table.column_nullable(column),
+            table.column_facts(column),
+            table.column_estimates(column),
         )
         grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made

@@ -66,7 +66,7 @@ def every_row_matches(keys: JoinKeys, probe: PhysicalPlan, build: PhysicalPlan) 
     probe_fields, build_fields = probe.field_facts, build.field_facts
     field = build_fields[keys.right[0].id]
     known, asked = value_range(keys.right[0], build_fields), value_range(keys.left[0], probe_fields)
-    if known is None or asked is None or field.nullable or not field.statistics.is_unique:
+    if known is None or asked is None or field.nullable or not field.facts.is_unique:
         return False
     return (
         known[1] - known[0] + 1 == _rows_of_whole_table(build)

@@ -115,9 +115,9 @@ class JoinCandidates:
 def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
     """Entries of the dictionaries of table columns below, by column id."""
     return {
-        field.id: field.statistics.dictionary_size
+        field.id: field.facts.dictionary_size
         for node in walk_plan(root)
         if isinstance(node, Scan)
         for field in node.fields
-        if field.statistics.dictionary_size is not None
+        if field.facts.dictionary_size is not None
     }

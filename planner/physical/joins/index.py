@@ -43,14 +43,14 @@ class IndexedTable:
 
     @property
     def rows_per_key(self) -> float:
-        if self.key.statistics.is_unique:
+        if self.key.facts.is_unique:
             return 1.0
-        return self.scan.table.num_rows / max(1.0, self.key.statistics.distinct_count or 1.0)
+        return self.scan.table.num_rows / max(1.0, self.key.estimates.distinct_count or 1.0)
 
     def cost(self, probe_rows: float) -> float:
         """What a join of so many rows with the table costs more than the table's scan, which it saves."""
         pairs = probe_rows * self.rows_per_key
-        formed = 0.0 if self.key.statistics.is_unique else _PAIR * pairs
+        formed = 0.0 if self.key.facts.is_unique else _PAIR * pairs
         read = len(frozenset().union(*map(column_ids, self.conditions)))
         scan = _SCANNED * len(self.conditions) * self.scan.table.num_rows
         return _LOOK_UP * probe_rows + formed + _READ * read * pairs - scan
@@ -66,7 +66,7 @@ def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
     if not isinstance(plan, Scan) or not isinstance(key, ColumnRef) or not key.data_type.is_integer_like:
         return None
     field = next(field for field in plan.fields if field.id == key.id)
-    known = field.statistics.is_sorted and not field.nullable and plan.table.num_rows < 2**31
+    known = field.facts.is_sorted and not field.nullable and plan.table.num_rows < 2**31
     return IndexedTable(plan, field, conditions) if known else None
 
 
@@ -105,7 +105,7 @@ def index_join(
     The rows come out in the order of the probe side.
     """
     left, right = probed.field_facts, table.field_facts
-    is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.statistics.is_unique
+    is_inner, is_unique = plan.join_type is JoinType.INNER, index.key.facts.is_unique
     if not is_inner:
         keys = replace(keys, residual=(*keys.residual, *index.conditions))
     after = index.conditions if is_inner else ()

@@ -70,7 +70,7 @@ def _finds_one(keys: JoinKeys, side: LogicalPlan, other: LogicalPlan) -> bool:
         return False
     key = keys.right[0]
     field = next((field for field in other.fields if isinstance(key, ColumnRef) and field.id == key.id), None)
-    if field is None or field.nullable or not field.statistics.is_unique:
+    if field is None or field.nullable or not field.facts.is_unique:
         return False
     fields = side.field_facts
     known, asked = value_range(key, {field.id: field}), value_range(keys.left[0], fields)

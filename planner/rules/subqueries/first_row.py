@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
-from tqp.core.schema import UNKNOWN, Field, Schema
+from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -43,11 +43,13 @@ def first_row(
     for field in open_fields[-1:]:
         inner = replace(field, id=context.new_id())
         rows = renumber(rows, {field.id: inner.id})
-        results.append(replace(field, nullable=True, statistics=UNKNOWN))
+        results.append(replace(field, nullable=True, facts=NO_FACTS, estimates=NO_ESTIMATES))
         calls.append(AggregateCall("any_value", (reference(inner),), field.data_type))
     by_id = {field.id: field for field in rows.schema}
     key_fields = tuple(
-        replace(by_id[field.id], statistics=UNKNOWN) for field in (*kept, *group) if field.id in by_id
+        replace(by_id[field.id], facts=NO_FACTS, estimates=NO_ESTIMATES)
+        for field in (*kept, *group)
+        if field.id in by_id
     )
     return Aggregate(rows, key_fields, tuple(map(reference, key_fields)), tuple(results), tuple(calls))
 
@@ -67,7 +69,7 @@ def _with_best_value(
     identifier = context.new_shared()
     again = tuple(replace(field, id=context.new_id()) for field in schema)
     renamed = {field.id: other for field, other in zip(schema, again, strict=True)}
-    groups = tuple(replace(renamed[field.id], statistics=UNKNOWN) for field in group)
+    groups = tuple(replace(renamed[field.id], facts=NO_FACTS, estimates=NO_ESTIMATES) for field in group)
     best, field = _best_value(Shared(copy, identifier, again), groups, renamed[value.id], key, context)
     pairs = [*zip(map(reference, group), map(reference, groups), strict=True), (value, reference(field))]
     condition = conjunction(tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs))

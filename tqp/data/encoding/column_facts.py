@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.arrow_buffers import AnyArray, BoolArray
 
 #: Rows looked at at a time: a block of the widest type stays in a core's cache.
@@ -17,21 +17,20 @@ SAMPLE = 20_000
 
 def integer_statistics(
     values: AnyArray, validity: BoolArray | None, minimum: int | None, maximum: int | None
-) -> ColumnStatistics:
-    """Statistics of integers [n] whose exact bounds are known.
+) -> Statistics:
+    """Facts and estimates of integers [n] whose exact bounds are known.
 
     How many are distinct is an estimate for long columns that do not ascend. That all are is known of one whose range is not
     much longer than it: all rows are looked at where no value of a sample comes twice.
     """
     if minimum is None or maximum is None:
-        return ColumnStatistics(distinct_count=0.0, is_unique=True, is_sorted=validity is None)
+        return ColumnFacts(is_unique=True, is_sorted=validity is None), ColumnEstimates(0.0)
     num_valid = len(values) if validity is None else int(np.count_nonzero(validity))
     if validity is None:
         runs = _ascending_runs(values)
         if runs is not None:
-            return ColumnStatistics(
-                minimum, maximum, float(runs), is_unique=runs == num_valid, is_sorted=True
-            )
+            facts = ColumnFacts(minimum, maximum, is_unique=runs == num_valid, is_sorted=True)
+            return facts, ColumnEstimates(float(runs))
     sample = _sample(values, validity)
     distinct, singletons = _count_distinct(sample, minimum, maximum)
     is_unique, span = distinct == len(sample), maximum - minimum + 1
@@ -39,10 +38,10 @@ def integer_statistics(
         if num_valid <= span <= 4 * len(values) + 1024:
             # Values under NULL lie within the bounds, but must not count.
             dense = _count_dense(values, validity, minimum, span)
-            return ColumnStatistics(minimum, maximum, float(dense), is_unique=dense == num_valid)
+            return ColumnFacts(minimum, maximum, dense == num_valid), ColumnEstimates(float(dense))
         is_unique = False  # not known
     estimate = scale_distinct(distinct, singletons, len(sample), num_valid)
-    return ColumnStatistics(minimum, maximum, estimate, is_unique)
+    return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(estimate)
 
 
 def estimate_distinct(values: AnyArray, validity: BoolArray | None) -> float:

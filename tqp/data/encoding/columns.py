@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
 from tqp.data.arrow_buffers import AnyArray, borrow, unpack_bits, values_view
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
@@ -53,7 +53,7 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
     except pa.ArrowException as error:
         raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
     if all(chunk.null_count == len(chunk) for chunk in chunks):
-        encoded = replace(encoded, statistics=replace(encoded.statistics, is_null=True))
+        encoded = replace(encoded, facts=replace(encoded.facts, is_null=True))
     return column_to(encoded, device)
 
 
@@ -91,15 +91,15 @@ def _storage(chunk: pa.ExtensionArray) -> pa.Array:
 def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
     num_rows = sum(len(chunk) for chunk in chunks)
     validity = joined_validity(chunks)
-    statistics = ColumnStatistics()
+    estimates = NO_ESTIMATES
     match data_type.kind:
         case TypeKind.NULL:
             values = torch.zeros(num_rows, dtype=torch.int8)
-            statistics = ColumnStatistics(distinct_count=0.0)
+            estimates = ColumnEstimates(0.0)
         case TypeKind.BOOLEAN:
             parts = [unpack_bits(chunk.buffers()[1], chunk.offset, len(chunk)) for chunk in chunks]
             values = torch.from_numpy(np.concatenate(parts) if parts else np.empty(0, np.bool_))
-            statistics = ColumnStatistics(distinct_count=2.0)
+            estimates = ColumnEstimates(2.0)
         case TypeKind.FLOAT:
             values = _joined(chunks, torch.float32)
         case TypeKind.DOUBLE:
@@ -116,13 +116,13 @@ def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) ->
         values = values.clone()  # may be Arrow's own memory
         values[torch.from_numpy(~validity)] = 0
     if data_type.is_float:
-        statistics = ColumnStatistics(distinct_count=estimate_distinct(values.numpy(), validity))
+        estimates = ColumnEstimates(estimate_distinct(values.numpy(), validity))
     return Column(
         data_type,
         num_rows,
         values,
         None if validity is None else torch.from_numpy(validity),
-        statistics=statistics,
+        estimates=estimates,
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import SAMPLE, scale_distinct
 
@@ -28,40 +28,42 @@ def encode_on_device(values: Tensor, data_type: DataType) -> Column:
     if values.dim() == 2:
         return Column(data_type, num_rows, values.contiguous())
     if values.dtype is torch.bool:
-        return Column(data_type, num_rows, values, statistics=ColumnStatistics(distinct_count=2.0))
+        return Column(data_type, num_rows, values, estimates=ColumnEstimates(2.0))
     if values.dtype.is_floating_point:
         distinct = _estimate_distinct(values)[0] if num_rows else 0.0
-        return Column(data_type, num_rows, values, statistics=ColumnStatistics(distinct_count=distinct))
+        return Column(data_type, num_rows, values, estimates=ColumnEstimates(distinct))
     if values.dtype in _WIDENED:
         values = values.to(torch.int64)
     if not num_rows:
-        none = ColumnStatistics(distinct_count=0.0, is_unique=True, is_sorted=True)
-        return Column(data_type, 0, values.to(torch.int8), statistics=none)
-    statistics = _integer_statistics(values)
-    low, high = statistics.minimum, statistics.maximum
+        none = ColumnFacts(is_unique=True, is_sorted=True)
+        return Column(data_type, 0, values.to(torch.int8), facts=none, estimates=ColumnEstimates(0.0))
+    facts, estimates = _integer_statistics(values)
+    low, high = facts.minimum, facts.maximum
     assert low is not None and high is not None
     fitting = (dtype for dtype in _NARROW if torch.iinfo(dtype).min <= low and high <= torch.iinfo(dtype).max)
-    return Column(data_type, num_rows, values.to(next(fitting, torch.int64)), statistics=statistics)
+    narrow = values.to(next(fitting, torch.int64))
+    return Column(data_type, num_rows, narrow, facts=facts, estimates=estimates)
 
 
-def _integer_statistics(values: Tensor) -> ColumnStatistics:
+def _integer_statistics(values: Tensor) -> Statistics:
     steps = (values[1:] < values[:-1]).sum(), (values[1:] != values[:-1]).sum()
     found = [values.min().to(torch.int64), values.max().to(torch.int64), *steps]
     minimum, maximum, descents, changes = torch.stack(found).tolist()
     num_rows = values.shape[0]
     if not descents:
         runs = changes + 1
-        return ColumnStatistics(minimum, maximum, float(runs), is_unique=runs == num_rows, is_sorted=True)
+        facts = ColumnFacts(minimum, maximum, is_unique=runs == num_rows, is_sorted=True)
+        return facts, ColumnEstimates(float(runs))
     distinct, sample_is_unique = _estimate_distinct(values)
     span = maximum - minimum + 1
     if not sample_is_unique or num_rows <= SAMPLE:
-        return ColumnStatistics(minimum, maximum, distinct, is_unique=sample_is_unique)
+        return ColumnFacts(minimum, maximum, sample_is_unique), ColumnEstimates(distinct)
     if not num_rows <= span <= 4 * num_rows + 1024:
-        return ColumnStatistics(minimum, maximum, distinct)
+        return ColumnFacts(minimum, maximum), ColumnEstimates(distinct)
     seen = torch.zeros(span, dtype=torch.bool, device=values.device)
     seen[values.to(torch.int64) - minimum] = True
     dense = int(seen.sum())
-    return ColumnStatistics(minimum, maximum, float(dense), is_unique=dense == num_rows)
+    return ColumnFacts(minimum, maximum, dense == num_rows), ColumnEstimates(float(dense))
 
 
 def _estimate_distinct(values: Tensor) -> tuple[float, bool]:

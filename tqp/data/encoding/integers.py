@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, estimate_distinct, integer_statistics
@@ -59,18 +59,22 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
     if values is not None:
         if validity is not None:
             values[~validity] = minimum  # a safe index where a value is one
-        statistics = integer_statistics(values, validity, *(bounds or (None, None)))
+        facts, estimates = integer_statistics(values, validity, *(bounds or (None, None)))
     else:
         values = _wide_values(chunks, num_rows)
         if validity is not None:
             values[~validity] = split_words(minimum)
-        statistics = ColumnStatistics(minimum, maximum, estimate_distinct(values[:, 1], validity))
+        facts, estimates = (
+            ColumnFacts(minimum, maximum),
+            ColumnEstimates(estimate_distinct(values[:, 1], validity)),
+        )
     return Column(
         data_type,
         num_rows,
         torch.from_numpy(values),
         None if validity is None else torch.from_numpy(validity),
-        statistics=statistics,
+        facts=facts,
+        estimates=estimates,
     )
 
 

@@ -17,7 +17,7 @@ class KeyIndex:
 
     def __init__(self, column: Column) -> None:
         assert column.values is not None
-        self._values, self._is_unique = column.values, column.statistics.is_unique
+        self._values, self._is_unique = column.values, column.facts.is_unique
         self._first, self._index = 0, torch.zeros(0, dtype=torch.int32)
         self._lock = threading.Lock()
 

@@ -28,7 +28,7 @@ class SortedRuns:
 
 
 def runs_of_column(column: Column) -> SortedRuns:
-    """The runs of a column of integers whose statistics say that it is sorted."""
+    """The runs of a column of integers whose facts say that it is sorted."""
     assert column.values is not None
     return sorted_runs(column.values)
 

@@ -11,7 +11,7 @@ import torch
 
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, ascends, scale_distinct, spread
@@ -67,7 +67,8 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         None,
         None if validity is None else torch.from_numpy(validity),
         pool=pool,
-        statistics=ColumnStatistics(distinct_count=distinct, is_unique=is_unique),
+        facts=ColumnFacts(is_unique=is_unique),
+        estimates=ColumnEstimates(distinct),
     )
 
 
@@ -121,8 +122,7 @@ def _column_of_codes(
     """The column with an ascending dictionary of `entries`, all of which come in valid rows, if there is one."""
     num_valid = len(codes) if validity is None else int(np.count_nonzero(validity))
     num_entries = min(len(entries), num_valid)
-    statistics = ColumnStatistics(
-        distinct_count=float(num_entries),
+    facts = ColumnFacts(
         is_unique=num_entries == num_valid,
         is_sorted=validity is None and ascends(codes),
         dictionary_size=len(entries),
@@ -134,7 +134,8 @@ def _column_of_codes(
         None if validity is None else torch.from_numpy(validity),
         pool=strings_of(name, [entries], None),
         pool_is_dictionary=True,
-        statistics=statistics,
+        facts=facts,
+        estimates=ColumnEstimates(float(num_entries)),
     )
 
 

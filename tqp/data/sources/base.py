@@ -17,7 +17,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import note_freed
-from tqp.core.schema import ColumnStatistics
+from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.column import Column
 from tqp.data.devices import column_bytes
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
@@ -141,8 +141,11 @@ class Source(ABC):
     def column_nullable(self, name: str) -> bool:
         return self.column(name).validity is not None
 
-    def column_statistics(self, name: str) -> ColumnStatistics:
-        return self.column(name).statistics
+    def column_facts(self, name: str) -> ColumnFacts:
+        return self.column(name).facts
+
+    def column_estimates(self, name: str) -> ColumnEstimates:
+        return self.column(name).estimates
 
     def dictionary_encode(self, name: str) -> int | None:
         if not is_worth_encoding(self.column(name)):

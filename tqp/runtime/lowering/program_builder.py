@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
-from tqp.core.schema import ColumnStatistics, Field, TableSource
+from tqp.core.schema import ColumnFacts, Field, TableSource
 from tqp.data.column import Column
 from tqp.data.encoding.value_dictionary import ValueDictionary
 from tqp.data.sources.base import Derived
@@ -187,10 +187,10 @@ class ProgramBuilder:
                 Pool(pool_slot, column.pool_is_dictionary, size),
             )
         assert column.values is not None
-        statistics = column.statistics
+        facts = column.facts
         value_range = None
-        if statistics.minimum is not None and statistics.maximum is not None:
-            value_range = (statistics.minimum, statistics.maximum)
+        if facts.minimum is not None and facts.maximum is not None:
+            value_range = (facts.minimum, facts.maximum)
         elif column.data_type.is_integer_like:
             value_range = (0, 0)  # no value at all
         form = Form.NUMBER
@@ -326,9 +326,9 @@ class ProgramBuilder:
             layout = replace(column, dtype=narrowest((domain.low, domain.high)) or torch.int64)
         stream.add_source_column(domain.column, "domain_value", StoredColumn(layout, source, 0))
         if domain.pool is None:  # narrow results have narrow tables
-            statistics = ColumnStatistics(domain.low, domain.high)
+            facts = ColumnFacts(domain.low, domain.high)
             stream.fields[domain.column] = Field(
-                domain.column, "domain_value", column.data_type, False, statistics
+                domain.column, "domain_value", column.data_type, False, facts
             )
         lowering: ExpressionLowering = ExpressionLowering(stream, self)
         with stream.builder.fragment(expression):

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import TypeKind
-from tqp.core.schema import ColumnStatistics, Field
+from tqp.core.schema import ColumnFacts, Field
 from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers.casts import resolve_cast
@@ -180,7 +180,7 @@ def _domain_fields(lowering: ExpressionLowering, column: ColumnRef, domain: Doma
     """What is known of the column where every value of its domain occurs."""
     fields = lowering.domain_fields.get(domain)
     if fields is None:
-        known = ColumnStatistics() if domain.pool is not None else ColumnStatistics(domain.low, domain.high)
+        known = ColumnFacts() if domain.pool is not None else ColumnFacts(domain.low, domain.high)
         field = Field(column.id, column.name, column.data_type, False, known)
         fields = lowering.domain_fields[domain] = KnownFields({column.id: field})
     return fields
