@@ -16,7 +16,7 @@ from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions import calls, comparisons, subqueries
+from tqp.planner.binder.expressions import calls, comparisons, operators, special_forms, subqueries
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
@@ -209,14 +209,14 @@ class ExpressionBinder:
         number, negative = signed_number(node)
         if number is not None:
             return bind_number(number.args["this"], head_span(number), negative)
-        return calls.bind_negation(self, node.this, span_of(node))
+        return operators.bind_negation(self, node.this, span_of(node))
 
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
-        return calls.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
+        return operators.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
 
     def _bit_not(self, node: exp.BitwiseNot) -> Expression:
-        return calls.bind_operator(self, "~", (node.this,), span_of(node), "~")
+        return operators.bind_operator(self, "~", (node.this,), span_of(node), "~")
 
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
@@ -273,7 +273,7 @@ class ExpressionBinder:
                 "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
             )
         arguments = (node.this, right) if escape is None else (node.this, right, escape)
-        bound = calls.bind_operator(self, operator, arguments, span_of(node), shown)
+        bound = operators.bind_operator(self, operator, arguments, span_of(node), shown)
         if node.args.get("negate"):
             return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
         return bound
@@ -304,7 +304,7 @@ class ExpressionBinder:
 
     def _if(self, node: exp.If) -> Expression:
         parts = (node.this, node.args.get("true"), node.args.get("false"))
-        return calls.bind_if(self, [part for part in parts if part is not None], span_of(node))
+        return special_forms.bind_if(self, [part for part in parts if part is not None], span_of(node))
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
@@ -410,8 +410,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Select: subqueries.bind_scalar,
     exp.Anonymous: calls.bind_call,
     exp.Filter: calls.bind_filtered,
-    exp.Extract: calls.bind_extract,
-    exp.Substring: calls.bind_substring,
-    exp.StrPosition: calls.bind_position,
-    exp.Trim: calls.bind_trim,
+    exp.Extract: special_forms.bind_extract,
+    exp.Substring: special_forms.bind_substring,
+    exp.StrPosition: special_forms.bind_position,
+    exp.Trim: special_forms.bind_trim,
 }
