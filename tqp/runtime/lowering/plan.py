@@ -76,7 +76,7 @@ class PlanLowering:
                 stream = self._shared_plan(node)
             case _:
                 raise UnsupportedError(f"no lowering for {type(node).__name__}")
-        if id(node) in self.selecting:
+        if id(node) in self.selecting and self.program.on_host:  # a device would wait for the number of rows
             stream.select_pending()
         stream.fields.put(node.fields)
         stream.estimated_rows = node.estimated_rows

@@ -1,0 +1,129 @@
+"""Operators and functions by their overloads: the one that fits is chosen, arguments cast, constants folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import (
+    BIGINT,
+    HUGEINT,
+    INTEGER,
+    SMALLINT,
+    TINYINT,
+    VARCHAR,
+)
+from tqp.core.errors import BindError, ExecutionError
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.binder.expressions.coercion import (
+    cast_to,
+    folded,
+)
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.declaration import ScalarFunction
+from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
+from tqp.planner.functions.type_rules import SourceLiteral
+from tqp.planner.parse import Span
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+
+def bind_operator(
+    binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None, shown: str
+) -> Expression:
+    """An operator that is a function of the table under `name`."""
+    overloads = functions.scalar_overloads(name)
+    assert overloads is not None
+    arguments = [binder.bind_flexible(node) for node in nodes]
+    return apply(overloads, arguments, span, shown)
+
+
+def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
+    """-x; the negation of a constant that is its type's smallest value has the next wider type."""
+    operand = binder.bind_flexible(node)
+    overloads = functions.scalar_overloads("-")
+    assert overloads is not None
+    if isinstance(operand, Literal) and operand.data_type in _WIDER:
+        value = operand.value
+        if value == operand.data_type.bounds[0] and isinstance(value, int):
+            return Literal(-value, _WIDER[operand.data_type])
+    return apply(overloads, [operand], span, "-")
+
+
+_WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}
+
+
+def apply(
+    overloads: Sequence[Overload],
+    arguments: Sequence[Expression],
+    span: Span | None,
+    shown: str,
+) -> Expression:
+    """The call of the overload that fits, its arguments cast, folded if they are literals.
+
+    A NULL that comes of a constant NULL is a constant, too; as text it mostly bends, as a constant text does.
+    """
+    try:
+        overload = choose(overloads, arguments)
+        function = functions.SCALARS[overload.canonical]
+        _check_constants(function, overload, arguments, span)
+        null = null_type(overload, arguments)
+        if null is not None:
+            return (SourceLiteral if null == VARCHAR and function.bends else Literal)(None, null)
+        if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
+            arguments = (arguments[0], _digits(arguments[1], span, shown))
+        resolution = finish(overload, arguments)
+    except NoOverloadError as error:
+        raise no_overload(error, arguments, span, shown) from None
+    values = tuple(
+        cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
+    )
+    if overload.swapped:
+        values = values[::-1]
+    if overload.constant is not None:
+        values = (Literal(overload.constant, VARCHAR), *values)
+    return folded(Call(resolution.overload.canonical, values, resolution.result, span))
+
+
+def _check_constants(
+    function: ScalarFunction, overload: Overload, arguments: Sequence[Expression], span: Span | None
+) -> None:
+    """Constant patterns are part of the query: one that is wrong is refused, whatever rows there are, as in DuckDB."""
+    if function.check is None:
+        return
+    try:
+        function.check(arguments[::-1] if overload.swapped else arguments)
+    except (ExecutionError, BindError) as error:
+        error.span = error.span or span
+        raise
+
+
+def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
+    """The number of digits to round a DECIMAL to, which decides its type."""
+    digits = cast_to(digits, INTEGER, span)
+    if isinstance(digits, Literal) and digits.value is not None:
+        return digits
+    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
+
+
+def no_overload(
+    error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
+) -> BindError:
+    types = ", ".join(_type_shown(argument) for argument in arguments)
+    candidates = ", ".join(error.candidates[:4]) + (", ..." if len(error.candidates) > 4 else "")
+    if error.ambiguous:
+        return BindError(f"{shown} on ({types}) may mean {candidates}; cast the text explicitly", span)
+    return BindError(
+        f"{shown} does not take ({types}); it takes {candidates}; cast the arguments to fit", span
+    )
+
+
+def _type_shown(argument: Expression) -> str:
+    return (
+        "text"
+        if isinstance(argument, SourceLiteral) and isinstance(argument.value, str)
+        else str(argument.data_type)
+    )
