@@ -112,6 +112,7 @@ def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
 def no_overload(
     error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
+    """The error of a call that no overload takes, or several: what was given, and what there is."""
     types = ", ".join(_type_shown(argument) for argument in arguments)
     candidates = ", ".join(error.candidates[:4]) + (", ..." if len(error.candidates) > 4 else "")
     if error.ambiguous:
