@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, walk
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.functions import registry as functions
@@ -114,9 +114,13 @@ class AggregateCollector:
         return ColumnRef(made.id, made.data_type, made.name)
 
     def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
-        """An aggregate over outer columns alone belongs to the outer query in SQL."""
-        references = [
-            part for argument in arguments for part in walk(argument) if isinstance(part, ColumnRef)
-        ]
+        """An aggregate over outer columns alone belongs to the outer query in SQL; what is looked for in a subquery tells nothing."""
+        references, left = [], list(arguments)
+        while left:
+            part = left.pop()
+            if isinstance(part, ColumnRef):
+                references.append(part)
+            elif not isinstance(part, Subquery):
+                left.extend(part.inputs)
         if references and not any(reference.id in scope.used for reference in references):
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)

@@ -68,14 +68,14 @@ def bind_aggregate(
 def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
     """An enclosing block that the aggregate belongs to: SQL has it where its columns come from, if all are outer.
 
-    Those that its FILTER names count, those of subqueries in it do not.
+    Those that its FILTER names count, those of subqueries in it do not, nor what is looked for in these, as in DuckDB.
     """
     if scope.parent is None:
         return None
     columns = [
         (column.name, column.args["table"].name if column.args.get("table") is not None else None)
         for node in nodes
-        for column in node.walk(prune=lambda part: isinstance(part, exp.Query))
+        for column in node.walk(prune=_has_query)
         if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
     ]
     if not columns or any(scope.has_column(*column) for column in columns):
@@ -86,6 +86,12 @@ def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
             return around if around.open_aggregates is not None else None
         around = around.parent
     return None
+
+
+def _has_query(node: exp.Expr) -> bool:
+    """Is it a query, or a comparison with the rows of one: IN, ANY, ALL?"""
+    quantified = isinstance(node.args.get("expression"), exp.Any | exp.All)
+    return isinstance(node, exp.Query) or quantified or node.args.get("query") is not None
 
 
 def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
