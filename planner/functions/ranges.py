@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.time_limits import INFINITE_TICK
 
 #: The smallest and the largest value.
 Range = tuple[int, int]
@@ -56,4 +57,8 @@ def is_finite(known: Range | None, data_type: DataType) -> bool:
     if data_type.kind is TypeKind.TIME:
         return True
     found = days(known, data_type)
-    return found is not None and CALENDAR_DAYS[0] <= found[0] and found[1] <= CALENDAR_DAYS[1]
+    if (
+        known is None or found is None or max(map(abs, known)) >= INFINITE_TICK
+    ):  # of nanoseconds, it is a day of the calendar
+        return False
+    return CALENDAR_DAYS[0] <= found[0] and found[1] <= CALENDAR_DAYS[1]
