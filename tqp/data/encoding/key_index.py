@@ -50,5 +50,5 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
         return torch.from_numpy(rows)
     runs = sorted_runs(values)
     offsets = np.zeros(size + 1, np.int32)
-    offsets[runs.values.numpy().astype(np.int64) + (1 - minimum)] = np.diff(runs.starts.numpy())
+    offsets[1:][runs.values.numpy().astype(np.int64) - minimum] = np.diff(runs.starts.numpy())
     return torch.from_numpy(np.cumsum(offsets, dtype=np.int32, out=offsets))
