@@ -143,6 +143,10 @@ class PossibleAnswers(Interpreter):
     def _join(self, plan: Join, outer: Row) -> list[Row]:
         if self._substitutes is None:
             self._compute_early(plan, outer, ())
+            for left in self.run(plan.left, outer) if plan.right.free_ids & plan.left.output_ids else ():
+                for subquery in _subqueries(plan.right):
+                    with suppress(UnknownError):
+                        self.run(subquery.plan, outer | left)
         return super()._join(plan, outer)
 
     def _compute_early(self, plan: LogicalPlan, outer: Row, filters: Sequence[Expression]) -> None:
