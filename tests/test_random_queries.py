@@ -143,7 +143,10 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ("SELECT (SELECT NULL FROM t0 WHERE c0::INTEGER IS NOT DISTINCT FROM b.k) FROM t1 b", "fails in one"),
         ("WITH w AS (SELECT c0::INTEGER FROM t0) SELECT NULL FROM t1, t0 JOIN w ON t1.k > 1", "fails in one"),
         ("SELECT max(make_date(9999, -2, -2)) FILTER (NULL) FROM t0", "fails in one"),
-        ("FROM t0 a, (FROM t1 WHERE (FROM VALUES (1) r(v) WHERE v < a.c0::INTEGER))", "fails in one"),
+        (
+            "FROM t0 a, (FROM t1 WHERE (FROM VALUES (4.0), (0.5::DECIMAL(38, 37)) r(v) WHERE v < a.k))",
+            "fails in one",
+        ),
         (
             "SELECT sum(v::DECIMAL(38, 38)) FROM t0, VALUES ('-0.99999999999999999999999999999999999999'), ('0.9') r(v)",
             "intended",
