@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
@@ -119,7 +120,8 @@ def _run(operation: Any, arguments: Any, keywords: Any) -> Any:
         to_host = torch.device(keywords["device"]).type == "cpu"
     if to_host:
         _note_copy(ours[0].inner)
-    result = operation(*pytree.tree_map(_inner, arguments), **pytree.tree_map(_inner, keywords))
+    compute = _remainder if name == "fmod" and given[0].is_floating_point() else operation
+    result = compute(*pytree.tree_map(_inner, arguments), **pytree.tree_map(_inner, keywords))
     made = {id(each.inner): each for each in ours}
 
     def outer(value: Any) -> Any:
@@ -128,6 +130,13 @@ def _run(operation: Any, arguments: Any, keywords: Any) -> Any:
         return made.get(id(value)) if id(value) in made else PretendTensor(value)  # written in place, or new
 
     return pytree.tree_map(outer, result)
+
+
+def _remainder(a: Tensor, b: Tensor | float) -> Tensor:
+    """As devices have it: torch's for CPUs gives NaN where the quotient is large."""
+    divisor = b.numpy() if isinstance(b, Tensor) else b
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.fmod(a.numpy(), divisor)).to(a.dtype)
 
 
 def _is_view(operation: Any) -> bool:
