@@ -171,11 +171,12 @@ class Engines:
     def _differs_by_null_constants(self, sql: str, parameters: Any, expected: Rows | Exception) -> bool:
         """Whether tqp does as DuckDB does where NULL is written for each constant that is NULL, however it is computed."""
 
-        def is_null(text: str) -> bool:
-            answer = self._oracle.answer(f"SELECT ({text}) IS NULL", _parameters_of(text, parameters))
-            return isinstance(answer, Rows) and answer.rows == [(True,)]
+        def type_of_null(text: str) -> str | None:
+            question = f"SELECT typeof({text}) WHERE ({text}) IS NULL"
+            answer = self._oracle.answer(question, _parameters_of(text, parameters))
+            return str(answer.rows[0][0]).strip('"') if isinstance(answer, Rows) and answer.rows else None
 
-        variant = with_null_constants(sql, is_null)
+        variant = with_null_constants(sql, type_of_null)
         if variant == sql:
             return False
         answer = in_tqp(self._connection, variant, _parameters_of(variant, parameters))

@@ -32,18 +32,17 @@ def with_guarded_rounding(sql: str) -> str:
     return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
 
 
-def with_null_constants(sql: str, is_null: Callable[[str], bool]) -> str:
-    """The query with NULL as each call and cast of constants that is the first to be NULL: DuckDB knows it before there are types."""
+def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> str:
+    """The query with NULL as each call and cast of constants that is the first to be NULL: DuckDB knows it before there are types.
+
+    `type_of_null` gives the type of an expression that is NULL, None of others.
+    """
 
     def change(node: exp.Expr) -> exp.Expr:
-        if (
-            not isinstance(node, exp.Func)
-            or node.find(exp.Column, exp.Query, exp.Star, exp.Case, exp.Null) is not None
-        ):
+        if not isinstance(node, exp.Func) or node.find(exp.Column, exp.Query, exp.Star, exp.Case, exp.Null):
             return node
-        if not is_null(text_of_tree(node)):
-            return node
-        return exp.cast(exp.Null(), node.to.copy()) if isinstance(node, exp.Cast) else exp.Null()
+        null_type = type_of_null(text_of_tree(node))
+        return node if null_type is None else exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
 
     return _transformed(sql, change)
 
