@@ -85,6 +85,7 @@ class ScalarFunction:
     takes_digits: bool = (
         False  # the second argument is a number of digits, which decides the type of a DECIMAL
     )
+    knows_null: bool = True  # that it is NULL for a constant NULL is known before there are rows
     bends: bool = (
         True  # where an argument is the constant NULL, the text that it gives bends as a literal does
     )

@@ -85,6 +85,7 @@ TEXT = (
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
         work=Work.SEARCH,
         check=_regular_expression("regexp_replace", options=3),
+        knows_null=False,
         bends=False,
     ),
     _text(
@@ -120,7 +121,7 @@ TEXT = (
     _text(
         "concat_operator", fold=lambda _, left, right: left + right, infix=Infix("||", 5, is_associative=True)
     ),
-    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False),
+    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False, knows_null=False),
     _text("ascii", "VARCHAR -> INTEGER", range=_code_point),
     scalar(
         "enum_code",

@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
 
@@ -36,9 +37,13 @@ def folded(expression: Expression) -> Expression:
         result = fold(expression)
     except ExecutionError:
         return expression
-    if isinstance(expression, Call) and expression.function in _CONDITIONS and result is not expression:
+    if isinstance(expression, Call) and result is not expression and _is_folded_later(expression.function):
         return expression if column_ids(expression) else result
     return result
+
+
+def _is_folded_later(function: str) -> bool:
+    return function in _CONDITIONS or not SCALARS[function].knows_null
 
 
 def cast_to(expression: Expression, target: DataType, span: Span | None, is_try: bool = False) -> Expression:

@@ -16,7 +16,7 @@ from tqp.core.datatypes import (
     VARCHAR,
 )
 from tqp.core.errors import BindError, ExecutionError
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.binder.expressions.coercion import (
     cast_to,
     folded,
@@ -70,7 +70,8 @@ def apply(
         overload = choose(overloads, arguments)
         function = functions.SCALARS[overload.canonical]
         _check_constants(function, overload, arguments, span)
-        null = null_type(overload, arguments)
+        knows_null = function.knows_null or not any(map(column_ids, arguments))
+        null = null_type(overload, arguments) if knows_null else None
         if null is not None:
             return (SourceLiteral if null == VARCHAR and function.bends else Literal)(None, null)
         if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
