@@ -62,6 +62,9 @@ _TEXT_BATCH = 131_072
 #: Seconds of work of a batch at least where text is made, by the pipeline's last run: of rows of which a filter leaves few there
 #: are more in a batch, or its calls would cost more than its text.
 _TEXT_SECONDS = 0.005
+#: Bytes that a row of text may take in all steps of a batch, those of several workers together: so that batches fit a small limit
+#: of memory.
+_TEXT_BYTES = 4096
 #: Rows of a batch at least where the number of workers must not matter.
 _FEW_ROWS = 131_072
 #: Seconds of work for which another worker is woken: it starts late and with cold caches.
@@ -248,6 +251,8 @@ class Executor:
                 batches = max(1.0, num_rows * pipeline.cost.row_seconds / _TEXT_SECONDS)
                 rows = max(rows, int(num_rows / batches))
             most = min(most, rows)
+            if self.memory.limit is not None:
+                most = min(most, max(1, self.memory.limit // _TEXT_BYTES))
         return self._even_batch(num_rows, seconds, most)
 
     def _most_rows(self, row_bytes: int) -> int:
