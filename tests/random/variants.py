@@ -1,4 +1,4 @@
-"""Variants of a query that say the same, and for which DuckDB raises an error or not: they tell why the engines differ."""
+"""Variants of a query that say the same, and to which DuckDB gives another answer: they tell why the engines differ."""
 
 from __future__ import annotations
 

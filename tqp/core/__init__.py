@@ -1,1 +1,1 @@
-"""The vocabulary every layer shares: types, fields, statistics, errors. Free of torch and sqlglot."""
+"""The vocabulary every layer shares: types, fields, what is known of columns, errors. Free of torch and sqlglot."""
