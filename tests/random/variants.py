@@ -27,6 +27,16 @@ def _is_call(node: exp.Expr, *names: str) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in names and bool(node.expressions)
 
 
+def with_all_rows(sql: str) -> str:
+    """The query without its LIMIT and OFFSET; itself if it has none."""
+    tree = parsed(sql)
+    if tree is None or not any(tree.args.get(key) for key in ("limit", "offset")):
+        return sql
+    tree.set("limit", None)
+    tree.set("offset", None)
+    return text_of_tree(tree)
+
+
 def with_guarded_rounding(sql: str) -> str:
     """The query with NULL as what round() and trunc() make of NULL: DuckDB has 0 if no digit of a DECIMAL is left."""
     return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
