@@ -29,7 +29,11 @@ from tests.random.possible_answers import Effect, effect_of_failures, may_raise
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
 from tests.random.tokens import order_of, shape_of, text_of, tokens_of
-from tests.random.variants import with_guarded_rounding, with_null_constants, with_text_compared
+from tests.random.variants import (
+    with_guarded_rounding,
+    with_null_constants,
+    with_text_compared,
+)
 from tests.settings import switchable_rules
 
 DIFFERENCES = ("wrong", "crash", "raised", "accepted", "unnoticed", "slow")
