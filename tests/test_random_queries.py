@@ -159,6 +159,14 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             ),
             "fails in one",
         ),
+        (
+            "FROM (SELECT NULL AS n FROM t0 WHERE k = length(c0) + 1) a ANTI JOIN VALUES ('x') b(s) ON coalesce(s, n)",
+            "fails in one",
+        ),
+        (
+            "FROM (SELECT k FROM t0 WHERE k = length(c0) + 1) a LEFT JOIN VALUES ('x') b(s) ON coalesce(s, k::VARCHAR)::INTEGER = 2",
+            "fails in one",
+        ),
     ],
 )
 def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:

@@ -162,6 +162,9 @@ class PossibleAnswers(Interpreter):
             for expression in walk(part) if self._filters_early else (part, *part.inputs):
                 read = read_ids(expression)
                 rows = [self.run(table, outer) for table in tables if table.output_ids & read]
+                rows = (
+                    list(filter(None, rows)) or rows
+                )  # without a row, a table gives what nothing asks for, or nothing
                 if math.prod(map(len, rows)) > _MAX_STEPS:
                     raise TooLongError("too many pairs")
                 for combination in itertools.product(*rows):
