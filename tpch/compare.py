@@ -35,8 +35,7 @@ class DuckDBRun:
 
     def answer(self, number: int) -> pa.Table:
         """Query `number`'s answer; where LIMIT cuts through a tie, with all rows of that tie."""
-        with pa.memory_map(str(_answer_path(self.answers, number))) as file:
-            return pa.ipc.open_file(file).read_all()
+        return duckdb_process.read_arrow(str(_answer_path(self.answers, number)))
 
 
 def run_duckdb(

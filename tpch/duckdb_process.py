@@ -10,12 +10,14 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+Outcome = TypeVar("Outcome")
 
 
 def main() -> None:
@@ -44,6 +46,22 @@ def read_arrow(path: str) -> pa.Table:
         return pa.ipc.open_file(file).read_all()
 
 
+def write_arrow(table: pa.Table, path: str) -> None:
+    """Writes an Arrow IPC file."""
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def timed_runs(run: Callable[[], Outcome], warm: int) -> tuple[Outcome, list[float]]:
+    """What the last of 1 + `warm` calls returns, and the milliseconds of each."""
+    times = []
+    for _ in range(1 + warm):
+        start = time.perf_counter()
+        outcome = run()
+        times.append((time.perf_counter() - start) * 1000)
+    return outcome, times
+
+
 def _first_run(request: dict[str, Any]) -> dict[str, Any]:
     """DuckDB's own tables made of Arrow tables, and each query once."""
     import duckdb
@@ -55,7 +73,7 @@ def _first_run(request: dict[str, Any]) -> dict[str, Any]:
     for name in request["tables"]:
         connection.execute(f"CREATE TABLE {name} AS FROM {name}_arrow")
     create = (time.perf_counter() - start) * 1000
-    queries = sum(_milliseconds(connection, text) for text in request["queries"])
+    queries = sum(_milliseconds(connection, text)[0] for text in request["queries"])
     return {"create_milliseconds": create, "query_milliseconds": queries}
 
 
@@ -68,16 +86,14 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
         _make_table(connection, name, path, in_memory=runs > 0)
     milliseconds = {}
     for query in request["queries"] if runs else ():
-        times = [_milliseconds(connection, query["text"]) for _ in range(runs + 1)]
-        milliseconds[query["number"]] = statistics.median(times[1:])
+        milliseconds[query["number"]] = statistics.median(_milliseconds(connection, query["text"], runs)[1:])
     # Read before answers are written: those are without LIMIT, and larger than what is measured.
     peak_bytes = peak_memory()
     for query in request["queries"]:
         if query["answer"]:
             everything = connection.sql(query["text_without_limit"]).to_arrow_table()
             answer = _cut_after_tie(everything, query["order_by"], query["limit"])
-            with pa.OSFile(query["answer"], "wb") as file, pa.ipc.new_file(file, answer.schema) as writer:
-                writer.write_table(answer)
+            write_arrow(answer, query["answer"])
     return {"version": duckdb.__version__, "milliseconds": milliseconds, "peak_bytes": peak_bytes}
 
 
@@ -91,11 +107,9 @@ def _make_table(connection: Any, name: str, path: str, in_memory: bool) -> None:
     connection.execute(f"CREATE {'TABLE' if in_memory else 'VIEW'} {name} AS FROM {source}")
 
 
-def _milliseconds(connection: Any, text: str) -> float:
-    start = time.perf_counter()
+def _milliseconds(connection: Any, text: str, warm: int = 0) -> list[float]:
     # By 10 to 20 % faster for answers of a few rows than `sql(text)`, which describes the result first.
-    connection.execute(text).to_arrow_table()
-    return (time.perf_counter() - start) * 1000
+    return timed_runs(lambda: connection.execute(text).to_arrow_table(), warm)[1]
 
 
 def _cut_after_tie(table: pa.Table, order_by: Sequence[str], limit: int | None) -> pa.Table:

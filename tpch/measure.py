@@ -9,9 +9,8 @@ import os
 import platform
 import statistics
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import tqp
 from tqp.tpch.compare import DuckDBRun, run_duckdb
-from tqp.tpch.duckdb_process import peak_memory
+from tqp.tpch.duckdb_process import peak_memory, timed_runs
 from tqp.tpch.errors import UsageError
 from tqp.tpch.query import Query
 from tqp.tpch.report import QueryReport, Setting
@@ -84,16 +83,6 @@ class Engine:
             raise UsageError(str(error)) from error
 
 
-@dataclass(slots=True)
-class _Runs:
-    """One query's runs through tqp."""
-
-    milliseconds: list[float] = field(default_factory=list)
-    planning_milliseconds: float | None = None
-    answer: pa.Table | None = None
-    error: str | None = None
-
-
 def measure(
     engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
 ) -> tuple[list[QueryReport], Setting]:
@@ -118,13 +107,14 @@ def measure(
         runs = _run_tqp(engine, tables, queries, console)
         # Read before the answers are compared: comparing needs memory too, which is not tqp's.
         setting = _setting(engine, duckdb_run, peak_memory())
-        reports = [_report(query, runs[query.number], duckdb_run, engine.verify) for query in queries]
+        reports = [_compared(query, *runs[query.number], duckdb_run, engine.verify) for query in queries]
     return reports, setting
 
 
 def _run_tqp(
     engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
-) -> dict[int, _Runs]:
+) -> dict[int, tuple[QueryReport, pa.Table | None]]:
+    """What was measured of each query, and its answer, None if it failed."""
     runs = {}
     # Drawn between queries only: a display that refreshes by itself would take part in what is measured.
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -137,10 +127,10 @@ def _run_tqp(
         task = progress.add_task("Running tqp", total=len(queries))
         for query in queries:
             progress.update(task, description=f"Running {query.label}", refresh=True)
-            runs[query.number] = _run(connection, query.text, engine.runs)
+            runs[query.number] = _run(connection, query, engine.runs)
             progress.advance(task)
         if engine.profile is not None:
-            right = [query for query in queries if runs[query.number].error is None]
+            right = [query for query in queries if runs[query.number][1] is not None]
             _trace(connection, right, engine.profile, console)
     return runs
 
@@ -155,54 +145,37 @@ def _trace(connection: tqp.Connection, queries: Sequence[Query], path: Path, con
     console.print(str(trace), markup=False, highlight=False, soft_wrap=True)
 
 
-def _run(connection: tqp.Connection, text: str, warm_runs: int) -> _Runs:
+def _run(connection: tqp.Connection, query: Query, warm_runs: int) -> tuple[QueryReport, pa.Table | None]:
     """The first run, which plans the query and reads the columns it is first to touch, and the warm ones."""
-    runs = _Runs()
-    for _ in range(warm_runs + 1):
-        start = time.perf_counter()
-        try:
-            runs.answer = connection.sql(text).to_arrow()
-        except tqp.Error as error:
-            runs.error = f"{type(error).__name__}: {error}"
-            break
-        runs.milliseconds.append((time.perf_counter() - start) * 1000)
-    else:
-        runs.planning_milliseconds = statistics.median(_planning(connection, text, n) for n in range(1, 4))
-    return runs
-
-
-def _planning(connection: tqp.Connection, text: str, number: int) -> float:
-    """Milliseconds to compile the query as one that was not seen before: the same text, a little longer."""
-    start = time.perf_counter()
-    connection.compile(text + "\n" * number)
-    return (time.perf_counter() - start) * 1000
-
-
-def _report(query: Query, runs: _Runs, duckdb_run: DuckDBRun | None, verify: bool) -> QueryReport:
-    duckdb_milliseconds = duckdb_run.milliseconds.get(query.number) if duckdb_run else None
-    if runs.error is not None or runs.answer is None:
-        return QueryReport(
-            number=query.number,
-            label=query.label,
-            duckdb_milliseconds=duckdb_milliseconds,
-            is_equal=False,
-            problem=runs.error,
-        )
-    problem, is_equal = None, None
-    if verify and duckdb_run is not None:
-        problem = difference(runs.answer, duckdb_run.answer(query.number), query.order_by, query.limit)
-        is_equal = problem is None
-    return QueryReport(
-        number=query.number,
-        label=query.label,
-        rows=runs.answer.num_rows,
-        first_milliseconds=runs.milliseconds[0],
-        median_milliseconds=statistics.median(runs.milliseconds[1:]),
-        planning_milliseconds=runs.planning_milliseconds,
-        duckdb_milliseconds=duckdb_milliseconds,
-        is_equal=is_equal,
-        problem=problem,
+    report = QueryReport(number=query.number, label=query.label)
+    try:
+        answer, times = timed_runs(lambda: connection.sql(query.text).to_arrow(), warm_runs)
+    except tqp.Error as error:
+        return replace(report, is_equal=False, problem=f"{type(error).__name__}: {error}"), None
+    # Compiled as a query that was not seen before: the same text, a little longer each time.
+    longer = (query.text + "\n" * number for number in range(1, 4))
+    _, planning = timed_runs(lambda: connection.compile(next(longer)), 2)
+    measured = replace(
+        report,
+        rows=answer.num_rows,
+        first_milliseconds=times[0],
+        median_milliseconds=statistics.median(times[1:]),
+        planning_milliseconds=statistics.median(planning),
     )
+    return measured, answer
+
+
+def _compared(
+    query: Query, report: QueryReport, answer: pa.Table | None, duckdb_run: DuckDBRun | None, verify: bool
+) -> QueryReport:
+    """With DuckDB's time, and with what is wrong with the answer."""
+    if duckdb_run is None:
+        return report
+    report = replace(report, duckdb_milliseconds=duckdb_run.milliseconds.get(query.number))
+    if answer is None or not verify:
+        return report
+    problem = difference(answer, duckdb_run.answer(query.number), query.order_by, query.limit)
+    return replace(report, is_equal=problem is None, problem=problem)
 
 
 def _setting(engine: Engine, duckdb_run: DuckDBRun | None, peak_bytes: int) -> Setting:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -76,20 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="measure operators one by one, or predictions")
     suites = bench.add_subparsers(title="benchmarks", required=True, metavar="benchmark")
     operators = suites.add_parser("operators", help="joins, group-bys, sorts, patterns, expressions")
-    operators.add_argument(
-        "--rows",
-        type=_positive,
-        default=5_000_000,
-        metavar="N",
-        help="of the largest tables (default: 5000000)",
-    )
-    operators.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
+    _add_case_arguments(operators, 5_000_000)
     _add_benchmark_arguments(operators)
     operators.set_defaults(run=_run_operators)
 
     predict = suites.add_parser("predict", help="queries that score rows with trained models")
-    predict.add_argument("--rows", type=_positive, default=1_000_000, metavar="N", help="(default: 1000000)")
-    predict.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
+    _add_case_arguments(predict, 1_000_000)
     predict.add_argument(
         "--compare",
         type=_peers,
@@ -97,11 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LIST",
         help="duckdb (with an Arrow function that calls the original model), pandas, or both with a comma between",
     )
-    predict.add_argument(
-        "--runs", type=_positive, default=3, metavar="N", help="warm runs (default: %(default)s)"
-    )
-    predict.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
-    _add_engine_arguments(predict)
+    _add_measuring_arguments(predict, runs=3)
     predict.set_defaults(run=_run_predictions)
     return parser
 
@@ -155,17 +143,32 @@ def _add_profile_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_case_arguments(parser: argparse.ArgumentParser, rows: int) -> None:
     parser.add_argument(
-        "--runs", type=_positive, default=5, metavar="N", help="warm runs (default: %(default)s)"
+        "--rows",
+        type=_positive,
+        default=rows,
+        metavar="N",
+        help="of the largest tables (default: %(default)s)",
     )
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases with this text in their names")
+
+
+def _add_measuring_arguments(parser: argparse.ArgumentParser, runs: int) -> None:
+    parser.add_argument(
+        "--runs", type=_positive, default=runs, metavar="N", help="warm runs (default: %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
+    _add_engine_arguments(parser)
+
+
+def _add_benchmark_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_measuring_arguments(parser, runs=5)
     parser.add_argument(
         "--compare", choices=["duckdb"], help="time DuckDB too, on the same number of threads"
     )
     parser.add_argument("--no-verify", action="store_true", help="do not check the answers")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured as JSON too")
     _add_profile_argument(parser)
-    _add_engine_arguments(parser)
 
 
 def _run_sql(options: argparse.Namespace) -> int:
@@ -196,48 +199,36 @@ def _run_tpch(options: argparse.Namespace) -> int:
     from tqp.tpch.query import parse_numbers
     from tqp.tpch.run import Options, run_benchmark
 
-    def run(console: Console) -> BenchmarkReport:
-        return run_benchmark(
+    return _report(
+        "tqp tpch",
+        lambda console: run_benchmark(
             Options(
                 scale_factor=options.sf,
                 queries=parse_numbers(options.queries),
                 data=options.data,
-                engine=_engine(options),
+                engine=_measured_engine(options),
                 first_runs=not options.no_first_runs,
             ),
             console,
-        )
-
-    return _report("tqp tpch", run, options.json)
+        ),
+        options.json,
+    )
 
 
 def _run_operators(options: argparse.Namespace) -> int:
     from tqp.bench.run import Options, run_operators
 
-    def run(console: Console) -> BenchmarkReport:
-        return run_operators(Options(options.rows, options.only, _engine(options)), console)
-
-    return _report("tqp bench operators", run, options.json)
+    chosen = Options(options.rows, options.only, _measured_engine(options))
+    return _report("tqp bench operators", lambda console: run_operators(chosen, console), options.json)
 
 
 def _run_predictions(options: argparse.Namespace) -> int:
     from tqp.bench.predict import Options, run_predictions
     from tqp.tpch.measure import Engine
 
-    engine = Engine(
-        device=options.device,
-        threads=options.threads,
-        runs=options.runs,
-        batch_rows=options.batch_rows,
-        disabled_rules=options.disable_rule,
-        fuse=options.fuse,
-        backend=options.backend,
-    )
-
-    def run(console: Console) -> PredictReport:
-        return run_predictions(Options(options.rows, options.only, options.compare, engine), console)
-
-    return _report("tqp bench predict", run, options.json)
+    engine = Engine(runs=options.runs, **_connect_options(options))
+    chosen = Options(options.rows, options.only, options.compare, engine)
+    return _report("tqp bench predict", lambda console: run_predictions(chosen, console), options.json)
 
 
 def _peers(text: str) -> list[str]:
@@ -249,20 +240,15 @@ def _peers(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _engine(options: argparse.Namespace) -> Engine:
+def _measured_engine(options: argparse.Namespace) -> Engine:
     from tqp.tpch.measure import Engine
 
     return Engine(
-        device=options.device,
-        threads=options.threads,
         runs=options.runs,
         compare=options.compare is not None,
         verify=not options.no_verify,
-        batch_rows=options.batch_rows,
-        disabled_rules=options.disable_rule,
-        fuse=options.fuse,
-        backend=options.backend,
         profile=options.profile,
+        **_connect_options(options),
     )
 
 
@@ -286,15 +272,20 @@ def _report(
     return 0 if report.all_right else 1
 
 
+def _connect_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What `tqp.connect` is given, and an engine to measure."""
+    return {
+        "device": options.device,
+        "threads": options.threads,
+        "batch_rows": options.batch_rows,
+        "disabled_rules": options.disable_rule,
+        "fuse": options.fuse,
+        "backend": options.backend,
+    }
+
+
 def _connect(options: argparse.Namespace) -> tqp.Connection:
-    connection = tqp.connect(
-        device=options.device,
-        threads=options.threads,
-        batch_rows=options.batch_rows,
-        disabled_rules=tuple(options.disable_rule),
-        fuse=options.fuse,
-        backend=options.backend,
-    )
+    connection = tqp.connect(**_connect_options(options))
     for name, path in options.table:
         connection.register(name, path)
     return connection

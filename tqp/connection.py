@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import explain_logical, explain_physical
+from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES, OptimizerContext, optimize
@@ -59,17 +60,31 @@ from tqp.runtime.trace import Trace
 _PRECISIONS = ("float32", "bf16")
 
 Parameters = Sequence[object] | Mapping[str, object]
+Item = TypeVar("Item", Source, Model)
 
 
 class Connection:
-    """Tables and the means to query them; see `tqp.connect`. Safe to use from several threads."""
+    """Tables and models, and the means to query them; `tqp.connect` makes one. Safe to use from several threads.
+
+    `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
+    processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
+    (columns that they encode count, too), by default four fifths of the memory of the machine or of its control group;
+    `batch_rows`: rows per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
+    `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
+    without; what is not quicker compiled stays as it is;
+    `ml_precision`: "bf16" makes the matrix products of models in bfloat16: quicker on processors that have it, and off by as
+    much as `Connection.models()` says;
+    `backend`: "host" computes with arrays, on the CPU only; "torch" with torch's own operations, which run on every device;
+    "auto" means "host" on the CPU and "torch" elsewhere. Answers are the same.
+    Raises BindError for a device that torch does not have, and for "mps", which has no 64-bit floats.
+    """
 
     def __init__(
         self,
-        *,
         device: str | torch.device | None = None,
         threads: int | None = None,
         memory_limit: int | str | None = None,
+        *,
         batch_rows: int | None = None,
         disabled_rules: Iterable[str] = (),
         fuse: str = "off",
@@ -133,16 +148,9 @@ class Connection:
 
     def unregister(self, name: str) -> None:
         """Forget the table. Raises BindError if there is none of that name."""
-        check_name("a table", name)
         with self._lock:
             self._check_open()
-            if name.lower() not in self._sources:
-                raise BindError(
-                    f'there is no table "{name}" to unregister' + nearest(name, self.table_names())
-                )
-            self._replace_tables(
-                {key: source for key, source in self._sources.items() if key != name.lower()}
-            )
+            self._replace_tables(_without("table", name, self._sources))
 
     def lookup(self, name: str) -> TableSource | None:
         """The registered table of that name, ignoring case. Raises what keeps it from being read."""
@@ -194,14 +202,9 @@ class Connection:
 
     def unregister_model(self, name: str) -> None:
         """Forget the model. Raises BindError if there is none of that name."""
-        check_name("a model", name)
         with self._lock:
             self._check_open()
-            if name.lower() not in self._models:
-                raise BindError(
-                    f'there is no model "{name}" to unregister' + nearest(name, self.model_names())
-                )
-            self._models = {key: model for key, model in self._models.items() if key != name.lower()}
+            self._models = _without("model", name, self._models)
             self._compiled.forget_others(self._now())
 
     def models(self) -> list[Model]:
@@ -226,16 +229,11 @@ class Connection:
         ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
         [(42,)]
         """
-        check_query(query)
-        check_parameters(params)
-        try:
-            with self._executor.memory.query():
-                program = self._program(query, params)
-                if isinstance(program, TensorProgram):
-                    return Result(program.names, program.types, program())
-                return self._explained(program)
-        except Error as error:
-            raise error.with_query(query) from error.__cause__
+        with _named_place(query, params), self._executor.memory.query():
+            program = self._program(query, params)
+            if isinstance(program, TensorProgram):
+                return Result(program.names, program.types, program())
+            return self._explained(program)
 
     def compile(
         self, query: str, params: Parameters | None = None, *, differentiable: bool = False
@@ -246,26 +244,19 @@ class Connection:
         of floats carry gradients to the parameters of registered torch modules, which are parameters of the program, and to
         the tensors with requires_grad in registered dicts. UnsupportedError names what of the query has no gradient.
         """
-        check_query(query)
-        check_parameters(params)
-        try:
+        with _named_place(query, params):
             if differentiable:
-                return call_deep(lambda: self._differentiable_program(query, params))
-            program = self._program(query, params)
-        except Error as error:
-            raise error.with_query(query) from error.__cause__
+                program = call_deep(lambda: self._made_program(query, params, self._snapshot(), True))
+            else:
+                program = self._program(query, params)
         if not isinstance(program, TensorProgram):
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         return program
 
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
-        check_query(query)
-        check_parameters(params)
-        try:
+        with _named_place(query, params):
             return call_deep(lambda: self._explain(bind(query, self._snapshot(), params), analyze))
-        except Error as error:
-            raise error.with_query(query) from error.__cause__
 
     def trace(self) -> Trace:
         """A context manager: all that runs in its block is timed by pipeline, breaker and kernel.
@@ -346,51 +337,40 @@ class Connection:
         return made
 
     def _made_program(
-        self, query: str, params: Parameters | None, snapshot: Snapshot
+        self, query: str, params: Parameters | None, snapshot: Snapshot, differentiable: bool = False
     ) -> TensorProgram | BoundStatement:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        return self._lower(statement, self._physical(statement))
+        _, plan = self._plans(statement, SPECIAL_ALGORITHMS if differentiable else frozenset())
+        return self._lower(statement, plan, differentiable)
 
-    def _context(self, rules: frozenset[str]) -> OptimizerContext:
-        return OptimizerContext(disabled_rules=rules, backend=self._backend)
+    def _plans(
+        self, statement: BoundStatement, without: frozenset[str] = frozenset()
+    ) -> tuple[LogicalPlan, PhysicalPlan]:
+        rules = self._disabled_rules | without
+        logical = optimize(statement.plan, OptimizerContext(disabled_rules=rules, backend=self._backend))
+        return logical, plan_physical(logical, PhysicalOptions(self._backend, rules))
 
-    def _physical(self, statement: BoundStatement) -> PhysicalPlan:
-        plan = optimize(statement.plan, self._context(self._disabled_rules))
-        return plan_physical(plan, PhysicalOptions(self._backend, self._disabled_rules))
-
-    def _lower(self, statement: BoundStatement, plan: PhysicalPlan) -> TensorProgram:
-        builder = ProgramBuilder(self._device, self._backend)
+    def _lower(
+        self, statement: BoundStatement, plan: PhysicalPlan, differentiable: bool = False
+    ) -> TensorProgram:
+        builder = ProgramBuilder(self._device, self._backend, carries_gradients=differentiable)
+        kind = DifferentiableProgram if differentiable else TensorProgram
         types = [field.data_type for field in statement.plan.schema]
         with computing_with(self._backend):
             slot, columns = lower_plan(builder, plan)
-            program = TensorProgram(builder, columns, slot, statement.names, types, self._executor)
-        if self._fuser is not None:
+            program = kind(builder, columns, slot, statement.names, types, self._executor)
+        if self._fuser is not None and not differentiable:
             self._fuser.fuse(program.steps())
         return program
 
-    def _differentiable_program(self, query: str, params: Parameters | None) -> TensorProgram:
-        statement = bind(query, self._snapshot(), params)
-        if statement.explain is not None:
-            raise BindError("EXPLAIN cannot be compiled; compile the query itself")
-        rules = self._disabled_rules | SPECIAL_ALGORITHMS
-        plan = optimize(statement.plan, self._context(rules))
-        builder = ProgramBuilder(self._device, self._backend, carries_gradients=True)
-        types = [field.data_type for field in statement.plan.schema]
-        with computing_with(self._backend):
-            slot, columns = lower_plan(builder, plan_physical(plan, PhysicalOptions(self._backend, rules)))
-            return DifferentiableProgram(builder, columns, slot, statement.names, types, self._executor)
-
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
-        context = self._context(self._disabled_rules)
-        logical = optimize(statement.plan, context)
-        physical = plan_physical(logical, PhysicalOptions(self._backend, self._disabled_rules))
+        logical, physical = self._plans(statement)
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
             return f"{text}\n{explain_physical(physical)}"
-        program = self._lower(statement, physical)
-        _, measured = profile(program, self._executor)
+        _, measured = profile(self._lower(statement, physical), self._executor)
         annotations = {node: str(operator) for node, operator in measured.operators.items()}
         return (
             f"{text}\n{explain_physical(physical, annotations)}\n\n"
@@ -405,6 +385,26 @@ class Connection:
         )
         names = ("explain_key", "explain_value")
         return Result(names, (VARCHAR, VARCHAR), Table(names, columns, 1))
+
+
+@contextmanager
+def _named_place(query: str, params: Parameters | None) -> Iterator[None]:
+    """Checks both; errors of the block show the place in the query that they speak of."""
+    check_query(query)
+    check_parameters(params)
+    try:
+        yield
+    except Error as error:
+        raise error.with_query(query) from error.__cause__
+
+
+def _without(kind: str, name: str, registered: Mapping[str, Item]) -> dict[str, Item]:
+    """All but the one of that name. Raises BindError if there is none."""
+    check_name(f"a {kind}", name)
+    if name.lower() not in registered:
+        known = [item.name for item in registered.values()]
+        raise BindError(f'there is no {kind} "{name}" to unregister' + nearest(name, known))
+    return {key: item for key, item in registered.items() if key != name.lower()}
 
 
 @contextmanager

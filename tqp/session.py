@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import FrameType
 
 import torch
@@ -18,42 +18,7 @@ from tqp.data.sources.make_source import make_source
 from tqp.ml.model import Model
 from tqp.result import Result
 
-
-def connect(
-    device: str | torch.device | None = None,
-    threads: int | None = None,
-    memory_limit: int | str | None = None,
-    *,
-    batch_rows: int | None = None,
-    disabled_rules: Iterable[str] = (),
-    fuse: str = "off",
-    ml_precision: str = "float32",
-    backend: str = "auto",
-) -> Connection:
-    """A connection: tables can be registered on it and queried.
-
-    `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
-    processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
-    (columns that they encode count, too), by default four fifths of the memory of the machine or of its control group;
-    `batch_rows`: rows per batch; `disabled_rules`: optimizer rules to leave out, for experiments (answers stay the same);
-    `fuse`: "on" compiles elementwise parts of a query with torch.compile when they first run, "background" while queries run
-    without; what is not quicker compiled stays as it is;
-    `ml_precision`: "bf16" makes the matrix products of models in bfloat16: quicker on processors that have it, and off by as
-    much as `Connection.models()` says;
-    `backend`: "host" computes with arrays, on the CPU only; "torch" with torch's own operations, which run on every device;
-    "auto" means "host" on the CPU and "torch" elsewhere. Answers are the same.
-    Raises BindError for a device that torch does not have, and for "mps", which has no 64-bit floats.
-    """
-    return Connection(
-        device=device,
-        threads=threads,
-        memory_limit=memory_limit,
-        batch_rows=batch_rows,
-        disabled_rules=disabled_rules,
-        fuse=fuse,
-        ml_precision=ml_precision,
-        backend=backend,
-    )
+connect = Connection
 
 
 def sql(

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from rich.table import Table
 import tqp
 from tqp.bench.predict_cases import CASES, Case, tables, train
 from tqp.tpch.compare import ask
+from tqp.tpch.duckdb_process import read_arrow, timed_runs
 from tqp.tpch.errors import UsageError
 from tqp.tpch.measure import Engine
 
@@ -164,11 +164,7 @@ def _run_case(
     directory: Path,
 ) -> CaseReport:
     connection.register_model(case.model, train(case, options.engine.num_threads), output="proba")
-    times = []
-    for _ in range(options.engine.runs + 1):
-        start = time.perf_counter()
-        answer = connection.sql(case.sql).to_arrow()
-        times.append((time.perf_counter() - start) * 1000)
+    answer, times = timed_runs(lambda: connection.sql(case.sql).to_arrow(), options.engine.runs)
     model = connection.lookup_model(case.model)
     proof = model.proof if model is not None else None
     problems = [_difference(answer, _answer(directory, peer, case), peer) for peer in peers]
@@ -189,10 +185,8 @@ def _answer(directory: Path, peer: str, case: Case) -> Path:
 
 def _difference(answer: pa.Table, expected: Path, peer: str) -> str | None:
     """What is wrong with the answer, held against a peer's."""
-    with pa.memory_map(str(expected)) as file:
-        wanted = pa.ipc.open_file(file).read_all()
     ours: dict[str, list[Any]] = answer.to_pydict()
-    theirs: dict[str, list[Any]] = wanted.to_pydict()
+    theirs: dict[str, list[Any]] = read_arrow(str(expected)).to_pydict()
     if ours["name"] != theirs["name"] or ours["n"] != theirs["n"]:
         return f"other groups or counts than {_PEER_NAMES[peer]}"
     largest = max(abs(a - b) for a, b in zip(ours["p"], theirs["p"], strict=True))

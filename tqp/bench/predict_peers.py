@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.bench.predict_cases import CASES, Case, in_pandas, tables, train
+from tqp.tpch.duckdb_process import timed_runs, write_arrow
 
 #: A peer's way to run a case: called once for each run.
 Run = Callable[[], pa.Table]
@@ -30,17 +30,9 @@ def main() -> None:
     for name in request["cases"]:
         case = next(case for case in CASES if case.name == name)
         run = _PEERS[request["peer"]](case, made, request["threads"])
-        times = []
-        for _ in range(request["runs"] + 1):
-            start = time.perf_counter()
-            answer = run()
-            times.append((time.perf_counter() - start) * 1000)
+        answer, times = timed_runs(run, request["runs"])
         milliseconds[name] = statistics.median(times[1:])
-        with (
-            pa.OSFile(request["answers"][name], "wb") as file,
-            pa.ipc.new_file(file, answer.schema) as writer,
-        ):
-            writer.write_table(answer)
+        write_arrow(answer, request["answers"][name])
     json.dump(milliseconds, sys.stdout)
 
 

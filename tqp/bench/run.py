@@ -6,10 +6,10 @@ import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import pyarrow as pa
 from rich.console import Console
 
 from tqp.bench.operator_cases import SUITES
+from tqp.tpch.duckdb_process import write_arrow
 from tqp.tpch.errors import UsageError
 from tqp.tpch.measure import Engine, measure
 from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
@@ -43,10 +43,10 @@ def run_operators(options: Options, console: Console) -> BenchmarkReport:
             with console.status("Making tables"):
                 tables = make_tables(options.rows)
                 rows = {name: table.num_rows for name, table in tables.items()}
-                files = {
-                    name: _write(table, Path(directory) / f"{name}.arrow") for name, table in tables.items()
-                }
-                del tables
+                files = {name: Path(directory) / f"{name}.arrow" for name in tables}
+                for name, table in tables.items():
+                    write_arrow(table, str(files[name]))
+                del table, tables
             queries = [case.query(n) for n, case in chosen.items()]
             engine = replace(options.engine, profile=_numbered(options.engine.profile, len(settings)))
             measured, setting = measure(engine, files, queries, console)
@@ -72,9 +72,3 @@ def run_operators(options: Options, console: Console) -> BenchmarkReport:
 def _numbered(path: Path | None, number: int) -> Path | None:
     """Each data set has a trace of its own: `trace.json`, `trace-1.json`, `trace-2.json`."""
     return path.with_stem(f"{path.stem}-{number}") if path is not None and number else path
-
-
-def _write(table: pa.Table, path: Path) -> Path:
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-    return path

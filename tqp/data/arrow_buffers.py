@@ -17,6 +17,9 @@ from torch.utils.dlpack import from_dlpack
 BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
+#: A value of month_day_nano_interval.
+INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
 _ARROW_OF_TORCH: dict[torch.dtype, pa.DataType] = {
     torch.uint8: pa.uint8(),
     torch.int64: pa.int64(),

@@ -10,39 +10,6 @@ from tqp.core import datatypes
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 
-_FROM_ARROW: dict[pa.DataType, DataType] = {
-    pa.null(): datatypes.NULL,
-    pa.bool_(): datatypes.BOOLEAN,
-    pa.int8(): datatypes.TINYINT,
-    pa.int16(): datatypes.SMALLINT,
-    pa.int32(): datatypes.INTEGER,
-    pa.int64(): datatypes.BIGINT,
-    pa.uint8(): datatypes.UTINYINT,
-    pa.uint16(): datatypes.USMALLINT,
-    pa.uint32(): datatypes.UINTEGER,
-    pa.uint64(): datatypes.UBIGINT,
-    pa.float16(): datatypes.FLOAT,
-    pa.float32(): datatypes.FLOAT,
-    pa.float64(): datatypes.DOUBLE,
-    pa.string(): datatypes.VARCHAR,
-    pa.large_string(): datatypes.VARCHAR,
-    pa.string_view(): datatypes.VARCHAR,
-    pa.binary(): datatypes.BLOB,
-    pa.large_binary(): datatypes.BLOB,
-    pa.binary_view(): datatypes.BLOB,
-    pa.date32(): datatypes.DATE,
-    pa.date64(): datatypes.DATE,
-    pa.time32("s"): datatypes.TIME,
-    pa.time32("ms"): datatypes.TIME,
-    pa.time64("us"): datatypes.TIME,
-    pa.time64("ns"): datatypes.TIME,
-    pa.timestamp("s"): datatypes.TIMESTAMP_S,
-    pa.timestamp("ms"): datatypes.TIMESTAMP_MS,
-    pa.timestamp("us"): datatypes.TIMESTAMP,
-    pa.timestamp("ns"): datatypes.TIMESTAMP_NS,
-    pa.month_day_nano_interval(): datatypes.INTERVAL,
-}
-
 
 class _HugeintArray(pa.ExtensionType):  # type: ignore[misc]
     """Integers of up to 128 bits, of which no Arrow type tells that they are no decimals."""
@@ -68,9 +35,8 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.SMALLINT: pa.int16(),
     TypeKind.INTEGER: pa.int32(),
     TypeKind.BIGINT: pa.int64(),
-    TypeKind.HUGEINT: pa.decimal128(
-        38, 0
-    ),  # what DuckDB exports, though 39 digits need more than it declares
+    # What DuckDB exports, though 39 digits need more than it declares.
+    TypeKind.HUGEINT: pa.decimal128(38, 0),
     TypeKind.UTINYINT: pa.uint8(),
     TypeKind.USMALLINT: pa.uint16(),
     TypeKind.UINTEGER: pa.uint32(),
@@ -87,6 +53,20 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.TIMESTAMP_NS: pa.timestamp("ns"),
     TypeKind.TIMESTAMP_TZ: pa.timestamp("us", tz="UTC"),
     TypeKind.INTERVAL: pa.month_day_nano_interval(),
+}
+
+#: Those that are read as the type that leaves in them, and further ones.
+_FROM_ARROW: dict[pa.DataType, DataType] = {
+    **{arrow: DataType(kind) for kind, arrow in _TO_ARROW.items() if kind is not TypeKind.HUGEINT},
+    pa.float16(): datatypes.FLOAT,
+    pa.large_string(): datatypes.VARCHAR,
+    pa.string_view(): datatypes.VARCHAR,
+    pa.large_binary(): datatypes.BLOB,
+    pa.binary_view(): datatypes.BLOB,
+    pa.date64(): datatypes.DATE,
+    pa.time32("s"): datatypes.TIME,
+    pa.time32("ms"): datatypes.TIME,
+    pa.time64("ns"): datatypes.TIME,
 }
 
 

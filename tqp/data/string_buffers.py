@@ -21,23 +21,17 @@ _INT32_MAX = 2**31 - 1
 def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None) -> OrderedStrings:
     """All rows of large_binary arrays as Strings on the CPU; NULL rows get length 0.
 
-    One chunk is shared, several are copied into one buffer. `name` is for the error message.
+    One chunk is shared, several are copied into one. `name` is for the error message.
     """
-    all_offsets = [_offsets(chunk) for chunk in chunks]
-    lengths = np.empty(sum(len(chunk) for chunk in chunks), np.int32)
-    position = 0
-    for chunk, offsets in zip(chunks, all_offsets, strict=True):
-        sizes = np.diff(offsets)
-        if len(sizes) and sizes.max() > _INT32_MAX:
-            raise ExecutionError(f'column "{name}" holds a string longer than 2 GiB')
-        lengths[position : position + len(chunk)] = sizes
-        position += len(chunk)
+    chunk = chunks[0] if len(chunks) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *chunks])
+    offsets = _offsets(chunk)
+    sizes = np.diff(offsets)
+    if len(sizes) and sizes.max() > _INT32_MAX:
+        raise ExecutionError(f'column "{name}" holds a string longer than 2 GiB')
+    lengths = sizes.astype(np.int32)
     if validity is not None:
         lengths[~validity] = 0
-    if len(chunks) == 1:
-        starts, data = _shared(chunks[0], all_offsets[0])
-    else:
-        starts, data = _concatenated(chunks, all_offsets)
+    starts, data = _shared(chunk, offsets)
     return OrderedStrings(starts, torch.from_numpy(lengths), data)
 
 
@@ -166,18 +160,3 @@ def _shared(chunk: pa.Array, offsets: AnyArray) -> tuple[torch.Tensor, torch.Ten
     if first == 0:
         return borrow(chunk.buffers()[1], torch.int64, chunk.offset, len(chunk)), data
     return torch.from_numpy(offsets[:-1] - first), data
-
-
-def _concatenated(
-    chunks: Sequence[pa.Array], all_offsets: Sequence[AnyArray]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    starts = np.empty(sum(len(chunk) for chunk in chunks), np.int64)
-    data = np.empty(sum(int(offsets[-1] - offsets[0]) for offsets in all_offsets), np.uint8)
-    row = byte = 0
-    for chunk, offsets in zip(chunks, all_offsets, strict=True):
-        first, size = int(offsets[0]), int(offsets[-1] - offsets[0])
-        np.add(offsets[:-1], byte - first, out=starts[row : row + len(chunk)])
-        if size:
-            data[byte : byte + size] = np.frombuffer(chunk.buffers()[2], np.uint8, count=size, offset=first)
-        row, byte = row + len(chunk), byte + size
-    return torch.from_numpy(starts), torch.from_numpy(data)

@@ -1,6 +1,6 @@
 """Trained models as torch modules inside a query: conversion, proof against the original, and scoring.
 
-A converter (`tqp/ml/sklearn_*.py`, found by the class's name in `tqp/ml/supported.py`) reads what training left in an
+A converter (`tqp/ml/sklearn/*.py`, found by the class's name in `tqp/ml/supported.py`) reads what training left in an
 estimator and makes torch modules of it; a `Feature` follows each column through the steps, so that an encoder knows which input
 its strings are of (their codes come from `category_code`, once for each entry of a dictionary) and every step can say whose NULLs
 it refuses. `tqp/ml/folding.py` then makes fewer modules of those that follow each other: a scaler goes into the matrix behind it, a

@@ -15,11 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from tqp.ml.layers import (
-    Activation,
     Affine,
-    Clamp,
+    Apply,
     Fill,
-    IsMissing,
     Multiply,
     Scale,
     Select,
@@ -27,9 +25,6 @@ from tqp.ml.layers import (
     Total,
 )
 from tqp.ml.lookup import FIRST, Lookup, OneHot
-
-#: Each column of the result depends on that of the argument only, and the same way for all rows.
-_ELEMENTWISE = ("identity", "logistic", "tanh", "relu", "exp")
 
 
 def composed(modules: Sequence[nn.Module]) -> nn.Module:
@@ -88,7 +83,7 @@ def _folded(first: nn.Module, then: nn.Module) -> nn.Module | None:
 
 def _is_plain(module: nn.Module) -> bool:
     """Whether it may run on a table at registration: on the CPU, without an error for a row that no query may have."""
-    return _is_elementwise(module) or isinstance(module, Affine | Select | Activation)
+    return _is_elementwise(module) or isinstance(module, Affine | Select)
 
 
 def _places(select: Select) -> list[int]:
@@ -114,14 +109,14 @@ def _affine_of_parts(first: SideBySide | Total, then: Affine) -> nn.Module | Non
     """The sum of each part's share, the bias in the first one; nothing is kept of a part without weight."""
     parts = list(first.parts)
     if isinstance(first, Total):
-        weights = [then.weight] * len(parts)
+        weights: list[Tensor] = [then.weight] * len(parts)
     else:
         widths = [width_of(part) for part in parts]
         if any(width is None for width in widths):
             return None
         weights = list(torch.split(then.weight, [width or 0 for width in widths]))
     terms: list[nn.Module] = []
-    bias = then.bias
+    bias: Tensor = then.bias
     for part, weight in zip(parts, weights, strict=True):
         term = composed([part, Affine(weight, torch.zeros_like(bias))])
         constant = _constant(term) if inputs_read(term) == set() else None
@@ -258,6 +253,7 @@ def inputs_read(module: nn.Module, wanted: set[int] | None = None) -> set[int] |
 
 
 def _is_elementwise(module: nn.Module) -> bool:
-    if isinstance(module, Activation):
-        return module.name in _ELEMENTWISE
-    return isinstance(module, Scale | Multiply | Clamp | Fill | IsMissing | nn.Identity)
+    """Whether each column of the result depends on that of the argument only, and the same way for all rows."""
+    if isinstance(module, Apply):
+        return module.elementwise
+    return isinstance(module, Scale | Multiply | Fill | nn.Identity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,8 @@ class Affine(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         """`weight` [f, g], `bias` [g]."""
         super().__init__()
-        self.weight: Tensor
-        self.bias: Tensor
-        self.register_buffer("weight", weight)
-        self.register_buffer("bias", bias)
+        self.weight = nn.Buffer(weight)
+        self.bias = nn.Buffer(bias)
 
     def forward(self, features: Tensor) -> Tensor:
         # Transposed, because features come column by column: a third of the time, and so does the result.
@@ -30,12 +28,9 @@ class Scale(nn.Module):
     def __init__(self, shift: Tensor, divisor: Tensor, offset: Tensor | None = None) -> None:
         """All [f]."""
         super().__init__()
-        self.shift: Tensor
-        self.divisor: Tensor
-        self.offset: Tensor | None
-        self.register_buffer("shift", shift)
-        self.register_buffer("divisor", divisor)
-        self.register_buffer("offset", offset)
+        self.shift = nn.Buffer(shift)
+        self.divisor = nn.Buffer(divisor)
+        self.offset = None if offset is None else nn.Buffer(offset)
 
     def forward(self, features: Tensor) -> Tensor:
         scaled = (features - self.shift) / self.divisor
@@ -48,8 +43,7 @@ class Multiply(nn.Module):
     def __init__(self, factor: Tensor) -> None:
         """[f]."""
         super().__init__()
-        self.factor: Tensor
-        self.register_buffer("factor", factor)
+        self.factor = nn.Buffer(factor)
 
     def forward(self, features: Tensor) -> Tensor:
         return features * self.factor
@@ -62,8 +56,7 @@ class Select(nn.Module):
         super().__init__()
         self.first, self.last = places[0], places[-1]
         self.is_range = list(places) == list(range(self.first, self.last + 1))
-        self.places: Tensor
-        self.register_buffer("places", torch.tensor(list(places)))
+        self.places = nn.Buffer(torch.tensor(list(places)))
 
     def forward(self, features: Tensor) -> Tensor:
         if self.is_range:
@@ -97,15 +90,16 @@ class Total(nn.Module):
         return total
 
 
-class Clamp(nn.Module):
-    """Numbers below the smallest or above the largest become these."""
+class Apply(nn.Module):
+    """A function of features as a module."""
 
-    def __init__(self, smallest: float, largest: float) -> None:
+    def __init__(self, function: Callable[[Tensor], Tensor], *, elementwise: bool = True) -> None:
+        """`elementwise`: whether each number of the result depends on the one in its place only, the same way for all rows."""
         super().__init__()
-        self.smallest, self.largest = smallest, largest
+        self.function, self.elementwise = function, elementwise
 
     def forward(self, features: Tensor) -> Tensor:
-        return features.clamp(self.smallest, self.largest)
+        return self.function(features)
 
 
 class Fill(nn.Module):
@@ -114,10 +108,9 @@ class Fill(nn.Module):
     def __init__(self, values: Tensor, missing: float | None = None) -> None:
         """`values` [f]; `missing`: the number that means it, None for NaN."""
         super().__init__()
-        self.values: Tensor
         self.missing = missing
         self.numbers: list[float] = values.tolist()
-        self.register_buffer("values", values)
+        self.values = nn.Buffer(values)
 
     def forward(self, features: Tensor) -> Tensor:
         if self.missing is None and _one_column_at_a_time(features):
@@ -125,8 +118,12 @@ class Fill(nn.Module):
             for place, number in enumerate(self.numbers):
                 filled[:, place].nan_to_num_(number, torch.inf, -torch.inf)
             return filled
-        is_missing = features.isnan() if self.missing is None else features == self.missing
-        return torch.where(is_missing, self.values, features)
+        return torch.where(is_missing(features, self.missing), self.values, features)
+
+
+def is_missing(features: Tensor, missing: float | None) -> Tensor:
+    """Where numbers are missing. `missing`: the number that means it, None for NaN."""
+    return features.isnan() if missing is None else features == missing
 
 
 def _one_column_at_a_time(features: Tensor) -> bool:
@@ -134,42 +131,21 @@ def _one_column_at_a_time(features: Tensor) -> bool:
     return features.device.type == "cpu" and features.shape[1] <= 64 and features.shape[0] >= 1024
 
 
-class IsMissing(nn.Module):
-    """1 where a number is missing, else 0."""
+def activation(name: str) -> nn.Module:
+    """A function by the name that scikit-learn has for it: identity, logistic, tanh, relu, softmax, exp."""
+    match name:
+        case "identity":
+            return nn.Identity()
+        case "softmax":
+            return softmax()
+        case "logistic":
+            return Apply(torch.sigmoid)
+    return Apply(getattr(torch, name))
 
-    def __init__(self, missing: float | None = None) -> None:
-        """`missing`: the number that means it, None for NaN."""
-        super().__init__()
-        self.missing = missing
 
-    def forward(self, features: Tensor) -> Tensor:
-        is_missing = features.isnan() if self.missing is None else features == self.missing
-        return is_missing.to(features.dtype)
-
-
-class Activation(nn.Module):
-    """A function by name: identity, logistic, tanh, relu, softmax, exp."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    def forward(self, features: Tensor) -> Tensor:
-        match self.name:
-            case "logistic":
-                return torch.sigmoid(features)
-            case "tanh":
-                return torch.tanh(features)
-            case "relu":
-                return torch.relu(features)
-            case "softmax":
-                return torch.softmax(features, 1)
-            case "exp":
-                return torch.exp(features)
-        return features
-
-    def extra_repr(self) -> str:
-        return self.name
+def softmax() -> Apply:
+    """Probabilities from scores [n, k]."""
+    return Apply(lambda scores: torch.softmax(scores, 1), elementwise=False)
 
 
 def sign(numbers: Tensor) -> Tensor:
@@ -192,13 +168,10 @@ class BothClasses(nn.Module):
         return positive if place == 1 else 1 - positive
 
 
-class ShareOfSum(nn.Module):
-    """Sigmoids of one-against-the-rest scores, divided by their sum; a uniform share where all are zero: [n, k]."""
-
-    def forward(self, scores: Tensor) -> Tensor:
-        shares = torch.sigmoid(scores)
-        total = shares.sum(1, keepdim=True)
-        return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
+def shares_of_sum(shares: Tensor) -> Tensor:
+    """Probabilities of classes of which each was held against the rest: divided by their sum; uniform where all are zero: [n, k]."""
+    total = shares.sum(1, keepdim=True)
+    return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
 
 
 class Largest(nn.Module):
@@ -215,13 +188,6 @@ class Largest(nn.Module):
         if scores.shape[1] == 1:
             score = scores[:, 0]
             return (score >= self.threshold if self.reached else score > self.threshold).to(torch.int64)
-        return first_largest(scores)
-
-
-class Position(nn.Module):
-    """The position of the largest of all columns, the first of equals, even if there is only one: int64 [n]."""
-
-    def forward(self, scores: Tensor) -> Tensor:
         return first_largest(scores)
 
 

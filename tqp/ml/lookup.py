@@ -43,8 +43,7 @@ class Among(nn.Module):
 
     def __init__(self, categories: Tensor) -> None:
         super().__init__()
-        self.categories: Tensor
-        self.register_buffer("categories", categories)
+        self.categories = nn.Buffer(categories)
 
     def forward(self, numbers: Tensor) -> Tensor:
         """int32 [n] of floats [n]."""
@@ -61,8 +60,7 @@ class Intervals(nn.Module):
 
     def __init__(self, edges: Tensor) -> None:
         super().__init__()
-        self.edges: Tensor
-        self.register_buffer("edges", edges)
+        self.edges = nn.Buffer(edges)
 
     def forward(self, numbers: Tensor) -> Tensor:
         """int32 [n] of floats [n]."""
@@ -106,8 +104,7 @@ class Lookup(nn.Module):
         """`table` [count + 3, g]: of missing values, unseen ones, each category, and unseen ones again."""
         super().__init__()
         self.category, self.finder = category, category.finder
-        self.table: Tensor
-        self.register_buffer("table", table)
+        self.table = nn.Buffer(table)
 
     def forward(self, features: Tensor) -> Tensor:
         places = self.category.positions(features)
@@ -137,8 +134,7 @@ class OneHot(nn.Module):
         """`columns` int64 [count + 3]: of missing values, unseen ones, ...; `width` where all are 0."""
         super().__init__()
         self.category, self.finder, self.width = category, category.finder, width
-        self.columns: Tensor
-        self.register_buffer("columns", columns)
+        self.columns = nn.Buffer(columns)
 
     def forward(self, features: Tensor) -> Tensor:
         columns = torch.index_select(self.columns, 0, self.category.positions(features))

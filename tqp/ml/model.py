@@ -236,8 +236,7 @@ class Head(nn.Module):
         super().__init__()
         self.transform = transform
         self.column = column
-        self.labels: Tensor | None
-        self.register_buffer("labels", labels)
+        self.labels = None if labels is None else nn.Buffer(labels)
 
     def forward(self, raw: Tensor) -> Tensor:
         if self.column is not None and isinstance(self.transform, BothClasses):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
 from tqp.ml.conversion import convert
+from tqp.ml.layers import Apply
 from tqp.ml.model import Converted, Label, Model, output_of
 from tqp.ml.onnx.graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
 from tqp.ml.proof.prove import prove
@@ -106,17 +107,6 @@ def _evaluating(module: nn.Module) -> nn.Module:
         return module
 
 
-class FunctionModule(nn.Module):
-    """A function on a tensor of features as a module."""
-
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, features: Tensor) -> Tensor:
-        return self.function(features)
-
-
 def _is_function(model: object) -> bool:
     """Functions, partial ones, and objects that are called like them; estimators are not, and classes make estimators."""
     return callable(model) and not isinstance(model, type)
@@ -139,7 +129,7 @@ def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, ou
     if any(size < 1 for size in sizes.values()):
         raise BindError("an input is at least one feature: 1 for a number, n for FLOAT[n]")
     described = tuple(ModelInput(name, size=size if size > 1 else 0) for name, size in sizes.items())
-    body = _evaluating(model) if isinstance(model, nn.Module) else FunctionModule(model)
+    body = _evaluating(model) if isinstance(model, nn.Module) else Apply(model, elementwise=False)
     parameter = next((each for each in body.parameters() if each.is_floating_point()), torch.empty(0))
     zeros = torch.zeros(2, sum(sizes.values()), dtype=parameter.dtype, device=parameter.device)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,14 +34,35 @@ def integer_statistics(
             return facts, ColumnEstimates(float(runs))
     sample = _sample(values, validity)
     distinct, singletons = _count_distinct(sample, minimum, maximum)
-    is_unique, span = distinct == len(sample), maximum - minimum + 1
-    if len(sample) < num_valid and is_unique:
-        if num_valid <= span <= 4 * len(values) + 1024:
-            # Values under NULL lie within the bounds, but must not count.
-            dense = _count_dense(values, validity, minimum, span)
+    # Values under NULL lie within the bounds, but must not count.
+    return statistics_of_sample(
+        (minimum, maximum),
+        (distinct, singletons, len(sample)),
+        num_valid,
+        len(values),
+        lambda span: _count_dense(values, validity, minimum, span),
+    )
+
+
+def statistics_of_sample(
+    bounds: tuple[int, int],
+    sample: tuple[int, int, int],
+    num_valid: int,
+    num_rows: int,
+    count_dense: Callable[[int], int],
+) -> Statistics:
+    """Facts and estimates of integers that do not ascend. `sample`: how many of its values differ, come once, and are there.
+
+    `count_dense` counts the distinct ones of all rows, in a range of that length.
+    """
+    (minimum, maximum), (distinct, singletons, size) = bounds, sample
+    is_unique, span = distinct == size, maximum - minimum + 1
+    if is_unique and size < num_valid:
+        if num_valid <= span <= 4 * num_rows + 1024:
+            dense = count_dense(span)
             return ColumnFacts(minimum, maximum, dense == num_valid), ColumnEstimates(float(dense))
         is_unique = False  # not known
-    estimate = scale_distinct(distinct, singletons, len(sample), num_valid)
+    estimate = scale_distinct(distinct, singletons, size, num_valid)
     return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(estimate)
 
 

@@ -15,16 +15,13 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
-from tqp.data.arrow_buffers import AnyArray, borrow, unpack_bits, values_view
+from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, unpack_bits, values_view
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.devices import column_to
 from tqp.data.encoding.column_facts import estimate_distinct
-from tqp.data.encoding.integers import encode_integers, joined_validity
+from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
 from tqp.data.encoding.strings import encode_strings
-
-_INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
-_MICROSECONDS_PER = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
 def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.device) -> Column:
@@ -126,11 +123,9 @@ def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) ->
     )
 
 
-def _joined(chunks: Sequence[pa.Array], dtype: torch.dtype, per_row: int = 1) -> Tensor:
-    """Fixed-width values of all chunks, [n * per_row]; the Arrow memory itself if there is one chunk."""
-    parts = [
-        borrow(chunk.buffers()[1], dtype, chunk.offset * per_row, len(chunk) * per_row) for chunk in chunks
-    ]
+def _joined(chunks: Sequence[pa.Array], dtype: torch.dtype) -> Tensor:
+    """Fixed-width values of all chunks, [n]; the Arrow memory itself if there is one chunk."""
+    parts = [borrow(chunk.buffers()[1], dtype, chunk.offset, len(chunk)) for chunk in chunks]
     if len(parts) == 1:
         return parts[0]
     return torch.cat(parts) if parts else torch.empty(0, dtype=dtype)
@@ -148,13 +143,8 @@ def _joined_arrays(name: str, chunks: Sequence[pa.Array], size: int) -> Tensor:
                 raise UnsupportedError(
                     f'column "{name}" has a NULL inside an array, which tqp does not support'
                 )
-        parts.append(_plain_floats(elements))
-    joined = parts[0] if len(parts) == 1 else torch.cat(parts or [torch.empty(0)])
-    return joined.view(-1, size)
-
-
-def _plain_floats(elements: pa.Array) -> Tensor:
-    return _joined([elements.cast(pa.float32())], torch.float32)
+        parts.append(elements.cast(pa.float32()))
+    return _joined(parts, torch.float32).view(-1, size)
 
 
 _NO_INTERVALS = np.empty((0, 3), np.int64)
@@ -164,14 +154,14 @@ def _intervals(name: str, chunk: pa.Array) -> np.ndarray[tuple[int, int], np.dty
     """int64 [n, 3]: months, days, microseconds. Arrow's nanoseconds are cut towards zero, as DuckDB does."""
     result = np.zeros((len(chunk), 3), np.int64)
     if pa.types.is_duration(chunk.type):
-        multiply, divide = _MICROSECONDS_PER[chunk.type.unit]
+        multiply, divide = MICROSECONDS_OF[chunk.type.unit]
         ticks = values_view(chunk, np.int64)
         limit = np.iinfo(np.int64).max // multiply
         if multiply > 1 and np.any(np.abs(ticks[chunk.is_valid().to_numpy(zero_copy_only=False)]) > limit):
             raise ExecutionError(f'column "{name}" holds a duration that is out of range for INTERVAL')
         result[:, 2] = ticks * multiply if divide == 1 else _toward_zero(ticks, divide)
     else:
-        items = values_view(chunk, _INTERVAL_ITEM)
+        items = values_view(chunk, INTERVAL_ITEM)
         result[:, 0], result[:, 1] = items["months"], items["days"]
         result[:, 2] = _toward_zero(items["nanoseconds"], 1_000)
     return result

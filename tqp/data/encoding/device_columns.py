@@ -11,7 +11,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.column import Column
-from tqp.data.encoding.column_facts import SAMPLE, scale_distinct
+from tqp.data.encoding.column_facts import SAMPLE, scale_distinct, statistics_of_sample
 
 #: Kinds of values for which torch has few operations; int64 holds them all.
 _WIDENED = (torch.uint16, torch.uint32)
@@ -30,7 +30,7 @@ def encode_on_device(values: Tensor, data_type: DataType) -> Column:
     if values.dtype is torch.bool:
         return Column(data_type, num_rows, values, estimates=ColumnEstimates(2.0))
     if values.dtype.is_floating_point:
-        distinct = _estimate_distinct(values)[0] if num_rows else 0.0
+        distinct = scale_distinct(*_sampled(values), num_rows) if num_rows else 0.0
         return Column(data_type, num_rows, values, estimates=ColumnEstimates(distinct))
     if values.dtype in _WIDENED:
         values = values.to(torch.int64)
@@ -54,25 +54,20 @@ def _integer_statistics(values: Tensor) -> Statistics:
         runs = changes + 1
         facts = ColumnFacts(minimum, maximum, is_unique=runs == num_rows, is_sorted=True)
         return facts, ColumnEstimates(float(runs))
-    distinct, sample_is_unique = _estimate_distinct(values)
-    span = maximum - minimum + 1
-    if not sample_is_unique or num_rows <= SAMPLE:
-        return ColumnFacts(minimum, maximum, sample_is_unique), ColumnEstimates(distinct)
-    if not num_rows <= span <= 4 * num_rows + 1024:
-        return ColumnFacts(minimum, maximum), ColumnEstimates(distinct)
-    seen = torch.zeros(span, dtype=torch.bool, device=values.device)
-    seen[values.to(torch.int64) - minimum] = True
-    dense = int(seen.sum())
-    return ColumnFacts(minimum, maximum, dense == num_rows), ColumnEstimates(float(dense))
+
+    def count_dense(span: int) -> int:
+        seen = torch.zeros(span, dtype=torch.bool, device=values.device)
+        seen[values.to(torch.int64) - minimum] = True
+        return int(seen.sum())
+
+    return statistics_of_sample((minimum, maximum), _sampled(values), num_rows, num_rows, count_dense)
 
 
-def _estimate_distinct(values: Tensor) -> tuple[float, bool]:
-    """How many values differ, by a sample of rows in regular steps, and whether those of the sample all do."""
-    num_rows = values.shape[0]
-    sample = values[:: -(-num_rows // SAMPLE)].sort().values
+def _sampled(values: Tensor) -> tuple[int, int, int]:
+    """Of a sample of rows in regular steps: how many values differ, how many of these come once, and the rows."""
+    sample = values[:: -(-values.shape[0] // SAMPLE)].sort().values
     is_first = torch.ones(sample.shape[0] + 1, dtype=torch.bool, device=values.device)
     is_first[1:-1] = sample[1:] != sample[:-1]
     counts = torch.stack([is_first[:-1].sum(), (is_first[:-1] & is_first[1:]).sum()])
     distinct, singletons = counts.tolist()
-    size = sample.shape[0]
-    return scale_distinct(distinct, singletons, size, num_rows), distinct == size
+    return distinct, singletons, sample.shape[0]

@@ -29,7 +29,8 @@ _INT64 = np.iinfo(np.int64)
 _PIECE = 4 * BLOCK
 #: Rows at either end of a chunk by which the bounds of all are guessed.
 _GUESSED_BY = 256
-_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
+#: By the unit in which Arrow counts: what times that, divided by what, gives microseconds.
+MICROSECONDS_OF = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def _layout(arrow_type: pa.DataType) -> _Layout:
     if pa.types.is_date32(arrow_type):
         return _Layout(np.int32)
     if pa.types.is_time(arrow_type) or (pa.types.is_timestamp(arrow_type) and arrow_type.tz is not None):
-        multiply, divide = _MICROSECONDS[arrow_type.unit]
+        multiply, divide = MICROSECONDS_OF[arrow_type.unit]
         dtype = np.int32 if pa.types.is_time32(arrow_type) else np.int64
         return _Layout(dtype, multiply=multiply, divide=divide, is_exact=True)
     if pa.types.is_timestamp(arrow_type):

@@ -7,7 +7,7 @@ general hash table. Long strings, which writers put down one after the other, ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits, validity_of, 
 from tqp.data.encoding.integers import narrowest
 from tqp.data.sharing import share
 from tqp.data.strings import OrderedStrings
-
-Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
 
 #: Rows that one thread takes at a time.
 _PIECE = 131_072
@@ -109,7 +106,7 @@ def encode_views(
         if known is None or len(known.values) > limit:
             return None
         codes = codes.astype(narrowest(0, len(known.values) - 1), copy=False)
-        missing = _each(known.look_up_into(codes), left)
+        missing = share(known.look_up_into(codes), left)
         left = [piece for piece, rows in zip(left, missing, strict=True) if rows is not None]
         if not left:
             return _ascending(codes, known.values)
@@ -134,7 +131,7 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
         part[:] = piece.lengths()
         return _runs(piece, part)
 
-    found = _each(runs, pieces)
+    found = share(runs, pieces)
     if any(each is None for each in found):
         return None
     ends = np.cumsum(lengths, dtype=np.int64)
@@ -147,13 +144,9 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
         if parts:
             np.concatenate(parts, out=data[start:stop])
 
-    _each(copy, list(zip(pieces, found, strict=True)))
+    share(copy, list(zip(pieces, found, strict=True)))
     ends -= lengths
     return OrderedStrings(torch.from_numpy(ends), torch.from_numpy(lengths), torch.from_numpy(data))
-
-
-def _each(function: Callable[[Item], Outcome], pieces: Sequence[Item]) -> list[Outcome]:
-    return share(function, pieces) if len(pieces) > 1 else list(map(function, pieces))
 
 
 def _runs(piece: _Piece, lengths: AnyArray) -> list[AnyArray] | None:
@@ -303,7 +296,7 @@ class _Values:
         """Looks for a multiplier, of as few words as tell the values apart, and makes the table."""
         numbers = np.arange(len(self.values))
         chance = np.random.default_rng(0)
-        for self._mix in (_first, _second, _either, _both):
+        for self._mix in _MIXES:
             bits = max(2 * len(numbers).bit_length() - 2, 6)  # a collision or two are expected
             for attempt in range(12):
                 self._multiplier = np.uint64(chance.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
@@ -324,19 +317,16 @@ class _Values:
 _NO_ROWS = np.empty(0, np.int64)
 
 
-def _first(word0: AnyArray, word1: AnyArray) -> AnyArray:
-    return word0.view(np.uint64)
-
-
-def _second(word0: AnyArray, word1: AnyArray) -> AnyArray:
-    return word1.view(np.uint64)
-
-
-def _either(word0: AnyArray, word1: AnyArray) -> AnyArray:
-    return (word0 ^ word1).view(np.uint64)
-
-
 def _both(word0: AnyArray, word1: AnyArray) -> AnyArray:
     mixed = word0.view(np.uint64) ^ (word1.view(np.uint64) * _MIX)
     mixed ^= mixed >> np.uint64(29)
     return mixed
+
+
+#: What a hash is made of, the quickest first: the first word, the second, either, or both.
+_MIXES: tuple[Callable[[AnyArray, AnyArray], AnyArray], ...] = (
+    lambda word0, word1: word0.view(np.uint64),
+    lambda word0, word1: word1.view(np.uint64),
+    lambda word0, word1: (word0 ^ word1).view(np.uint64),
+    _both,
+)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import shutil
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.data.column import Column, Table
@@ -52,7 +52,7 @@ def text_table(table: Table, width: int | None = None) -> str:
     cells, cut = _shown_cells(table)
     headers = [(_one_line(name), str(data_type)) for name, data_type in zip(table.names, types, strict=True)]
     widths = [
-        min(_MAX_CELL, max(map(_display_width, (*header, *column))))
+        min(_MAX_CELL, max(map(cell_len, (*header, *column))))
         for header, column in zip(headers, cells, strict=True)
     ]
     left, right = _fitting_columns(widths, width)
@@ -174,26 +174,13 @@ def _one_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
-def _display_width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
-
-
 def _cut(text: str, width: int) -> str:
     """The text, or its beginning and dots, in at most `width` terminal cells."""
-    if _display_width(text) <= width:
-        return text
-    while _display_width(text) > width - 1:
-        text = text[: min(len(text) - 1, width)]
-    return text + _MORE
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + _MORE
 
 
 def _pad(text: str, width: int, align: str) -> str:
     text = _cut(text, width)
-    spare = width - _display_width(text)
+    spare = width - cell_len(text)
     before = {"left": 0, "right": spare, "centre": spare // 2}[align]
     return " " * before + text + " " * (spare - before)

@@ -8,16 +8,15 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
 from tqp.data.column import Column, Table
 from tqp.data.string_buffers import string_array
 
 _DAYS_PER_MONTH = 30
-_MICROSECONDS_PER_DAY = 86_400_000_000
-_MAX_DAYS = np.iinfo(np.int64).max // _MICROSECONDS_PER_DAY - 1
+_MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
 _WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
-_INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 
 
 def table_to_arrow(table: Table) -> pa.Table:
@@ -102,7 +101,7 @@ def _intervals(name: str, values: Tensor, validity: BoolArray | None) -> AnyArra
         raise ExecutionError(
             f'column "{name}": an interval is too long for Arrow, which counts nanoseconds in 64 bits'
         )
-    result = np.empty(len(items), _INTERVAL_ITEM)
+    result = np.empty(len(items), INTERVAL_ITEM)
     result["months"], result["days"] = items[:, 0], items[:, 1]
     result["nanoseconds"] = items[:, 2] * 1_000
     return result
@@ -116,9 +115,9 @@ def interval_microseconds(name: str, column: Column) -> AnyArray:
     assert column.values is not None
     months, days, microseconds = column.values.cpu().numpy().T
     total_days = months * _DAYS_PER_MONTH + days
-    if np.any(np.abs(total_days) + np.abs(microseconds // _MICROSECONDS_PER_DAY) > _MAX_DAYS):
+    if np.any(np.abs(total_days) + np.abs(microseconds // MICROSECONDS_PER_DAY) > _MAX_DAYS):
         raise ExecutionError(f'column "{name}": an interval is too long to count its microseconds in 64 bits')
-    result: AnyArray = total_days * _MICROSECONDS_PER_DAY + microseconds
+    result: AnyArray = total_days * MICROSECONDS_PER_DAY + microseconds
     return result
 
 

@@ -8,13 +8,16 @@ import numpy as np
 import pandas
 
 from tqp.core import time_limits
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.results.to_arrow import column_to_arrow, interval_microseconds
 from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import decimal_to_double
 from tqp.data.results.value_text import date_text
+
+#: NumPy's names of units by how many make a second.
+_UNITS = {1: "s", 10**3: "ms", 10**6: "us", 10**9: "ns"}
 
 
 def column_to_pandas(name: str, column: Column) -> Any:
@@ -45,7 +48,8 @@ def column_to_pandas(name: str, column: Column) -> Any:
     if validity is None:
         return _owned(values.to_numpy(zero_copy_only=False))
     filled = values.fill_null(False if kind is TypeKind.BOOLEAN else 0).to_numpy(zero_copy_only=False)
-    array_type = _masked_array_type(column.data_type)
+    arrays = pandas.arrays
+    array_type = arrays.BooleanArray if kind is TypeKind.BOOLEAN else arrays.IntegerArray
     return pandas.Series(array_type(filled, ~validity))
 
 
@@ -57,12 +61,6 @@ def _vectors(column: Column, validity: Any) -> Any:
     if validity is not None:
         rows[~validity] = None
     return pandas.Series(rows, dtype=object)
-
-
-def _masked_array_type(data_type: DataType) -> Any:
-    if data_type.kind is TypeKind.BOOLEAN:
-        return pandas.arrays.BooleanArray
-    return pandas.arrays.IntegerArray
 
 
 def _owned(values: Any) -> Any:
@@ -85,14 +83,8 @@ def _ticks(name: str, column: Column) -> tuple[Any, str]:
             return _microseconds_of_days(name, values, column), "us"
         case TypeKind.INTERVAL:
             return interval_microseconds(name, column), "us"
-        case TypeKind.TIMESTAMP_S:
-            return values.astype(np.int64), "s"
-        case TypeKind.TIMESTAMP_MS:
-            return values.astype(np.int64), "ms"
-        case TypeKind.TIMESTAMP_NS:
-            return values.astype(np.int64), "ns"
-        case _:
-            return values.astype(np.int64), "us"
+        case kind:
+            return values.astype(np.int64), _UNITS[TICKS_PER_SECOND[kind]]
 
 
 def _microseconds_of_days(name: str, days: Any, column: Column) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.text_numbers import format_bytes
 
 _DAYS_PER_400_YEARS = 146_097
 _DAYS_TO_1970_FROM_MARCH_0000 = 719_468
@@ -78,6 +79,4 @@ def blob_text(value: bytes) -> str:
     >>> blob_text(b"a\\x00")
     'a\\\\x00'
     """
-    return "".join(
-        chr(byte) if 32 <= byte < 127 and byte not in b"\\'\"" else f"\\x{byte:02X}" for byte in value
-    )
+    return format_bytes(value).decode()

@@ -24,14 +24,10 @@ class ArrowSource(Source):
     def __init__(self, name: str, table: pa.Table, device: torch.device, owner: object | None = None) -> None:
         encoded = None if owner is None else _remembered(owner, device, table.num_columns)
         super().__init__(name, table.column_names, device, encoded)
-        self._num_rows: int = table.num_rows
+        self.num_rows = table.num_rows
         self._schema = table.schema
         self._columns: list[pa.ChunkedArray | None] = table.columns
         self._owner = owner  # kept alive, or another object could take its id while this source is in use
-
-    @property
-    def num_rows(self) -> int:
-        return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
         data_type = field_type(self._schema.field(position), self.column_names[position])

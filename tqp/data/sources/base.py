@@ -7,7 +7,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,13 +28,8 @@ from tqp.data.sources.file_identity import FileSet
 _WORTH_WORKERS = 16_384
 
 
-class _Sized(Protocol):
-    @property
-    def nbytes(self) -> int: ...
-
-
-#: What is found of a column and kept beside it; `nbytes`: what it takes.
-Derived = TypeVar("Derived", bound=_Sized)
+#: A column, or what is found of one and kept beside it, which says as `nbytes` what it takes.
+Found = TypeVar("Found")
 
 #: Two tables must never have the same: compiled queries are known by the versions of their tables.
 _versions = Handout(itertools.count(1))
@@ -45,53 +40,42 @@ class EncodedColumns:
 
     def __init__(self, num_columns: int) -> None:
         self.version = next(_versions)
-        self._columns: list[Column | None] = [None] * num_columns
-        self._derived: dict[tuple[int, type], Any] = {}
-        weakref.finalize(self, _note_freed, self._columns, self._derived).atexit = False
+        #: By the column's place and its own type, `Column` or another.
+        self._found: dict[tuple[int, type], Any] = {}
+        self._num_columns = num_columns
+        weakref.finalize(self, _note_freed, self._found).atexit = False
         self.after_fork()
         renew_after_fork(self)
 
     def after_fork(self) -> None:
         """A thread of the parent may have been encoding a column: it will never give its lock back here."""
-        self._locks = [threading.Lock() for _ in self._columns]
+        self._locks = [threading.Lock() for _ in range(self._num_columns)]
 
     def peek(self, index: int) -> Column | None:
-        return self._columns[index]
+        return self._found.get((index, Column))
 
-    def get(self, index: int, encode: Callable[[], Column]) -> Column:
-        """The column at `index`, from `encode()` if nobody has encoded it before; one caller at a time per column."""
-        column = self._columns[index]
-        if column is None:
-            with self._locks[index]:
-                column = self._columns[index]
-                if column is None:
-                    column = self._columns[index] = encode()
-        return column
-
-    def derived(self, index: int, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
-        """What `make` finds of an encoded column when somebody first asks for that `kind`."""
-        found: Derived | None = self._derived.get((index, kind))
+    def get(self, index: int, kind: type[Found], make: Callable[[], Found]) -> Found:
+        """What is known of that `kind` of the column at `index`, from `make()` if nobody has asked before; one caller at a time."""
+        found: Found | None = self._found.get((index, kind))
         if found is None:
             with self._locks[index]:
-                found = self._derived.get((index, kind))
+                found = self._found.get((index, kind))
                 if found is None:
-                    column = self._columns[index]
-                    assert column is not None
-                    found = self._derived[index, kind] = make(column)
+                    found = self._found[index, kind] = make()
         return found
 
     @property
     def memory_bytes(self) -> int:
-        return _bytes_of(self._columns, self._derived)
+        return _bytes_of(self._found)
 
 
-def _bytes_of(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> int:
-    encoded = sum(column_bytes(column) for column in columns if column is not None)
-    return encoded + sum(found.nbytes for found in list(derived.values()))
+def _bytes_of(found: Mapping[tuple[int, type], Any]) -> int:
+    items = list(found.values())
+    return sum(column_bytes(item) if isinstance(item, Column) else item.nbytes for item in items)
 
 
-def _note_freed(columns: Sequence[Column | None], derived: Mapping[tuple[int, type], _Sized]) -> None:
-    note_freed(_bytes_of(columns, derived))
+def _note_freed(found: Mapping[tuple[int, type], Any]) -> None:
+    note_freed(_bytes_of(found))
 
 
 class Source(ABC):
@@ -99,6 +83,9 @@ class Source(ABC):
 
     Safe to use from several threads. Column names are made unique ignoring case, as SQL needs and DuckDB does.
     """
+
+    #: Exact; subclasses set it.
+    num_rows: int
 
     def __init__(
         self, name: str, names: Iterable[object], device: torch.device, encoded: EncodedColumns | None = None
@@ -116,11 +103,6 @@ class Source(ABC):
             check_text(f'table "{name}": the name of a column', column)
         self._positions = {column: position for position, column in enumerate(self.column_names)}
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
-
-    @property
-    @abstractmethod
-    def num_rows(self) -> int:
-        """Exact."""
 
     @property
     def version(self) -> int:
@@ -160,16 +142,16 @@ class Source(ABC):
     def column(self, name: str) -> Column:
         """The encoded column on the source's device."""
         position = self._position(name)
-        return self._encoded.get(position, lambda: self._encode_shared(position))
+        return self._encoded.get(position, Column, lambda: self._encode_shared(position))
 
     def with_gradient(self, name: str) -> Tensor | None:
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
         return None
 
-    def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived:
+    def derived(self, name: str, kind: type[Found], make: Callable[[Column], Found]) -> Found:
         """Something of a `kind` that `make` finds of the encoded column: made once, kept as long as the column."""
-        self.column(name)
-        return self._encoded.derived(self._position(name), kind, make)
+        column = self.column(name)
+        return self._encoded.get(self._position(name), kind, lambda: make(column))
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""

@@ -13,9 +13,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error
-from tqp.data.column import Column
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
@@ -49,28 +47,17 @@ def up_to_date(source: Source) -> Source:
     try:
         anew = file_source(source.name, files.registered, source.device)
     except Error as error:
-        anew = _UnreadableSource(source.name, files, source.device, error)
+        anew = _unreadable(source, files, error)
     anew.threads = source.threads
     return anew
 
 
-class _UnreadableSource(Source):
+def _unreadable(source: Source, files: FileSet, error: Error) -> Source:
     """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
-
-    def __init__(self, name: str, files: FileSet, device: torch.device, error: Error) -> None:
-        super().__init__(name, (), device)
-        self.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {})  # never unchanged
-        self.error = error
-
-    @property
-    def num_rows(self) -> int:
-        return 0
-
-    def _type_at(self, position: int) -> DataType:
-        raise AssertionError("a table that cannot be read has no columns")
-
-    def _encode(self, position: int) -> Column:
-        raise AssertionError("a table that cannot be read has no columns")
+    empty = ArrowSource(source.name, pa.table({}), source.device)
+    empty.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {})  # never unchanged
+    empty.error = error
+    return empty
 
 
 def _read(name: str, paths: Any, device: torch.device) -> Source:

@@ -31,14 +31,10 @@ class PandasSource(Source):
 
     def __init__(self, name: str, frame: Any, device: torch.device) -> None:
         super().__init__(name, frame.columns, device)
-        self._num_rows = len(frame)
+        self.num_rows = len(frame)
         self._series = [_unchanging(frame.iloc[:, position]) for position in range(frame.shape[1])]
         self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
         self._arrow_lock = threading.Lock()
-
-    @property
-    def num_rows(self) -> int:
-        return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
         series = self._series[position]

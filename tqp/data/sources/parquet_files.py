@@ -81,7 +81,7 @@ class ParquetSource(Source):
 
     def __init__(self, name: str, files: FileSet, device: torch.device) -> None:
         self._files = [_ParquetFile.open(path) for path in files.files]
-        self._num_rows: int = sum(file.metadata.num_rows for file in self._files)
+        self.num_rows = sum(file.metadata.num_rows for file in self._files)
         partitions = partition_columns(files.files)
         first = self._files[0]
         named_after = {partition.lower() for partition in partitions}
@@ -98,10 +98,6 @@ class ParquetSource(Source):
         self._partitions: Mapping[int, pa.Array] = dict(enumerate(partitions.values(), len(self._fields)))
         super().__init__(name, [*expected.names, *partitions], device)
         self.files = files
-
-    @property
-    def num_rows(self) -> int:
-        return self._num_rows
 
     def _type_at(self, position: int) -> DataType:
         if position in self._partitions:
@@ -135,4 +131,4 @@ class ParquetSource(Source):
             for file, converted in zip(self._files, self._conversions, strict=True)
         ]
         num_bytes = sum(file.num_bytes(place) for file, place in places)
-        return num_bytes < _DICTIONARY_BYTES_PER_ROW * self._num_rows
+        return num_bytes < _DICTIONARY_BYTES_PER_ROW * self.num_rows

@@ -125,10 +125,6 @@ def _mapped(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     return [None if item is None else function(item) for item in items]
 
 
-def _booleans(items: list[Any]) -> pa.Array:
-    return pa.array(_mapped(bool, items), pa.bool_())
-
-
 def _integers(items: list[Any]) -> pa.Array:
     numbers = _mapped(int, items)
     present = [number for number in numbers if number is not None]
@@ -179,10 +175,6 @@ def _decimals(items: list[Any]) -> pa.Array:
     return pa.array(decimals)
 
 
-def _texts(items: list[Any]) -> pa.Array:
-    return pa.array(_mapped(_text, items), pa.string())
-
-
 def _text(item: Any) -> str:
     if isinstance(item, str):  # also a member of an enumeration of texts
         return str.__str__(item)
@@ -193,10 +185,6 @@ def _bytes(items: list[Any]) -> pa.Array:
     return pa.array(
         _mapped(lambda item: item.encode() if isinstance(item, str) else bytes(item), items), pa.binary()
     )
-
-
-def _dates(items: list[Any]) -> pa.Array:
-    return pa.array(items, pa.date32())
 
 
 def _timestamps(items: list[Any]) -> pa.Array:
@@ -238,20 +226,11 @@ def _durations(items: list[Any]) -> pa.Array:
     )
 
 
-def _identifiers(items: list[Any]) -> pa.Array:
-    return pa.array(_mapped(str, items), pa.string())
+def _numpy_values(not_a_time: Any) -> Callable[[list[Any]], pa.Array]:
+    def make(items: list[Any]) -> pa.Array:
+        return arrow_of_numpy_moments(np.array([not_a_time if item is None else item for item in items]))
 
-
-def _numpy_moments(items: list[Any]) -> pa.Array:
-    return arrow_of_numpy_moments(
-        np.array([np.datetime64("NaT") if item is None else item for item in items])
-    )
-
-
-def _numpy_durations(items: list[Any]) -> pa.Array:
-    return arrow_of_numpy_moments(
-        np.array([np.timedelta64("NaT") if item is None else item for item in items])
-    )
+    return make
 
 
 def arrow_of_numpy_moments(values: np.ndarray[Any, Any]) -> pa.Array:
@@ -283,18 +262,18 @@ def arrow_of_numpy_moments(values: np.ndarray[Any, Any]) -> pa.Array:
 #: Which kinds of values may come together, and what makes an array of them; the first that covers all does.
 _MAKERS: tuple[tuple[set[str], Callable[[list[Any]], pa.Array]], ...] = (
     (set(), lambda items: pa.nulls(len(items))),
-    ({"boolean"}, _booleans),
+    ({"boolean"}, lambda items: pa.array(_mapped(bool, items), pa.bool_())),
     ({"integer"}, _integers),
     ({"integer", "float"}, _floats),
     ({"integer", "decimal"}, _decimals),
     ({"integer", "float", "decimal"}, _floats),
-    ({"text"}, _texts),
+    ({"text"}, lambda items: pa.array(_mapped(_text, items), pa.string())),
     ({"text", "bytes"}, _bytes),
-    ({"date"}, _dates),
+    ({"date"}, lambda items: pa.array(items, pa.date32())),
     ({"date", "timestamp"}, _timestamps),
     ({"time"}, _times),
     ({"duration"}, _durations),
-    ({"identifier"}, _identifiers),
-    ({"numpy moment"}, _numpy_moments),
-    ({"numpy duration"}, _numpy_durations),
+    ({"identifier"}, lambda items: pa.array(_mapped(str, items), pa.string())),
+    ({"numpy moment"}, _numpy_values(np.datetime64("NaT"))),
+    ({"numpy duration"}, _numpy_values(np.timedelta64("NaT"))),
 )

@@ -49,11 +49,7 @@ class TensorSource(Source):
         if len(set(lengths.values())) > 1:
             text = ", ".join(f'"{column}" {length}' for column, length in lengths.items())
             raise BindError(f'table "{name}": columns must have equal lengths, but have {text}')
-        self._num_rows = next(iter(lengths.values()), 0)
-
-    @property
-    def num_rows(self) -> int:
-        return self._num_rows
+        self.num_rows = next(iter(lengths.values()), 0)
 
     def _checked(self, column: str, values: Any) -> pa.Array | pa.ChunkedArray | Tensor:
         """The values in a form that nobody else writes to."""

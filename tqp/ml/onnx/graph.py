@@ -60,7 +60,7 @@ class OnnxModule(nn.Module):
         self._names: dict[str, str] = {}  # of a constant in the graph -> of the buffer
         for tensor in graph.initializer:
             self._keep(tensor.name, numpy_helper.to_array(tensor))
-        self.graph_inputs = _graph_inputs(graph, set(self._names))
+        self.graph_inputs = [each.name for each in _graph_inputs(graph)]
         self.steps: list[tuple[str, list[str], list[str], dict[str, Any]]] = []
         for node in graph.node:
             attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
@@ -80,10 +80,7 @@ class OnnxModule(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         values: dict[str, Any] = {name: getattr(self, buffer) for name, buffer in self._names.items()}
-        if len(self.graph_inputs) == 1:
-            values[self.graph_inputs[0]] = features
-        else:
-            values.update((name, features[:, i : i + 1]) for i, name in enumerate(self.graph_inputs))
+        values.update(_by_input(self.graph_inputs, features))
         for operator, inputs, outputs, attributes in self.steps:
             given: list[Any] = [values[name] if name else None for name in inputs]
             made = OPERATORS[operator](given, attributes)
@@ -102,8 +99,17 @@ def _constant(attributes: dict[str, Any], numpy_helper: Any) -> Any:
     return np.array(value, dtype=np.float32 if "float" in name else np.int64)
 
 
-def _graph_inputs(graph: Any, constants: set[str]) -> list[str]:
-    return [each.name for each in graph.input if each.name not in constants]
+def _by_input(names: Sequence[str], features: Any) -> dict[str, Any]:
+    """A matrix, array or tensor, as a model's one input, or column by column as its several ones."""
+    if len(names) == 1:
+        return {names[0]: features}
+    return {name: features[:, i : i + 1] for i, name in enumerate(names)}
+
+
+def _graph_inputs(graph: Any) -> list[Any]:
+    """The inputs that are no constants."""
+    constants = {tensor.name for tensor in graph.initializer}
+    return [each for each in graph.input if each.name not in constants]
 
 
 def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converted:
@@ -113,8 +119,7 @@ def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converte
     """
     from onnx import TensorProto
 
-    constants = {tensor.name for tensor in model.graph.initializer}
-    given = [each for each in model.graph.input if each.name not in constants]
+    given = _graph_inputs(model.graph)
     for each in given:
         if each.type.tensor_type.elem_type not in (TensorProto.FLOAT, TensorProto.DOUBLE):
             raise UnsupportedError(
@@ -185,7 +190,7 @@ class ReferenceModel:
         from onnx.reference import ReferenceEvaluator
 
         self._evaluator = ReferenceEvaluator(model)
-        self._inputs = _graph_inputs(model.graph, {tensor.name for tensor in model.graph.initializer})
+        self._inputs = [each.name for each in _graph_inputs(model.graph)]
         self._types = [each.type.tensor_type.elem_type for each in model.graph.input]
 
     def rows(self, count: int) -> Any:
@@ -195,10 +200,7 @@ class ReferenceModel:
     def predict(self, rows: Any) -> Any:
         """The first output for rows [n, inputs]."""
         matrix = np.asarray(rows).astype(np.float64 if 11 in self._types else np.float32)
-        given = {self._inputs[0]: matrix}
-        if len(self._inputs) > 1:
-            given = {name: matrix[:, i : i + 1] for i, name in enumerate(self._inputs)}
-        made: Any = self._evaluator.run(None, given)
+        made: Any = self._evaluator.run(None, _by_input(self._inputs, matrix))
         return made[0].reshape(made[0].shape[0], -1)
 
     predict_proba = decision_function = predict
@@ -214,9 +216,7 @@ class SessionModule(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         matrix = np.ascontiguousarray(features.cpu().numpy(), dtype=np.float32)
-        given = {self.names[0]: matrix}
-        if len(self.names) > 1:
-            given = {name: matrix[:, i : i + 1] for i, name in enumerate(self.names)}
+        given = _by_input(self.names, matrix)
         made = np.asarray(self.session.run([self.session.get_outputs()[self.place].name], given)[0])
         return torch.from_numpy(made).to(features.device)
 

@@ -143,14 +143,6 @@ def _gather(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
     return found.reshape(*values.shape[:axis], *places.shape, *values.shape[axis:][1:])
 
 
-def _mean(values: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return values.mean(axes, keep)
-
-
-def _sum(values: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
-    return values.sum(axes, keep)
-
-
 #: ONNX's numbers of element types.
 DTYPES: dict[int, torch.dtype] = {
     1: torch.float32,
@@ -165,15 +157,20 @@ DTYPES: dict[int, torch.dtype] = {
     16: torch.bfloat16,
 }
 
+#: Those that torch has under the same name.
+_SAME_NAME = """
+    Abs Add Ceil Erf Exp Floor Log MatMul Mul Neg Reciprocal Relu Sigmoid Sqrt Sub Tanh Where
+"""
+_SAME_NAME_IN_FUNCTIONAL = "HardSwish Mish Selu Softplus Softsign"
+
 OPERATORS: dict[str, Operator] = {
-    "Abs": _elementwise(torch.abs),
-    "Add": _elementwise(torch.add),
+    **{name: _elementwise(getattr(torch, name.lower())) for name in _SAME_NAME.split()},
+    **{name: _elementwise(getattr(F, name.lower())) for name in _SAME_NAME_IN_FUNCTIONAL.split()},
     "And": _elementwise(torch.logical_and),
     "ArgMax": _arg_extreme(torch.argmax),
     "ArgMin": _arg_extreme(torch.argmin),
     "BatchNormalization": _batch_normalization,
     "Cast": lambda inputs, attributes: inputs[0].to(DTYPES[attributes["to"]]),
-    "Ceil": _elementwise(torch.ceil),
     "Clip": _clip,
     "Concat": lambda inputs, attributes: torch.cat(list(inputs), attributes["axis"]),
     "Div": lambda inputs, attributes: (
@@ -182,11 +179,8 @@ OPERATORS: dict[str, Operator] = {
     "Dropout": lambda inputs, attributes: inputs[0],
     "Elu": lambda inputs, attributes: F.elu(inputs[0], attributes.get("alpha", 1.0)),
     "Equal": _elementwise(torch.eq),
-    "Erf": _elementwise(torch.erf),
-    "Exp": _elementwise(torch.exp),
     "Expand": lambda inputs, attributes: inputs[0] * torch.ones(_integers(inputs[1]), dtype=inputs[0].dtype),
     "Flatten": _flatten,
-    "Floor": _elementwise(torch.floor),
     "Gather": _gather,
     "Gelu": lambda inputs, attributes: F.gelu(inputs[0], approximate=attributes.get("approximate", "none")),
     "Gemm": _gemm,
@@ -195,49 +189,33 @@ OPERATORS: dict[str, Operator] = {
     "HardSigmoid": lambda inputs, attributes: torch.clamp(
         attributes.get("alpha", 0.2) * inputs[0] + attributes.get("beta", 0.5), 0, 1
     ),
-    "HardSwish": _elementwise(F.hardswish),
     "Identity": lambda inputs, attributes: inputs[0],
     "LayerNormalization": _layer_normalization,
     "LeakyRelu": lambda inputs, attributes: F.leaky_relu(inputs[0], attributes.get("alpha", 0.01)),
     "Less": _elementwise(torch.lt),
     "LessOrEqual": _elementwise(torch.le),
-    "Log": _elementwise(torch.log),
     "LogSoftmax": lambda inputs, attributes: torch.log_softmax(inputs[0], attributes.get("axis", -1)),
-    "MatMul": _elementwise(torch.matmul),
     "Max": lambda inputs, attributes: functools.reduce(torch.maximum, inputs),
     "Min": lambda inputs, attributes: functools.reduce(torch.minimum, inputs),
-    "Mish": _elementwise(F.mish),
-    "Mul": _elementwise(torch.mul),
-    "Neg": _elementwise(torch.neg),
     "Not": _elementwise(torch.logical_not),
     "Or": _elementwise(torch.logical_or),
     "PRelu": lambda inputs, attributes: torch.where(inputs[0] < 0, inputs[0] * inputs[1], inputs[0]),
     "Pow": lambda inputs, attributes: torch.pow(inputs[0], inputs[1]),
-    "Reciprocal": _elementwise(torch.reciprocal),
     "ReduceMax": _reduce(torch.amax),
-    "ReduceMean": _reduce(_mean),
+    "ReduceMean": _reduce(torch.mean),
     "ReduceMin": _reduce(torch.amin),
-    "ReduceSum": _reduce(_sum),
-    "Relu": _elementwise(torch.relu),
+    "ReduceSum": _reduce(torch.sum),
     "Reshape": _reshape,
-    "Selu": _elementwise(F.selu),
     "Shape": lambda inputs, attributes: torch.tensor(list(inputs[0].shape)),
-    "Sigmoid": _elementwise(torch.sigmoid),
     "Sign": _elementwise(sign),
     "Slice": _slice,
     "Softmax": _softmax,
-    "Softplus": _elementwise(F.softplus),
-    "Softsign": _elementwise(F.softsign),
     "Split": _split,
-    "Sqrt": _elementwise(torch.sqrt),
     "Squeeze": _squeeze,
-    "Sub": _elementwise(torch.sub),
     "Sum": lambda inputs, attributes: sum(inputs[1:], inputs[0]),
     "Swish": lambda inputs, attributes: inputs[0] * torch.sigmoid(attributes.get("alpha", 1.0) * inputs[0]),
-    "Tanh": _elementwise(torch.tanh),
     "Transpose": lambda inputs, attributes: inputs[0].permute(
         attributes.get("perm") or tuple(reversed(range(inputs[0].dim())))
     ),
     "Unsqueeze": _unsqueeze,
-    "Where": _elementwise(torch.where),
 }

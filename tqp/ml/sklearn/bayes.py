@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tqp.ml.arrays import doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.folding import composed
-from tqp.ml.layers import Activation, Affine, Position, Total
+from tqp.ml.layers import Affine, Apply, Total, first_largest, softmax
 from tqp.ml.lookup import Category, Codes, Lookup, by_position
 from tqp.ml.sklearn.scalers import above
 
@@ -20,7 +20,7 @@ from tqp.ml.sklearn.scalers import above
 def _predictor(estimator: Any, body: nn.Module) -> Predictor:
     """Of joint log likelihoods [n, classes]."""
     classes = list(estimator.classes_)
-    outputs = {"label": Position(), "proba": Activation("softmax")}
+    outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": softmax()}
     return Predictor(body, outputs, {"proba": len(classes)}, classes)
 
 
@@ -56,12 +56,9 @@ class Gaussians(nn.Module):
     def __init__(self, means: Tensor, variances: Tensor, constants: Tensor) -> None:
         """`means` and `variances` [k, f], `constants` [k]."""
         super().__init__()
-        self.means: Tensor
-        self.precisions: Tensor
-        self.constants: Tensor
-        self.register_buffer("means", means)
-        self.register_buffer("precisions", 0.5 / variances)
-        self.register_buffer("constants", constants)
+        self.means = nn.Buffer(means)
+        self.precisions = nn.Buffer(0.5 / variances)
+        self.constants = nn.Buffer(constants)
         self.width = means.shape[0]
 
     def forward(self, features: Tensor) -> Tensor:

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from tqp.core.errors import UnsupportedError
+from tqp.ml import layers
 from tqp.ml.arrays import doubles
 from tqp.ml.conversion import Feature, Inputs
 from tqp.ml.folding import composed
-from tqp.ml.layers import Fill, IsMissing, Select, SideBySide
+from tqp.ml.layers import Apply, Fill, Select, SideBySide
 from tqp.ml.lookup import Category, Codes, Intervals, Lookup, OneHot, by_position, finder_of_numbers
 
 Transformed = tuple[nn.Module, list[Feature]]
@@ -68,7 +69,8 @@ def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     if estimator.add_indicator:
         places = [int(place) for place in estimator.indicator_.features_]
         if places:
-            parts.append(composed([Select(places), IsMissing(missing)]))
+            indicator = Apply(lambda numbers: layers.is_missing(numbers, missing).to(numbers.dtype))
+            parts.append(composed([Select(places), indicator]))
             given += [Feature(None, frozenset())] * len(places)
     if missing is not None:
         for feature in features:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Activation, Affine, BothClasses, Largest, ShareOfSum
+from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, shares_of_sum, softmax
 
 
 def affine(estimator: Any) -> Affine:
@@ -38,7 +38,7 @@ def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs
     link = getattr(estimator, "link", "log")
     if link == "auto":
         link = "identity" if estimator.power <= 0 else "log"
-    return found if link == "identity" else replace(found, outputs={"value": Activation("exp")})
+    return found if link == "identity" else replace(found, outputs={"value": Apply(torch.exp)})
 
 
 def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -49,10 +49,10 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
     body = affine(estimator)
     classes = list(estimator.classes_)
     scores = body.bias.shape[0]
-    proba: nn.Module = BothClasses() if scores == 1 else Activation("softmax")
+    proba: nn.Module = BothClasses() if scores == 1 else softmax()
     solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
     if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
-        proba = ShareOfSum()
+        proba = _one_against_the_rest()
     return Predictor(
         body,
         {"label": Largest(), "proba": proba, "score": nn.Identity()},
@@ -73,12 +73,16 @@ def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
     columns = {"score": body.bias.shape[0]}
     loss = getattr(estimator, "loss", None)
     if loss == "log_loss":
-        outputs["proba"] = BothClasses() if len(classes) == 2 else ShareOfSum()
+        outputs["proba"] = BothClasses() if len(classes) == 2 else _one_against_the_rest()
         columns["proba"] = len(classes)
     elif loss == "modified_huber":
         outputs["proba"] = ClippedShares()
         columns["proba"] = len(classes)
     return Predictor(body, outputs, columns, classes, _cost(body))
+
+
+def _one_against_the_rest() -> Apply:
+    return Apply(lambda scores: shares_of_sum(torch.sigmoid(scores)), elementwise=False)
 
 
 class ClippedShares(nn.Module):
@@ -90,8 +94,7 @@ class ClippedShares(nn.Module):
         shares = (scores.clamp(-1, 1) + 1) / 2
         if scores.shape[1] == 1:
             return torch.cat([1 - shares, shares], 1)
-        total = shares.sum(1, keepdim=True)
-        return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
+        return shares_of_sum(shares)
 
 
 def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -102,16 +105,15 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     for place, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         steps.append(Affine(doubles(weight), doubles(bias)))
         if place < len(weights) - 1:
-            steps.append(Activation(estimator.activation))
+            steps.append(activation(estimator.activation))
     body = nn.Sequential(*steps)
     cost = sum(float(np.size(weight)) for weight in weights) * 0.05
     last = estimator.out_activation_
     if not hasattr(estimator, "classes_"):
-        value = nn.Identity() if last == "identity" else Activation(last)
-        return Predictor(body, {"value": value}, {"value": len(biases[-1])}, cost=cost)
+        return Predictor(body, {"value": activation(last)}, {"value": len(biases[-1])}, cost=cost)
     _refuse_several_labels(estimator)
     classes = list(estimator.classes_)
-    proba = BothClasses() if last == "logistic" else Activation(last)
+    proba = BothClasses() if last == "logistic" else activation(last)
     return Predictor(body, {"label": Largest(), "proba": proba}, {"proba": len(classes)}, classes, cost)
 
 

@@ -12,7 +12,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.folding import composed
-from tqp.ml.layers import Position
+from tqp.ml.layers import Apply, first_largest
 
 #: Numbers of a matrix of distances that are made at a time.
 _DISTANCES = 1 << 21
@@ -24,12 +24,10 @@ class SquaredDistances(nn.Module):
     def __init__(self, points: Tensor) -> None:
         """[k, f]."""
         super().__init__()
-        self.points: Tensor
-        self.center: Tensor
         # About their middle, so that less cancels.
         center = points.mean(0)
-        self.register_buffer("points", points - center)
-        self.register_buffer("center", center)
+        self.points = nn.Buffer(points - center)
+        self.center = nn.Buffer(center)
         self.width = points.shape[0]
 
     def forward(self, features: Tensor) -> Tensor:
@@ -39,18 +37,19 @@ class SquaredDistances(nn.Module):
         return (2 * products - squares[:, None] - by_column.square().sum(0)).clamp_(max=0).T
 
 
-class Distance(nn.Module):
+def _distance_of_square() -> Apply:
     """Distances of minus their squares."""
-
-    def forward(self, features: Tensor) -> Tensor:
-        return features.neg().sqrt()
+    return Apply(lambda squares: squares.neg().sqrt())
 
 
 def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """KMeans and MiniBatchKMeans: the label of the nearest center, or as value the distances to all."""
     body = _distances(estimator, features, inputs)
     count = body.width
-    outputs: dict[str, nn.Module] = {"label": Position(), "value": Distance()}
+    outputs: dict[str, nn.Module] = {
+        "label": Apply(first_largest, elementwise=False),
+        "value": _distance_of_square(),
+    }
     cost = float(body.points.numel())
     return Predictor(body, outputs, {"value": count}, list(range(count)), cost, cancels=True)
 
@@ -60,7 +59,7 @@ def k_means_transformer(
 ) -> tuple[nn.Module, list[Feature]]:
     """KMeans and MiniBatchKMeans as a step: the distances to all centers."""
     body = _distances(estimator, features, inputs)
-    return composed([body, Distance()]), [Feature(None, frozenset())] * body.width
+    return composed([body, _distance_of_square()]), [Feature(None, frozenset())] * body.width
 
 
 def _distances(estimator: Any, features: list[Feature], inputs: Inputs) -> SquaredDistances:
@@ -81,17 +80,11 @@ class Neighbours(nn.Module):
         """`points` [m, f], `values` [m, k], `count`: of neighbours."""
         super().__init__()
         self.count, self.by_distance = count, by_distance
-        self.points: Tensor
-        self.centered: Tensor
-        self.values: Tensor
-        self.center: Tensor
         centered = points - points.mean(0)
-        self.register_buffer("points", points)
-        self.register_buffer("center", points.mean(0))
-        self.register_buffer(
-            "centered", torch.cat([centered, -0.5 * centered.square().sum(1, keepdim=True)], 1)
-        )
-        self.register_buffer("values", values)
+        self.points = nn.Buffer(points)
+        self.center = nn.Buffer(points.mean(0))
+        self.centered = nn.Buffer(torch.cat([centered, -0.5 * centered.square().sum(1, keepdim=True)], 1))
+        self.values = nn.Buffer(values)
         self.width = values.shape[1]
 
     def forward(self, features: Tensor) -> Tensor:
@@ -131,7 +124,7 @@ def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Input
         torch.from_numpy(np.array(estimator._y, dtype=np.int64))
     ]
     body = _neighbours(estimator, features, inputs, ones)
-    outputs: dict[str, nn.Module] = {"label": Position(), "proba": nn.Identity()}
+    outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": nn.Identity()}
     return Predictor(body, outputs, {"proba": len(classes)}, classes, _cost(body))
 
 

@@ -12,7 +12,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Clamp, Multiply, Scale, sign
+from tqp.ml.layers import Affine, Apply, Multiply, Scale, sign
 
 Transformed = tuple[nn.Module, list[Feature]]
 
@@ -45,7 +45,7 @@ def min_max_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     offset = low * scale + doubles(estimator.min_)
     module: nn.Module = Scale(low, 1 / scale, offset)
     if estimator.clip:
-        module = composed([module, Clamp(*(float(each) for each in estimator.feature_range))])
+        module = composed([module, _clamp(*estimator.feature_range)])
     return module, _same_missing(features)
 
 
@@ -55,61 +55,50 @@ def max_abs_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     _try_scales(features, inputs, torch.zeros_like(scale), scale)
     module: nn.Module = Scale(torch.zeros_like(scale), scale)
     if getattr(estimator, "clip", False):
-        module = composed([module, Clamp(-1.0, 1.0)])
+        module = composed([module, _clamp(-1.0, 1.0)])
     return module, _same_missing(features)
+
+
+def _clamp(smallest: float, largest: float) -> Apply:
+    return Apply(lambda features: features.clamp(float(smallest), float(largest)))
 
 
 #: What scikit-learn takes a norm for zero below, of doubles.
 _NEARLY_ZERO = 10 * float(np.finfo(np.float64).eps)
 
 
-class Normalize(nn.Module):
+def _normalized(features: Tensor, norm: str) -> Tensor:
     """Rows divided by their norm: "l1", "l2" or "max"; rows with a norm of nearly zero stay."""
-
-    def __init__(self, norm: str) -> None:
-        super().__init__()
-        self.norm = norm
-
-    def forward(self, features: Tensor) -> Tensor:
-        sizes = features.abs()
-        match self.norm:
-            case "l1":
-                norms = sizes.sum(1)
-            case "l2" if features.dtype is torch.float32:
-                # The original squares doubles: in float32, squares of much less are too large.
-                largest = sizes.amax(1).clamp_(min=_NEARLY_ZERO)
-                norms = largest * (sizes / largest[:, None]).square_().sum(1).sqrt()
-            case "l2":
-                norms = features.square().sum(1).sqrt()
-            case _:
-                norms = sizes.amax(1)
-        return features / torch.where(norms < _NEARLY_ZERO, 1.0, norms)[:, None]
+    sizes = features.abs()
+    match norm:
+        case "l1":
+            norms = sizes.sum(1)
+        case "l2" if features.dtype is torch.float32:
+            # The original squares doubles: in float32, squares of much less are too large.
+            largest = sizes.amax(1).clamp_(min=_NEARLY_ZERO)
+            norms = largest * (sizes / largest[:, None]).square_().sum(1).sqrt()
+        case "l2":
+            norms = features.square().sum(1).sqrt()
+        case _:
+            norms = sizes.amax(1)
+    return features / torch.where(norms < _NEARLY_ZERO, 1.0, norms)[:, None]
 
 
 def normalizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """Normalizer: every norm; missing values are refused."""
     inputs.refuse_null(features)
-    return Normalize(estimator.norm), [Feature(None, frozenset())] * len(features)
+    norm = estimator.norm
+    module = Apply(lambda features: _normalized(features, norm), elementwise=False)
+    return module, [Feature(None, frozenset())] * len(features)
 
 
-class Above(nn.Module):
-    """1 where a number is above the threshold, else 0."""
-
-    def __init__(self, threshold: float) -> None:
-        super().__init__()
-        self.threshold = threshold
-
-    def forward(self, features: Tensor) -> Tensor:
-        return (features > self.threshold).to(features.dtype)
-
-
-def above(threshold: float, features: list[Feature], inputs: Inputs) -> Above:
-    """The step that compares the features with a threshold."""
+def above(threshold: float, features: list[Feature], inputs: Inputs) -> Apply:
+    """The step that gives 1 for a number above the threshold, else 0."""
     if threshold != 0:  # rounding keeps signs
         inputs.compare_exactly()
     for feature in features:
         inputs.try_values(feature, [threshold])
-    return Above(threshold)
+    return Apply(lambda numbers: (numbers > threshold).to(numbers.dtype))
 
 
 def binarizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
@@ -140,8 +129,7 @@ class Polynomial(nn.Module):
             self.register_buffer(f"product{length}", torch.tensor([place[each[:-1]] for each in level]))
             self.register_buffer(f"feature{length}", torch.tensor([each[-1] for each in level]))
             before = level
-        self.columns: Tensor
-        self.register_buffer("columns", torch.tensor([order[each] for each in factors]))
+        self.columns = nn.Buffer(torch.tensor([order[each] for each in factors]))
 
     def forward(self, features: Tensor) -> Tensor:
         by_column = features.T
@@ -184,23 +172,6 @@ def truncated_svd(estimator: Any, features: list[Feature], inputs: Inputs) -> Tr
     return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
 
 
-class Elementwise(nn.Module):
-    """A function of torch on each number, by name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-    def forward(self, features: Tensor) -> Tensor:
-        if self.name == "sign":
-            return sign(features)
-        result: Tensor = getattr(torch, self.name)(features)
-        return result
-
-    def extra_repr(self) -> str:
-        return self.name
-
-
 #: Functions of numpy that torch has too.
 _UFUNCS = {
     **dict.fromkeys(("abs", "absolute", "fabs"), "abs"),
@@ -221,7 +192,7 @@ def _function(function: Any, what: str) -> nn.Module:
             f"{what}={getattr(function, '__qualname__', function)!r}: only functions of numpy on each number are supported "
             f"({', '.join(_UFUNCS)})"
         )
-    return Elementwise(name)
+    return Apply(sign if name == "sign" else getattr(torch, name))
 
 
 def function_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:

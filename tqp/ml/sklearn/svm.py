@@ -12,19 +12,8 @@ from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.folding import composed
-from tqp.ml.layers import Activation, Affine, Largest, Multiply, Position
+from tqp.ml.layers import Affine, Apply, Largest, Multiply, first_largest
 from tqp.ml.sklearn.neighbors import SquaredDistances
-
-
-class Power(nn.Module):
-    """Every number to a whole power."""
-
-    def __init__(self, exponent: int) -> None:
-        super().__init__()
-        self.exponent = exponent
-
-    def forward(self, features: Tensor) -> Tensor:
-        return features**self.exponent
 
 
 def _kernel(estimator: Any, features: list[Feature], inputs: Inputs) -> nn.Module:
@@ -41,10 +30,11 @@ def _kernel(estimator: Any, features: list[Feature], inputs: Inputs) -> nn.Modul
         return Affine(vectors.T, torch.zeros(count, dtype=torch.float64))
     if estimator.kernel == "rbf":
         scale = torch.full((count,), gamma, dtype=torch.float64)
-        return nn.Sequential(SquaredDistances(vectors), Multiply(scale), Activation("exp"))
+        return nn.Sequential(SquaredDistances(vectors), Multiply(scale), Apply(torch.exp))
+    degree = int(estimator.degree)
     return nn.Sequential(
         Affine(gamma * vectors.T, torch.full((count,), float(estimator.coef0), dtype=torch.float64)),
-        Power(int(estimator.degree)) if estimator.kernel == "poly" else Activation("tanh"),
+        Apply(lambda products: products**degree) if estimator.kernel == "poly" else Apply(torch.tanh),
     )
 
 
@@ -70,10 +60,12 @@ def support_vector_classifier(estimator: Any, features: list[Feature], inputs: I
     rest = estimator.decision_function_shape == "ovr"
     scores = len(classes) if rest else len(estimator.intercept_)
     outputs = {
-        "label": nn.Sequential(Votes(len(classes)), Position()),
+        "label": nn.Sequential(Votes(len(classes)), Apply(first_largest, elementwise=False)),
         "score": Votes(len(classes), True) if rest else nn.Identity(),
     }
-    return Predictor(body, outputs, {"score": scores}, classes, _cost(estimator), Closest())
+    # The smallest decision of any pair, without its sign.
+    margin = Apply(lambda decisions: decisions.abs().amin(1), elementwise=False)
+    return Predictor(body, outputs, {"score": scores}, classes, _cost(estimator), margin)
 
 
 def _weights_of_pairs(estimator: Any) -> Tensor:
@@ -116,13 +108,6 @@ class Votes(nn.Module):
         if self.confidences:
             votes = [vote + each / (3 * (each.abs() + 1)) for vote, each in zip(votes, sums, strict=True)]
         return torch.stack(votes, 1)
-
-
-class Closest(nn.Module):
-    """The smallest decision of any pair, without its sign [n]."""
-
-    def forward(self, decisions: Tensor) -> Tensor:
-        return decisions.abs().amin(1)
 
 
 def _cost(estimator: Any) -> float:

@@ -9,13 +9,9 @@ from torch import nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Largest
+from tqp.ml.layers import Apply, Largest
 from tqp.ml.trees.ensemble import Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import BothOf, Link, Shift, category_codes, tree_predictor
-
-#: Forests and single trees; the latter are forests of one.
-CLASSIFIERS = "DecisionTreeClassifier ExtraTreeClassifier RandomForestClassifier ExtraTreesClassifier".split()
-REGRESSORS = "DecisionTreeRegressor ExtraTreeRegressor RandomForestRegressor ExtraTreesRegressor".split()
+from tqp.ml.trees.outputs import both_of, category_codes, link, tree_predictor
 
 
 def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -33,7 +29,7 @@ def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
     ensemble = _mean(trees, 1 if is_pair else len(classes))
     outputs: dict[str, nn.Module] = {
         "label": Largest(0.5 if is_pair else np.inf),
-        "proba": BothOf() if is_pair else nn.Identity(),
+        "proba": both_of() if is_pair else nn.Identity(),
     }
     return tree_predictor(ensemble, features, inputs, outputs, {"proba": len(classes)}, classes)
 
@@ -64,10 +60,10 @@ def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -
     classes = list(estimator.classes_)
     if outputs == 1:
         factor = 2.0 if estimator.loss == "exponential" else 1.0
-        proba: nn.Module = nn.Sequential(Link("sigmoid", factor), BothOf())
+        proba: nn.Module = nn.Sequential(link("sigmoid", factor), both_of())
         label = Largest(reached=True)
     else:
-        proba, label = Link("softmax"), Largest()
+        proba, label = link("softmax"), Largest()
     heads = {"label": label, "proba": proba, "score": nn.Identity()}
     return tree_predictor(
         ensemble, features, inputs, heads, {"proba": len(classes), "score": outputs}, classes
@@ -112,7 +108,8 @@ def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) ->
     if usual == 0.0:
         raise UnsupportedError("an isolation forest of trees on one sample tells nothing apart")
     ensemble = ensemble_of(trees, [0] * len(trees), [0.0], scale=1.0 / (len(trees) * usual), single=True)
-    score = nn.Sequential(Link("power of two"), Shift(-float(estimator.offset_)))
+    offset = float(estimator.offset_)
+    score = nn.Sequential(link("power of two"), Apply(lambda values: values - offset))
     # Scores at the offset are inliers, in whatever order depths were added.
     heads = {"label": nn.Sequential(score, Largest(-1e-12)), "score": score}
     return tree_predictor(ensemble, features, inputs, heads, {"score": 1}, [-1, 1])
@@ -133,10 +130,10 @@ def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inpu
         known = {"squared_error": "", "absolute_error": "", "quantile": "", "poisson": "exp", "gamma": "exp"}
         if estimator.loss not in known:
             raise UnsupportedError(f"the loss {estimator.loss!r} is not supported")
-        value = Link(known[estimator.loss])
+        value = link(known[estimator.loss])
         return tree_predictor(ensemble, features, inputs, {"value": value}, {"value": 1}, prepared=prepared)
     classes = list(estimator.classes_)
-    proba = nn.Sequential(Link("sigmoid"), BothOf()) if outputs == 1 else Link("softmax")
+    proba = nn.Sequential(link("sigmoid"), both_of()) if outputs == 1 else link("softmax")
     heads: dict[str, nn.Module] = {"label": Largest(), "proba": proba, "score": nn.Identity()}
     columns = {"proba": len(classes), "score": outputs}
     return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)

@@ -42,11 +42,9 @@ class NumberBins(nn.Module):
         crowd = int(np.bincount(cells).max(initial=1))
         self.steps = tuple(1 << bit for bit in reversed(range(crowd.bit_length())))
         padded = np.concatenate([limits, np.full(sum(self.steps), np.inf, dtype)])
-        self.starts: Tensor
-        self.limit_bits: Tensor
-        self.register_buffer("starts", torch.from_numpy(starts))
+        self.starts = nn.Buffer(torch.from_numpy(starts))
         # As integers of the same bits: thresholds stay as they are when the module is moved to another precision.
-        self.register_buffer("limit_bits", torch.from_numpy(padded.view(np.int32 if single else np.int64)))
+        self.limit_bits = nn.Buffer(torch.from_numpy(padded.view(np.int32 if single else np.int64)))
 
     @property
     def count(self) -> int:

@@ -13,13 +13,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Largest
+from tqp.ml.layers import Apply, Largest
+from tqp.ml.trees import outputs as tree_outputs
 from tqp.ml.trees.ensemble import ALMOST_ZERO, Bools, Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import BothOf, Link, MissingNumber, category_codes, tree_predictor
+from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
 
 _LIGHTGBM_LINKS = {
     "binary": "sigmoid",
@@ -79,9 +81,9 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
         zero_is_missing=frozenset(zeros),
     )
     options = dict(each.split(":", 1) for each in parameters if ":" in each)
-    link: nn.Module = Link(_LIGHTGBM_LINKS.get(objective, ""), float(options.get("sigmoid", 1.0)))
+    link = tree_outputs.link(_LIGHTGBM_LINKS.get(objective, ""), float(options.get("sigmoid", 1.0)))
     if "sqrt" in parameters:
-        link = Link("signed square")
+        link = tree_outputs.link("signed square")
     prepared = _lightgbm_categories(text, facts, features, inputs)
     heads: dict[str, nn.Module]
     if not hasattr(model, "classes_"):
@@ -96,7 +98,7 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     classes = list(model.classes_)
     heads = {
         "label": Largest(_HALF.get(_LIGHTGBM_LINKS[objective], 0.0)),
-        "proba": nn.Sequential(link, BothOf()) if outputs == 1 else link,
+        "proba": nn.Sequential(link, both_of()) if outputs == 1 else link,
     }
     if not averaged:  # raw sums are not averaged by the library
         heads["score"] = nn.Identity()
@@ -199,11 +201,11 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
     missing = getattr(model, "missing", np.nan)
     if missing is not None and not np.isnan(missing):
         for place, feature in enumerate(features):
-            prepared.setdefault(place, MissingNumber(float(missing)))
+            prepared.setdefault(place, Apply(lambda values: values.masked_fill(values == missing, torch.nan)))
             inputs.try_values(feature, [missing])
-    link = Link(name)
+    link = tree_outputs.link(name)
     if not hasattr(model, "classes_"):
-        value: nn.Module = LabelNumber() if objective == "multi:softmax" else link
+        value = Apply(_label_number, elementwise=False) if objective == "multi:softmax" else link
         values: dict[str, nn.Module] = {"value": value, "score": nn.Identity()}
         columns = {"value": 1 if objective == "multi:softmax" else outputs, "score": outputs}
         return tree_predictor(ensemble, features, inputs, values, columns, (), prepared)
@@ -217,9 +219,14 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
     }
     columns = {"score": outputs}
     if objective != "binary:logitraw":
-        heads["proba"] = nn.Sequential(link, BothOf()) if outputs == 1 else link
+        heads["proba"] = nn.Sequential(link, both_of()) if outputs == 1 else link
         columns["proba"] = len(classes)
     return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+
+
+def _label_number(raw: Tensor) -> Tensor:
+    """The position of the largest of the raw sums as a number: [n, k] to [n, 1]."""
+    return raw.argmax(1, keepdim=True).to(raw.dtype)
 
 
 def _best(model: Any, learner: Mapping[str, Any], saved: Mapping[str, Any]) -> int:
@@ -328,13 +335,6 @@ def _data_frame_categories(
     for place in known:
         inputs.is_category.update(raw for raw in (features[place].raw,) if raw is not None)
     return category_codes(known, features, inputs)
-
-
-class LabelNumber(nn.Module):
-    """The position of the largest of the raw sums as a number: [n, k] to [n, 1]."""
-
-    def forward(self, raw: Tensor) -> Tensor:
-        return raw.argmax(1, keepdim=True).to(raw.dtype)
 
 
 class Original:

@@ -58,8 +58,7 @@ class TreeSum(nn.Module):
             base[... if len(value) > 1 else int(ensemble.outputs[tree])] += (
                 value if len(value) > 1 else value[0]
             )
-        self.base_bits: Tensor
-        self.register_buffer("base_bits", torch.from_numpy(base).view(torch.int64))
+        self.base_bits = nn.Buffer(torch.from_numpy(base).view(torch.int64))
         trees = np.flatnonzero(~is_constant)
         trees = trees[np.argsort(ensemble.outputs[trees], kind="stable")]
         parts = max(1, -(-len(trees) // _TREES))

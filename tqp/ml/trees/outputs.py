@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.layers import Apply
 from tqp.ml.trees.ensemble import Ensemble
 from tqp.ml.trees.layers import TreeSum
 
@@ -18,53 +19,29 @@ from tqp.ml.trees.layers import TreeSum
 _TRIED = 64
 
 
-class Link(nn.Module):
-    """A function of each raw sum, or (softmax) of each row of them, by name: [n, k] to [n, k]."""
-
-    def __init__(self, name: str, factor: float = 1.0) -> None:
-        """`factor`: what raw sums are multiplied by first."""
-        super().__init__()
-        self.name, self.factor = name, factor
-
-    def forward(self, raw: Tensor) -> Tensor:
-        scaled = raw if self.factor == 1.0 else raw * self.factor
-        match self.name:
-            case "sigmoid":
-                return torch.sigmoid(scaled)
-            case "softmax":
-                return torch.softmax(scaled, 1)
-            case "exp":
-                return torch.exp(scaled)
-            case "softplus":
-                return nn.functional.softplus(scaled, threshold=1e9)
-            case "signed square":
-                return scaled * scaled.abs()
-            case "power of two":
-                return -torch.exp2(-scaled)
-            case "positive":
-                return (scaled > 0).to(scaled.dtype)
-        return scaled
-
-    def extra_repr(self) -> str:
-        return self.name
+#: Functions of each raw sum, or (softmax) of each row of them: [n, k] to [n, k].
+_LINKS: dict[str, Callable[[Tensor], Tensor]] = {
+    "": lambda raw: raw,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda raw: torch.softmax(raw, 1),
+    "exp": torch.exp,
+    "softplus": lambda raw: nn.functional.softplus(raw, threshold=1e9),
+    "signed square": lambda raw: raw * raw.abs(),
+    "power of two": lambda raw: -torch.exp2(-raw),
+    "positive": lambda raw: (raw > 0).to(raw.dtype),
+}
 
 
-class BothOf(nn.Module):
+def link(name: str, factor: float = 1.0) -> Apply:
+    """One of `_LINKS` as a module. `factor`: what raw sums are multiplied by first."""
+    function = _LINKS[name]
+    scaled = function if factor == 1.0 else lambda raw: function(raw * factor)
+    return Apply(scaled, elementwise=name != "softmax")
+
+
+def both_of() -> Apply:
     """The probabilities of two classes from that of the second: [n, 1] to [n, 2]."""
-
-    def forward(self, positive: Tensor) -> Tensor:
-        return torch.cat([1 - positive, positive], 1)
-
-
-class Shift(nn.Module):
-    """Adds a number."""
-
-    def __init__(self, amount: float) -> None:
-        super().__init__()
-        self.amount = amount
-
-    def forward(self, values: Tensor) -> Tensor:
-        return values + self.amount
+    return Apply(lambda positive: torch.cat([1 - positive, positive], 1), elementwise=False)
 
 
 def tree_predictor(
@@ -97,11 +74,9 @@ class ValueCodes(nn.Module):
     def __init__(self, known: Sequence[float]) -> None:
         super().__init__()
         values, positions = np.unique(np.array(known, dtype=np.float64), return_index=True)
-        self.known_bits: Tensor
-        self.positions: Tensor
         # As integers of the same bits, which no change of precision touches.
-        self.register_buffer("known_bits", torch.from_numpy(values).view(torch.int64))
-        self.register_buffer("positions", torch.from_numpy(positions))
+        self.known_bits = nn.Buffer(torch.from_numpy(values).view(torch.int64))
+        self.positions = nn.Buffer(torch.from_numpy(positions))
 
     def forward(self, values: Tensor) -> Tensor:
         known = self.known_bits.view(torch.float64)
@@ -109,17 +84,6 @@ class ValueCodes(nn.Module):
         place = torch.searchsorted(known, values.contiguous()).clamp_(max=known.shape[0] - 1)
         code = torch.index_select(self.positions, 0, place).to(torch.float64)
         return torch.where(torch.index_select(known, 0, place) == values, code, torch.nan)
-
-
-class MissingNumber(nn.Module):
-    """NaN for one number."""
-
-    def __init__(self, number: float) -> None:
-        super().__init__()
-        self.number = number
-
-    def forward(self, values: Tensor) -> Tensor:
-        return values.masked_fill(values == self.number, torch.nan)
 
 
 def category_codes(

@@ -72,14 +72,12 @@ class Part(nn.Module):
             self.register_buffer(f"column{place}", torch.from_numpy(columns[column].astype(layout.dtype)))
         for place, some in enumerate(nodes):
             self.register_buffer(f"nodes{place}", torch.from_numpy(some.astype(layout.dtype)))
-        self.offsets: Tensor
-        self.value_bits: Tensor
-        self.register_buffer("offsets", torch.arange(self.trees, dtype=torch.int32) * EXITS)
+        self.offsets = nn.Buffer(torch.arange(self.trees, dtype=torch.int32) * EXITS)
         self.is_vector = values.shape[1] > 1
         bits = (
             values.astype(np.float32).view(np.int32) if self.is_vector else values[:, 0].copy().view(np.int64)
         )
-        self.register_buffer("value_bits", torch.from_numpy(bits))
+        self.value_bits = nn.Buffer(torch.from_numpy(bits))
         # Trees of one output stand together.
         edges = [0, *(np.flatnonzero(np.diff(outputs)) + 1).tolist(), self.trees]
         self.spans = [(int(outputs[a]), a, b) for a, b in pairwise(edges)]

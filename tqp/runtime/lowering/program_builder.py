@@ -14,7 +14,7 @@ from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field, TableSource
 from tqp.data.column import Column
 from tqp.data.encoding.value_dictionary import ValueDictionary
-from tqp.data.sources.base import Derived
+from tqp.data.sources.base import Found
 from tqp.data.strings import Strings
 from tqp.operators.numbers import wide
 from tqp.operators.rows.domain_tables import domain_values
@@ -50,7 +50,7 @@ class ColumnSource(TableSource, Protocol):
 
     def column(self, name: str) -> Column: ...
 
-    def derived(self, name: str, kind: type[Derived], make: Callable[[Column], Derived]) -> Derived: ...
+    def derived(self, name: str, kind: type[Found], make: Callable[[Column], Found]) -> Found: ...
 
     def value_dictionary(self, name: str) -> ValueDictionary: ...
 
