@@ -21,7 +21,6 @@ MATHEMATICS = (
     ),
     _of_floats("log10", "DOUBLE -> DOUBLE", "log: DOUBLE -> DOUBLE"),
     *(_of_floats(names, "DOUBLE DOUBLE -> DOUBLE") for names in ("log", "power pow", "atan2")),
-    _of_floats("floored_modulo", "fmod: FLOAT FLOAT -> FLOAT", "fmod: DOUBLE DOUBLE -> DOUBLE"),
     _of_floats("signbit", "FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
     _of_floats("is_nan", "isnan: FLOAT -> BOOLEAN", "isnan: DOUBLE -> BOOLEAN"),
     _of_floats("is_inf", "isinf: FLOAT -> BOOLEAN", "isinf: DOUBLE -> BOOLEAN"),

@@ -293,17 +293,7 @@ _RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUB
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_INTEGERS = [
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-]
+_INTEGERS = [name for name, data_type in _TYPES.items() if data_type.is_integer]
 
 
 def overloads_of(canonical: str, lines: Iterable[str]) -> Iterator[Overload]:

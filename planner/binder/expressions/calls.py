@@ -35,8 +35,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     special = SPECIAL_FORMS.get(name) or SPECIAL_FORMS.get(functions.main_spelling(name))
     if special is not None:
         return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name)
-    if overloads is None:
+    if functions.scalar_overloads(name) is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
             return prediction
@@ -49,7 +48,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     missing = missing_form(name, len(nodes))
     if missing is not None:
         raise UnsupportedError(f"{missing} not supported", head_span(node))
-    return apply(overloads, arguments, span, f"{name}()")
+    return apply(name, arguments, span, f"{name}()")
 
 
 def bind_aggregate(

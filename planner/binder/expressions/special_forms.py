@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import (
-    DATE,
-    DOUBLE,
-    NULL,
-    VARCHAR,
-)
+from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.arrays import bind_array_value
@@ -25,12 +20,9 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
-    of_type,
 )
-from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator, no_overload
-from tqp.planner.functions import registry as functions
+from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.functions.overloads import NoOverloadError, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, span_of
 
@@ -106,27 +98,13 @@ def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
 
 
 def _fmod(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    """fmod(x, y), a macro of DuckDB: what one of the operators of x - y * floor(x / y) refuses, it refuses, too."""
+    """fmod(x, y), a macro of DuckDB: x - y * floor(x / y)."""
     _need(nodes, 2, "fmod()", span, exactly=True)
-    arguments = [binder.bind_flexible(node) for node in nodes]
-    dividend, divisor = arguments
-    quotient = _result("/", (dividend, divisor), span)
-    product = _result("multiply", (divisor, quotient), span)
-    _result("subtract", (dividend, product), span)
-    overloads = functions.scalar_overloads("fmod")
-    assert overloads is not None
-    return apply(overloads, arguments, span, "fmod()")
-
-
-def _result(operator: str, arguments: Sequence[Expression], span: Span | None) -> Expression:
-    """A stand-in for what the operator gives."""
-    overloads = functions.scalar_overloads(operator)
-    assert overloads is not None
-    try:
-        overload = choose(overloads, arguments)
-        return of_type(null_type(overload, arguments) or finish(overload, arguments).result)
-    except NoOverloadError as error:
-        raise no_overload(error, arguments, span, f"fmod(), with its {operator},") from None
+    dividend, divisor = (binder.bind_flexible(node) for node in nodes)
+    quotient = apply("/", (dividend, divisor), span, "fmod(), with its /,")
+    whole = apply("floor", (quotient,), span, "fmod()")
+    product = apply("multiply", (divisor, whole), span, "fmod(), with its *,")
+    return apply("subtract", (dividend, product), span, "fmod(), with its -,")
 
 
 def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
@@ -211,10 +189,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     name = _part_name(part)
     if name is None:
         raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
-    overloads = functions.scalar_overloads("date_part")
-    assert overloads is not None
-    arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    return apply(overloads, arguments, span, "date_part()")
+    return apply("date_part", [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)], span, "date_part()")
 
 
 _PART_NAMES = """

@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.binder.select.keywords import KEYWORDS
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
 from tqp.planner.syntax.parser import TYPE_START
+from tqp.planner.syntax.words import KEYWORDS
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -23,7 +23,7 @@ def expression_name(query: str, node: exp.Expr) -> str:
 
 def quoted(identifier: str) -> str:
     """The identifier, in double quotes where SQL needs them."""
-    if _PLAIN.fullmatch(identifier) and identifier.lower() not in KEYWORDS:
+    if _PLAIN.fullmatch(identifier) and identifier.upper() not in KEYWORDS:
         return identifier
     return '"' + identifier.replace('"', '""') + '"'
 
