@@ -38,10 +38,9 @@ def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundSt
 
 def _bind(query: str, catalog: Catalog, parameters: Parameters) -> BoundStatement:
     statement = parse(query)
-    queries = QueryBinder()
-    context = BindContext(catalog, parameters, query, queries)
-    queries.context = context
-    bound = queries.bind_exact(statement.tree, None)
+    context = BindContext(catalog, parameters, query)
+    context.bind_query = QueryBinder(context)
+    bound = context.bind_query.bind_exact(statement.tree, None)
     check_unread_placeholders(context, statement.tree)
     _check_parameters(context)
     return BoundStatement(bound.plan, bound.names, statement.explain)

@@ -94,6 +94,27 @@ def span_of(node: object) -> Span | None:
 _COVERED = "covered"  # key in a node's meta
 
 
+def without_parentheses(node: exp.Expr) -> exp.Expr:
+    """What stands in any number of parentheses around a query."""
+    while isinstance(node, (exp.Subquery, exp.Paren)):
+        node = node.this
+    return node
+
+
+def chain_of(node: exp.Connector) -> list[exp.Expr]:
+    """The operands of a chain of ANDs or of ORs, whatever parentheses stand between these."""
+    parts: list[exp.Expr] = []
+    pending: list[exp.Expr] = [node]
+    while pending:
+        part = pending.pop()
+        inner = part.unnest()
+        if type(inner) is type(node):
+            pending += (inner.expression, inner.this)
+        else:
+            parts.append(part)
+    return parts
+
+
 def head_span(node: object) -> Span | None:
     """The node's own position (for a call: its name), or that of its first descendant with one."""
     if not isinstance(node, exp.Expr):

@@ -111,7 +111,7 @@ class AggregateCollector:
         if made is None:
             nullable = functions.AGGREGATES[call.function].of_nothing is None
             made = self.calls[call] = self.context.new_field(name, call.data_type, nullable)
-        return ColumnRef(made.id, made.data_type, made.name)
+        return ColumnRef.of(made)
 
     def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
         """An aggregate over outer columns alone belongs to the outer query in SQL; what is looked for in a subquery tells nothing."""

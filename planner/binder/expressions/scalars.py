@@ -20,12 +20,7 @@ from tqp.planner.binder.expressions import calls, comparisons, operators, specia
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import (
-    cast_to,
-    compare,
-    condition_of,
-    folded,
-)
+from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of, folded
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
@@ -35,7 +30,7 @@ from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.parse import Span, chain_of, head_span, span_of
 
 #: SELECT aliases that a clause may use, by name in lower case.
 Aliases = dict[str, Item]
@@ -231,21 +226,9 @@ class ExpressionBinder:
 
     def _connective(self, node: exp.Connector) -> Expression:
         """AND, OR; a chain of one kind becomes one n-ary call."""
-        kind = type(node)
-        function = "and" if kind is exp.And else "or"
-        parts: list[Expression] = []
-        pending: list[exp.Expr] = [node]
-        while pending:
-            part = pending.pop()
-            inner = part
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
-            if type(inner) is kind:
-                pending += (inner.expression, inner.this)
-            else:
-                bound = self.bind_flexible(part)
-                parts.append(condition_of(bound, span_of(part)))
-        return folded(Call(function, tuple(parts), BOOLEAN, span_of(node)))
+        function = "and" if isinstance(node, exp.And) else "or"
+        parts = tuple([self.bind_condition(part) for part in chain_of(node)])
+        return folded(Call(function, parts, BOOLEAN, span_of(node)))
 
     def _not(self, node: exp.Not) -> Expression:
         span = span_of(node)

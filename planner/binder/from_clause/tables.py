@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlglot import exp
 
@@ -29,7 +30,7 @@ from tqp.planner.binder.scope import (
     ScopeColumn,
     both_merged,
 )
-from tqp.planner.binder.select.output import Item, lazy_project
+from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -298,11 +299,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
-    columns = [
-        ScopeColumn(column, lambda column=column: make(column))  # type: ignore[misc]
-        for column in table.column_names
-    ]
-    return scan, columns
+    return scan, [ScopeColumn(column, partial(make, column)) for column in table.column_names]
 
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
@@ -339,8 +336,8 @@ def _is_table(node: exp.Expr) -> bool:
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
     plan = bind_values(context, node, outer)
     alias, names = _alias_of(node)
-    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.schema]  # type: ignore[misc]
-    return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
+    bound = BoundQuery.exact(plan, [made.name for made in plan.schema])
+    return FromTree(plan, [_relation(alias, bound.columns, names, head_span(node))])
 
 
 def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
 from tqp.planner.syntax.parser import TYPE_START
 from tqp.planner.syntax.words import KEYWORDS
 
@@ -138,8 +138,7 @@ class Names:
 
     def subquery(self, node: exp.Expr) -> str:
         """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
-        while isinstance(node, (exp.Subquery, exp.Paren)):
-            node = node.this
+        node = without_parentheses(node)
         clauses = {name for name, value in node.args.items() if value}
         if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
             span = span_of(node)
@@ -169,18 +168,8 @@ class Names:
         return self.query[span[0] : span[1]] if span else ""
 
     def _connective(self, node: exp.Connector) -> str:
-        parts: list[str] = []
-        pending: list[exp.Expr] = [node]
-        while pending:
-            part = pending.pop()
-            while isinstance(part, exp.Paren):
-                part = part.this
-            if type(part) is type(node):
-                pending += (part.expression, part.this)
-            else:
-                parts.append(self.text(part))
         word = " AND " if isinstance(node, exp.And) else " OR "
-        return f"({word.join(parts)})"
+        return f"({word.join(map(self.text, chain_of(node)))})"
 
     def _not(self, node: exp.Not) -> str:
         return f"(NOT {self.text(node.this)})"
@@ -197,10 +186,7 @@ class Names:
         number, negative = signed_number(node)
         if number is not None:
             return ("-" if negative else "") + self.text(number)
-        operand = node.this
-        while isinstance(operand, exp.Paren):
-            operand = operand.this
-        return f"(-({self.text(operand)}))"
+        return f"(-({self.text(node.this.unnest())}))"
 
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
