@@ -30,7 +30,7 @@ def _to_interval(_: Call, unit: str, count: float) -> Any:
 
 
 def _checked(name: str, *lines: str, fold: Fold | None = None) -> ScalarFunction:
-    return scalar(name, *lines, null=NullRule.STRICT, raises=True, fold=fold)
+    return scalar(name, *lines, raises=True, fold=fold)
 
 
 #: Calls that make intervals, and of what numbers.

@@ -290,13 +290,12 @@ _INTERVAL_FIRST = (
 _PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
 
 TEMPORAL = (
-    scalar("epoch_ms", "BIGINT -> TIMESTAMP", null=STRICT, raises=True),
+    scalar("epoch_ms", "BIGINT -> TIMESTAMP", raises=True),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
         *_PART_LINES,
         null=STRICT_IF_FINITE,
-        raises=False,
         range=_date_part,
         work=Work.CALENDAR,
     ),
@@ -335,8 +334,6 @@ TEMPORAL = (
     scalar(
         "subtract_dates",
         "subtract: DATE DATE -> BIGINT",
-        null=STRICT,
-        raises=False,
         range=_subtract_dates,
         fold=_fold_subtract_dates,
         work=Work.CALENDAR,
@@ -355,18 +352,15 @@ TEMPORAL = (
         null=PROPAGATES,
         raises=_leaves_calendar,
     ),
-    scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", null=STRICT, raises=True),
-    scalar(
-        "make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", null=STRICT, raises=True
-    ),
+    scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", raises=True),
+    scalar("make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", raises=True),
     scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
-    scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
-    scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
+    scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
+    scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar(
         "strftime",
         *(line.format(each) for each in (*_INSTANTS, "TIMESTAMP_NS") for line in _PATTERN_FIRST),
         null=PROPAGATES,
-        raises=False,
         check=_check_format,
     ),
     scalar("strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_format),
