@@ -11,7 +11,7 @@ from tqp.core.errors import ExecutionError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import Fold, Infix, RangeRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.literal_casts import cast_value
-from tqp.planner.functions.ranges import Range, Ranges, operand, within
+from tqp.planner.functions.ranges import Range, Ranges, added, operand, operands_of, subtracted, within
 
 _NUMBERS = ("INTEGERS -> same", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same")
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -27,28 +27,6 @@ def _pair(decimal_rule: str) -> tuple[str, ...]:
 
 
 # ---- ranges ----
-
-
-def _operands(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:
-    """Of two operands of one scale, which is the result's."""
-    if any(argument.data_type.scale != call.data_type.scale for argument in call.arguments):
-        return None
-    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
-    return None if left is None or right is None else (left, right)
-
-
-def _add(call: Call, ranges: Ranges) -> Range | None:
-    if (operands := _operands(call, ranges)) is None:
-        return None
-    (a, b), (c, d) = operands
-    return a + c, b + d
-
-
-def _subtract(call: Call, ranges: Ranges) -> Range | None:
-    if (operands := _operands(call, ranges)) is None:
-        return None
-    (a, b), (c, d) = operands
-    return a - d, b - c
 
 
 def _multiply(call: Call, ranges: Ranges) -> Range | None:
@@ -75,7 +53,7 @@ def _absolute(call: Call, ranges: Ranges) -> Range | None:
 
 def _modulo(call: Call, ranges: Ranges) -> Range | None:
     """The result takes the dividend's sign and is smaller than the divisor."""
-    if (operands := _operands(call, ranges)) is None:
+    if (operands := operands_of(call, ranges)) is None:
         return None
     (low, high), (c, d) = operands
     largest = max(abs(c), abs(d), 1) - 1
@@ -84,7 +62,7 @@ def _modulo(call: Call, ranges: Ranges) -> Range | None:
 
 def _integer_divide(call: Call, ranges: Ranges) -> Range | None:
     """Truncates towards zero; a zero divisor raises."""
-    if not call.data_type.is_integer or (operands := _operands(call, ranges)) is None:
+    if not call.data_type.is_integer or (operands := operands_of(call, ranges)) is None:
         return None
     (low, high), (c, d) = operands
     if low >= 0 and d > 0 and c >= 0:
@@ -203,8 +181,8 @@ _TO_DIGITS = ("FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE")
 _OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 
 ARITHMETIC = (
-    _operation("add", Infix("+", 6, is_associative=True), "sum", _add, operators.add),
-    _operation("subtract", Infix("-", 6), "sum", _subtract, operators.sub),
+    _operation("add", Infix("+", 6, is_associative=True), "sum", added, operators.add),
+    _operation("subtract", Infix("-", 6), "sum", subtracted, operators.sub),
     _operation("multiply", Infix("*", 7, is_associative=True), "product", _multiply, operators.mul),
     scalar(
         "negate",

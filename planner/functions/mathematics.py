@@ -1,4 +1,4 @@
-"""Functions of floats: roots, logarithms, angles, and what is no number or not finite."""
+"""Functions of floats: roots, logarithms, angles, and what is no number or not finite. What has no answer is NaN or infinite, and no error."""
 
 from __future__ import annotations
 

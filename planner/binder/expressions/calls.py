@@ -11,7 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.models import bind_model
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS
+from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_exists
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.missing import missing_feature, missing_form
@@ -32,9 +32,9 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)
     nodes: list[exp.Expr] = node.expressions
-    special = SPECIAL_FORMS.get(name) or SPECIAL_FORMS.get(functions.main_spelling(name))
+    special = bind_special_form(binder, name, nodes, span)
     if special is not None:
-        return special(binder, nodes, span)
+        return special
     if functions.scalar_overloads(name) is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:

@@ -162,24 +162,12 @@ class ExpressionBinder:
             return SourceLiteral(text, VARCHAR)
         return bind_number(text, head_span(node))
 
-    def _boolean(self, node: exp.Boolean) -> Expression:
-        return TRUE if node.args["this"] else FALSE
-
-    def _null(self, node: exp.Null) -> Expression:
-        return Literal(None, NULL)
-
-    def _hex(self, node: exp.HexString) -> Expression:
-        return Literal(bytes.fromhex(node.name), BLOB)
-
     def _escape_string(self, node: exp.ByteString) -> Expression:
         """E'a\\tb': the tokenizer has read the escapes."""
         text = str(node.args["this"])
         if "\0" in text:
             raise BindError("an E'...' text may not hold the character 0", head_span(node))
         return SourceLiteral(text, VARCHAR)
-
-    def _placeholder(self, node: exp.Placeholder) -> Expression:
-        return bind_placeholder(self.context, node)
 
     def _interval(self, node: exp.Interval) -> Expression:
         span = span_of(node)
@@ -196,9 +184,6 @@ class ExpressionBinder:
 
     # ---- operators ----
 
-    def _parenthesis(self, node: exp.Paren) -> Expression:
-        return self.bind_flexible(node.this)
-
     def _negation(self, node: exp.Neg) -> Expression:
         """-x; a number written with any signs and parentheses is one literal."""
         number, negative = signed_number(node)
@@ -209,9 +194,6 @@ class ExpressionBinder:
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
         return operators.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
-
-    def _bit_not(self, node: exp.BitwiseNot) -> Expression:
-        return operators.bind_operator(self, "~", (node.this,), span_of(node), "~")
 
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
@@ -287,7 +269,10 @@ class ExpressionBinder:
 
     def _if(self, node: exp.If) -> Expression:
         parts = (node.this, node.args.get("true"), node.args.get("false"))
-        return special_forms.bind_if(self, [part for part in parts if part is not None], span_of(node))
+        nodes = [part for part in parts if part is not None]
+        bound = special_forms.bind_special_form(self, "if", nodes, span_of(node))
+        assert bound is not None
+        return bound
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
@@ -364,16 +349,18 @@ Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class 
 _HANDLERS: dict[type, Handler] = {
     exp.Column: ExpressionBinder._column,
     exp.Literal: ExpressionBinder._literal,
-    exp.Boolean: ExpressionBinder._boolean,
-    exp.Null: ExpressionBinder._null,
-    exp.HexString: ExpressionBinder._hex,
+    exp.Boolean: lambda _, node: TRUE if node.args["this"] else FALSE,
+    exp.Null: lambda _, node: Literal(None, NULL),
+    exp.HexString: lambda _, node: Literal(bytes.fromhex(node.name), BLOB),
     exp.ByteString: ExpressionBinder._escape_string,
-    exp.Placeholder: ExpressionBinder._placeholder,
+    exp.Placeholder: lambda binder, node: bind_placeholder(binder.context, node),
     exp.Interval: ExpressionBinder._interval,
-    exp.Paren: ExpressionBinder._parenthesis,
+    exp.Paren: lambda binder, node: binder.bind_flexible(node.this),
     exp.Neg: ExpressionBinder._negation,
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
-    exp.BitwiseNot: ExpressionBinder._bit_not,
+    exp.BitwiseNot: lambda binder, node: operators.bind_operator(
+        binder, "~", (node.this,), span_of(node), "~"
+    ),
     exp.DPipe: ExpressionBinder._concatenation,
     exp.And: ExpressionBinder._connective,
     exp.Or: ExpressionBinder._connective,
