@@ -103,9 +103,8 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
         if not isinstance(cte.this, (exp.Query, exp.Values)):
             raise UnsupportedError("only queries may stand in WITH", span_of(cte))
         alias = cte.args["alias"]
-        names = tuple(column.name for column in alias.args.get("columns") or ())
         # a CTE sees the enclosing query and the CTEs before it, not the FROM clause it is used in
-        definition = CteDefinition(alias.name, cte.this, names, scope.outside())
+        definition = CteDefinition(alias.name, cte.this, cte.alias_column_names, scope.outside())
         lowered = alias.name.lower()
         if lowered in scope.ctes and not (scope.parent is not None and lowered in scope.parent.ctes):
             raise BindError(f'WITH defines "{alias.name}" twice', head_span(alias))

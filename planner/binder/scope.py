@@ -122,7 +122,7 @@ class CteDefinition:
 
     name: str
     tree: object
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     scope: Scope | None
     bound: object = None  # what `ctes.py` made of it
 
@@ -207,10 +207,9 @@ class Scope:
         return name if self.parent is None else self.parent.display_name(name, qualifier)
 
     def _note(self, expression: Expression, name: str, span: Span | None) -> None:
-        if isinstance(expression, ColumnRef):
-            self.used[expression.id] = (name, span)
-        for part in expression.inputs:
-            self._note(part, name, span)
+        for part in walk(expression):
+            if isinstance(part, ColumnRef):
+                self.used[part.id] = (name, span)
 
     def has_column(self, name: str, qualifier: str | None) -> bool:
         """Whether the name is a column here, without referring to it."""

@@ -264,20 +264,14 @@ class QueryGrammar(TableGrammar):
             self.expect_any(("FIRST", "LAST"), "FIRST or LAST")
 
     def _limit(self) -> None:
-        if self.skip("LIMIT"):
-            self._limit_value()
-            if self.skip("OFFSET"):
-                self._offset_value()
-        elif self.skip("OFFSET"):
-            self._offset_value()
-            if self.skip("LIMIT"):
-                self._limit_value()
-            elif self.skip("FETCH"):
-                self._fetch_value()
-        elif self.skip("FETCH"):
-            self._fetch_value()
-            if self.skip("OFFSET"):
-                self._offset_value()
+        """LIMIT or FETCH, and OFFSET, in either order."""
+        values = {"LIMIT": self._limit_value, "FETCH": self._fetch_value, "OFFSET": self._offset_value}
+        first = self.kind
+        if self.skip_any(values):
+            values[first]()
+            second = self.kind
+            if (first == "OFFSET") != (second == "OFFSET") and self.skip_any(values):
+                values[second]()
 
     def _limit_value(self) -> None:
         if self.skip("ALL"):

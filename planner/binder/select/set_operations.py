@@ -122,38 +122,25 @@ def _by_name(
     context: BindContext, bound: Sequence[BoundQuery], span: Span | None
 ) -> tuple[list[LogicalPlan], list[str]]:
     """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
-    names: dict[str, str] = {}
+    all_columns: dict[str, tuple[str, DataType]] = {}
     for query in bound:
         lower = [name.lower() for name in query.names]
         repeated = next((name for name in query.names if lower.count(name.lower()) > 1), None)
         if repeated is not None:
             raise BindError(f'UNION BY NAME: one side has several columns "{repeated}"; rename one', span)
-        for name in query.names:
-            names.setdefault(name.lower(), name)
+        for name, made in zip(query.names, query.plan.schema):
+            all_columns.setdefault(name.lower(), (name, made.data_type))
     plans: list[LogicalPlan] = []
     for query in bound:
-        positions = {name.lower(): index for index, name in enumerate(query.names)}
-        types = {key: _type_of(bound, key) for key in names}
+        own = {name.lower(): made for name, made in zip(query.names, query.plan.schema)}
         fields: list[Field] = []
         outputs: list[Expression] = []
-        for key, name in names.items():
-            if key in positions:
-                made = query.plan.schema[positions[key]]
-                fields.append(made)
-                outputs.append(ColumnRef.of(made))
-            else:
-                fields.append(context.new_field(name, types[key], True))
-                outputs.append(Literal(None, types[key]))
+        for key, (name, data_type) in all_columns.items():
+            lacking = context.new_field(name, data_type) if key not in own else None
+            fields.append(lacking or own[key])
+            outputs.append(Literal(None, data_type) if lacking else ColumnRef.of(own[key]))
         plans.append(Project(query.plan, tuple(fields), tuple(outputs)))
-    return plans, list(names.values())
-
-
-def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
-    for query in bound:
-        for name, made in zip(query.names, query.plan.schema):
-            if name.lower() == key:
-                return made.data_type
-    raise AssertionError(key)
+    return plans, [name for name, _ in all_columns.values()]
 
 
 def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, scope: Scope) -> LogicalPlan:
