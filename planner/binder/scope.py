@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.aggregates import AggregateCollector
 
 
+@dataclass(slots=True, eq=False)
 class ScopeColumn:
     """A column that may be named: its field is made on first use."""
 
-    __slots__ = ("_make", "_reference", "name")
-
-    def __init__(self, name: str, make: Callable[[], Field]) -> None:
-        self.name = name
-        self._make = make
-        self._reference: ColumnRef | None = None
+    name: str
+    _make: Callable[[], Field]
+    _reference: ColumnRef | None = None
 
     @property
     def id(self) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
@@ -36,6 +37,7 @@ from tqp.planner.parse import Span, chain_of, head_span, span_of
 Aliases = dict[str, Item]
 
 
+@dataclass(slots=True)
 class ExpressionBinder:
     """Binds the expressions of one clause.
 
@@ -43,26 +45,16 @@ class ExpressionBinder:
     names of SELECT that stand for their expressions where no column has the name.
     """
 
-    def __init__(
-        self,
-        context: BindContext,
-        scope: Scope,
-        clause: str,
-        aggregates: AggregateCollector | None = None,
-        aliases: Aliases | None = None,
-    ) -> None:
-        self.context = context
-        self.scope = scope
-        self.clause = clause
-        self.aggregates = aggregates
-        self.aliases = aliases or {}
-        self.inside_aggregate = False
-        self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
-        self.written_keys: Written[Expression] | None = None  # group keys that are no columns
-        self.bound_items: dict[int, Expression] | None = (
-            None  # by id of the node; shared by the clauses of a block
-        )
-        self._open_aliases: list[str] = []
+    context: BindContext
+    scope: Scope
+    clause: str
+    aggregates: AggregateCollector | None = None
+    aliases: Aliases = field(default_factory=dict)
+    bound_items: dict[int, Expression] | None = None  # by id of the node; shared by the clauses of a block
+    written_keys: Written[Expression] | None = None  # group keys that are no columns
+    keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+    inside_aggregate: bool = False
+    _open_aliases: list[str] = field(default_factory=list)
 
     def for_scope(self, scope: Scope) -> ExpressionBinder:
         """A binder for an aggregate that belongs to an enclosing block."""

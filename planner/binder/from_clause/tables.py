@@ -300,12 +300,13 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
     inner = node.this
-    if not _is_table(inner):
+    is_table = _is_table(inner)
+    if not is_table:
         bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
         tree = _under_alias(node, bound.plan, bound.columns)
     else:
         tree = _bind_table(context, inner, outer, scope)
-    if node.alias and _is_table(inner):
+    if node.alias and is_table:
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))
         joined = lazy_project(
             context,

@@ -72,10 +72,8 @@ class SelectBlock:
         self, clause: str, aggregates: AggregateCollector | None, aliases: Aliases
     ) -> ExpressionBinder:
         """For the expressions of one clause of this block."""
-        binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
-        binder.bound_items = self.bound_items
-        binder.written_keys = self.written_keys
-        return binder
+        shared = self.bound_items, self.written_keys
+        return ExpressionBinder(self.context, self.scope, clause, aggregates, aliases, *shared)
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select

@@ -89,12 +89,7 @@ class Names:
         self.query = query
 
     def text(self, node: Any) -> str:
-        kind = type(node)
-        if kind in _INFIX:
-            return self._infix(node)
-        if kind in _AS_CALLS:
-            return self._call(_AS_CALLS[kind], (node.this, node.expression))
-        writer = _WRITERS.get(kind)
+        writer = _WRITERS.get(type(node))
         if writer is not None:
             return writer(self, node)
         span = span_of(node)
@@ -102,6 +97,9 @@ class Names:
 
     def _call(self, name: str, arguments: Any) -> str:
         return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
+
+    def _as_call(self, node: exp.Binary) -> str:
+        return self._call(_AS_CALLS[type(node)], (node.this, node.expression))
 
     def column(self, node: exp.Column) -> str:
         return ".".join(quoted(part.name) for part in node.parts)
@@ -301,6 +299,8 @@ def _text_literal(text: str) -> str:
 _Writer = Callable[[Names, Any], str]
 
 _WRITERS: dict[type, _Writer] = {
+    **dict.fromkeys(_INFIX, Names._infix),
+    **dict.fromkeys(_AS_CALLS, Names._as_call),
     exp.Column: lambda self, node: self.column(node),
     exp.Literal: Names._literal,
     exp.ByteString: lambda _, node: _text_literal(node.name),
