@@ -243,6 +243,6 @@ def bind_special_form(
         return None
     bind, least, most = form
     if len(nodes) < least or (most is not None and len(nodes) > most):
-        takes = f"{'' if most == least else 'at least '}{least} argument{'' if least == 1 else 's'}"
+        takes = f"{'' if most == least else 'at least '}{least or 'no'} argument{'' if least == 1 else 's'}"
         raise BindError(f"{name}{'()' if name.isidentifier() else ''} takes {takes}, not {len(nodes)}", span)
     return bind(binder, nodes, span)
