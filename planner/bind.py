@@ -12,7 +12,8 @@ from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.parse import ExplainMode, parse
+from tqp.planner.parse import parse
+from tqp.planner.syntax.query_grammar import Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class BoundStatement:
 
     plan: LogicalPlan
     names: tuple[str, ...]
-    explain: ExplainMode = None
+    explain: Explain = None
 
 
 def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundStatement:
@@ -38,10 +39,9 @@ def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundSt
 
 def _bind(query: str, catalog: Catalog, parameters: Parameters) -> BoundStatement:
     statement = parse(query)
-    queries = QueryBinder()
-    context = BindContext(catalog, parameters, query, queries)
-    queries.context = context
-    bound = queries.bind_exact(statement.tree, None)
+    context = BindContext(catalog, parameters, query)
+    context.bind_query = QueryBinder(context)
+    bound = context.bind_query.bind_exact(statement.tree, None)
     check_unread_placeholders(context, statement.tree)
     _check_parameters(context)
     return BoundStatement(bound.plan, bound.names, statement.explain)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal as OneOf
 
 from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tqp.core.errors import ParseError, UnsupportedError
 from tqp.planner.syntax.parser import Parser
-from tqp.planner.syntax.query_grammar import Statement, statements
+from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query, statements
 from tqp.planner.syntax.sqlglot_tokens import sqlglot_tokens
 from tqp.planner.syntax.tokens import Tokens, tokenize
 
 Span = tuple[int, int]
-ExplainMode = OneOf["plan", "analyze"] | None
 
 _DIALECT = DuckDB()
 
@@ -25,7 +23,7 @@ class ParsedStatement:
     """A query's tree; positions in it are offsets into the text as the user wrote it."""
 
     tree: exp.Expr
-    explain: ExplainMode
+    explain: Explain
 
 
 def parse(query: str) -> ParsedStatement:
@@ -42,20 +40,8 @@ def parse(query: str) -> ParsedStatement:
         raise UnsupportedError(f"the text holds {len(found)} statements; pass them one at a time")
     statement = found[0]
     if not statement.is_query:
-        raise _not_a_query(statement.word)
-    explain = statement.explain
-    if explain == "options":
-        raise UnsupportedError("options of EXPLAIN are not supported; EXPLAIN and EXPLAIN ANALYZE are")
-    tree = _tree(tokens, statement)
-    if not isinstance(tree, exp.Query | exp.Values):
-        raise _not_a_query(tree.key.upper())
-    return ParsedStatement(tree, explain)
-
-
-def _not_a_query(word: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"{word} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)"
-    )
+        raise not_a_query(statement.word)
+    return ParsedStatement(_tree(tokens, statement), statement.explain)
 
 
 def _tree(tokens: Tokens, statement: Statement) -> exp.Expr:
@@ -92,6 +78,27 @@ def span_of(node: object) -> Span | None:
 
 
 _COVERED = "covered"  # key in a node's meta
+
+
+def without_parentheses(node: exp.Expr) -> exp.Expr:
+    """What stands in any number of parentheses around a query."""
+    while isinstance(node, (exp.Subquery, exp.Paren)):
+        node = node.this
+    return node
+
+
+def chain_of(node: exp.Connector) -> list[exp.Expr]:
+    """The operands of a chain of ANDs or of ORs, whatever parentheses stand between these."""
+    parts: list[exp.Expr] = []
+    pending: list[exp.Expr] = [node]
+    while pending:
+        part = pending.pop()
+        inner = part.unnest()
+        if type(inner) is type(node):
+            pending += (inner.expression, inner.this)
+        else:
+            parts.append(part)
+    return parts
 
 
 def head_span(node: object) -> Span | None:

@@ -91,10 +91,6 @@ def _radians(values: Tensor) -> Tensor:
     return values * (math.pi / 180)
 
 
-def _floored_modulo(dividend: Tensor, divisor: Tensor) -> Tensor:
-    return dividend - divisor * torch.floor(dividend / divisor)
-
-
 # ---- divide, modulo ------------------------------------------------------------------------------------------------
 
 
@@ -417,7 +413,6 @@ FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "signbit": torch.signbit,
     "degrees": _smooth(_degrees),
     "radians": _smooth(_radians),
-    "floored_modulo": _floored_modulo,
     "is_nan": torch.isnan,
     "is_inf": torch.isinf,
     "is_finite": torch.isfinite,

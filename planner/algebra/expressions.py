@@ -15,6 +15,7 @@ from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.models import ModelOutput, ModelSignature
 
 if TYPE_CHECKING:
+    from tqp.core.schema import Field
     from tqp.planner.algebra.logical_plan import LogicalPlan
 
 #: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks; an ENUM's as positions), float, str, bytes,
@@ -65,6 +66,11 @@ class ColumnRef(Expression):
     name: str = (
         ""  # display only; two references are equal only if their names are, so take it from the field
     )
+
+    @staticmethod
+    def of(field: Field) -> ColumnRef:
+        """The expression that reads a field."""
+        return ColumnRef(field.id, field.data_type, field.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,12 @@ class BindContext:
     catalog: Catalog
     parameters: Parameters
     query: str
-    bind_query: (
-        QueryBinder  # set by the statement; breaks the circle query -> expression -> subquery -> query
-    )
+    #: Set by the statement; breaks the circle query -> expression -> subquery -> query.
+    bind_query: QueryBinder = field(init=False)
     used_parameters: set[int | str] = field(default_factory=set)
     placeholder_numbers: dict[int, int] | None = None  # position of each `?` in the text -> its number from 1
-    columns_named: frozenset[tuple[str, str]] | None = (
-        None  # (qualifier or "", name) of all columns in the text
-    )
+    #: (qualifier or "", name) of all columns in the text
+    columns_named: frozenset[tuple[str, str]] | None = None
     next_id: int = 0
     next_shared: int = 0
 

@@ -16,7 +16,7 @@ from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.output import BoundQuery, Branch
 from tqp.planner.binder.select.set_operations import bind_result_order, bind_set_operation
 from tqp.planner.binder.understood import check_understood
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import head_span, span_of, without_parentheses
 
 if TYPE_CHECKING:
     from tqp.planner.binder.context import BindContext
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class QueryBinder:
     """Binds query nodes; the scope passed in is the enclosing one, whose columns are outer columns."""
 
-    context: BindContext | None = None
+    context: BindContext
 
     def bind_exact(self, node: exp.Expr, outer: Scope | None) -> BoundQuery:
         """The query with `plan.schema` being exactly its output columns, in order."""
@@ -49,7 +49,6 @@ class QueryBinder:
         around: tuple[exp.Expr, ...] = (),
     ) -> BoundQuery:
         """`around`: the parentheses around a SELECT, the innermost first; their ORDER BY may name what it may name."""
-        assert self.context is not None
         context = self.context
         check_understood(node)
         scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
@@ -68,36 +67,25 @@ class QueryBinder:
         self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool, around: tuple[exp.Expr, ...]
     ) -> BoundQuery:
         """(query), perhaps with an ORDER BY or LIMIT of its own outside."""
-        assert self.context is not None
         if isinstance(node.this, exp.Table):
             raise BindError("a table in parentheses is no query; write SELECT * FROM it", head_span(node))
-        passed = Scope(parent=scope.parent, ctes=scope.ctes)
-        outer = passed if passed.ctes else scope.parent
-        if isinstance(_inside(node), exp.Select):
+        outer = scope.outside()
+        if isinstance(without_parentheses(node), exp.Select):
             return self._bind(node.this, outer, lazy, any_columns, (node, *around))
         if node.args.get("order") is not None:
             inner = self._bind(node.this, outer, lazy=False)
-            fields = inner.plan.schema
             plan = bind_result_order(self.context, node, inner, scope)
             plan = bind_limit(self.context, node, plan, scope)
-            return BoundQuery.exact(plan, inner.names, fields, inner.branches)
+            return BoundQuery.exact(plan, inner.names, inner.branches)
         inner = self._bind(node.this, outer, lazy, any_columns)
         return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns, inner.branches)
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
-        assert self.context is not None
         values = bind_values(self.context, node, scope)
         names = [made.name for made in values.schema]
-        query = BoundQuery.exact(values, names, values.schema, [Branch(names)])
+        query = BoundQuery.exact(values, names, [Branch(names)])
         plan = bind_result_order(self.context, node, query, scope)
         return replace(query, plan=bind_limit(self.context, node, plan, scope))
-
-
-def _inside(node: exp.Expr) -> exp.Expr:
-    """What stands in any number of parentheses."""
-    while isinstance(node, (exp.Subquery, exp.Paren)):
-        node = node.this
-    return node
 
 
 def _define_ctes(node: exp.Expr, scope: Scope) -> None:
@@ -115,19 +103,9 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
         if not isinstance(cte.this, (exp.Query, exp.Values)):
             raise UnsupportedError("only queries may stand in WITH", span_of(cte))
         alias = cte.args["alias"]
-        names = tuple(column.name for column in alias.args.get("columns") or ())
         # a CTE sees the enclosing query and the CTEs before it, not the FROM clause it is used in
-        around = Scope(parent=scope.parent, ctes=scope.ctes)
-        surroundings = around if scope.parent is None else _seeing_through(scope)
-        definition = CteDefinition(alias.name, cte.this, names, surroundings)
-        if (
-            alias.name.lower() in (scope.parent.ctes if scope.parent else {})
-            or alias.name.lower() not in scope.ctes
-        ):
-            scope.ctes = {**scope.ctes, alias.name.lower(): definition}
-        else:
+        definition = CteDefinition(alias.name, cte.this, cte.alias_column_names, scope.outside())
+        lowered = alias.name.lower()
+        if lowered in scope.ctes and not (scope.parent is not None and lowered in scope.parent.ctes):
             raise BindError(f'WITH defines "{alias.name}" twice', head_span(alias))
-
-
-def _seeing_through(scope: Scope) -> Scope:
-    return Scope(parent=scope.parent, ctes=scope.ctes)
+        scope.ctes = {**scope.ctes, lowered: definition}

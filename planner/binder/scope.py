@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.aggregates import AggregateCollector
 
 
+@dataclass(slots=True, eq=False)
 class ScopeColumn:
     """A column that may be named: its field is made on first use."""
 
-    __slots__ = ("_make", "_reference", "name")
-
-    def __init__(self, name: str, make: Callable[[], Field]) -> None:
-        self.name = name
-        self._make = make
-        self._reference: ColumnRef | None = None
+    name: str
+    _make: Callable[[], Field]
+    _reference: ColumnRef | None = None
 
     @property
     def id(self) -> int | None:
@@ -38,7 +36,7 @@ class ScopeColumn:
     def reference(self) -> ColumnRef:
         if self._reference is None:
             made = self._make()
-            self._reference = ColumnRef(made.id, made.data_type, made.name)
+            self._reference = ColumnRef.of(made)
         return self._reference
 
     def renamed(self, name: str) -> ScopeColumn:
@@ -66,6 +64,10 @@ class Relation:
                 name = f"{column.name}_{number}"
             self.by_name[name.lower()] = column if name == column.name else column.renamed(name)
         self.columns = tuple(self.by_name.values())
+
+    def is_named(self, qualifier: str | None) -> bool:
+        """Whether `qualifier.column` may mean a column of it; None is no qualifier."""
+        return qualifier is None or self.alias.lower() == qualifier.lower()
 
 
 @dataclass(slots=True)
@@ -118,8 +120,8 @@ class CteDefinition:
 
     name: str
     tree: object
-    columns: tuple[str, ...]
-    scope: Scope
+    columns: Sequence[str]
+    scope: Scope | None
     bound: object = None  # what `ctes.py` made of it
 
 
@@ -139,6 +141,10 @@ class Scope:
     uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
     aliases: Iterable[str] = ()  # of SELECT, in lower case
+
+    def outside(self) -> Scope | None:
+        """The enclosing query, if there is one, and the CTEs that are defined here: what a query in place of this one sees."""
+        return Scope(parent=self.parent, ctes=self.ctes) if self.ctes else self.parent
 
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         """The column, here or in an enclosing query (nearest first); None if there is no such column."""
@@ -172,31 +178,21 @@ class Scope:
 
     def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
         lowered = name.lower()
-        if qualifier is not None:
-            candidates = [
-                relation.by_name[lowered]
-                for relation in self.relations
-                if relation.alias.lower() == qualifier.lower() and lowered in relation.by_name
-            ]
-        else:
-            merged = self.merged.get(lowered, ())
-            candidates = [
-                relation.by_name[lowered] for relation in self.relations if lowered in relation.by_name
-            ]
-            if len(merged) == 1:
-                _check_names(self.relations, span, lowered)
-                expression = merged[0].expression()
-                self._note(expression, name, span)
-                return expression
-        if not candidates:
+        merged = self.merged.get(lowered, ()) if qualifier is None else ()
+        if len(merged) == 1:
+            _check_names(self.relations, span, lowered)
+            expression = merged[0].expression()
+            self._note(expression, name, span)
+            return expression
+        owners = [each for each in self.relations if each.is_named(qualifier) and lowered in each.by_name]
+        if not owners:
             return None
-        if len(candidates) > 1 and qualifier is not None:
+        if len(owners) > 1 and qualifier is not None:
             raise _stands_twice(qualifier, span)
-        if len(candidates) > 1:
-            owners = [r.alias for r in self.relations if lowered in r.by_name]
-            choices = " or ".join(f'"{owner}.{name}"' for owner in owners)
+        if len(owners) > 1:
+            choices = " or ".join(f'"{owner.alias}.{name}"' for owner in owners)
             raise BindError(f'column "{name}" is ambiguous; write {choices}', span)
-        reference = candidates[0].reference()
+        reference = owners[0].by_name[lowered].reference()
         self.used[reference.id] = (name, span)
         return reference
 
@@ -204,33 +200,21 @@ class Scope:
         """The column's name as its table spells it."""
         lowered = name.lower()
         for relation in self.relations:
-            if qualifier is None or relation.alias.lower() == qualifier.lower():
-                column = relation.by_name.get(lowered)
-                if column is not None:
-                    return column.name
+            if relation.is_named(qualifier) and lowered in relation.by_name:
+                return relation.by_name[lowered].name
         return name if self.parent is None else self.parent.display_name(name, qualifier)
 
     def _note(self, expression: Expression, name: str, span: Span | None) -> None:
-        if isinstance(expression, ColumnRef):
-            self.used[expression.id] = (name, span)
-        for part in expression.inputs:
-            self._note(part, name, span)
+        for part in walk(expression):
+            if isinstance(part, ColumnRef):
+                self.used[part.id] = (name, span)
 
     def has_column(self, name: str, qualifier: str | None) -> bool:
         """Whether the name is a column here, without referring to it."""
-        lowered = name.lower()
-        return any(
-            lowered in relation.by_name
-            for relation in self.relations
-            if qualifier is None or relation.alias.lower() == qualifier.lower()
-        )
-
-    def _names(self, alias: str) -> int:
-        """How many tables of FROM have this name."""
-        return sum(relation.alias.lower() == alias.lower() for relation in self.relations)
+        return any(each.is_named(qualifier) and name.lower() in each.by_name for each in self.relations)
 
     def has_relation(self, alias: str) -> bool:
-        return self._names(alias) > 0 or (self.parent is not None and self.parent.has_relation(alias))
+        return any(relation.is_named(alias) for relation in self._all_relations())
 
     def star(
         self,
@@ -242,13 +226,12 @@ class Scope:
 
         `excluded` are columns by table, or "" for any table or none, and name, in lower case.
         """
-        if qualifier is not None and self._names(qualifier) > 1:
-            raise _stands_twice(qualifier, span)
+        relations = [relation for relation in self.relations if relation.is_named(qualifier)]
         if qualifier is None:
-            _check_names(self.relations, span, excluded=excluded)
-        for relation in self.relations:
-            if qualifier is not None and relation.alias.lower() != qualifier.lower():
-                continue
+            _check_names(relations, span, excluded=excluded)
+        elif len(relations) > 1:
+            raise _stands_twice(qualifier, span)
+        for relation in relations:
             for column in relation.columns:
                 name = column.name.lower()
                 of_name = self.merged.get(name, ()) if qualifier is None else ()
@@ -280,11 +263,7 @@ class Scope:
                 f'no table "{qualifier}" in FROM{nearest(qualifier, aliases)}' + _listing("tables", aliases),
                 span,
             )
-        relations = [
-            relation
-            for relation in self._all_relations()
-            if qualifier is None or relation.alias.lower() == qualifier.lower()
-        ]
+        relations = [relation for relation in self._all_relations() if relation.is_named(qualifier)]
         names = list(dict.fromkeys(column.name for relation in relations for column in relation.columns))
         place = f'table "{qualifier}"' if qualifier is not None else "any table of FROM"
         if not names:

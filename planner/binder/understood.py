@@ -15,7 +15,6 @@ _FEATURES = {
     "qualify": "QUALIFY",
     "windows": "the WINDOW clause",
     "sample": "TABLESAMPLE",
-    "pivots": "PIVOT",
     "laterals": "LATERAL VIEW",
     "into": "SELECT INTO",
     "locks": "FOR UPDATE",
@@ -33,8 +32,6 @@ _FEATURES = {
     "with_fill": "WITH FILL",
     "db": "a database or schema name",
     "fraction_in_string": "this form of INTERVAL",
-    "version": "a table version",
-    "when": "a table version",
 }
 
 _BINARY = "this expression"

@@ -9,9 +9,9 @@ from typing import Any
 from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.functions.declaration import Fold, Infix, NullRule, RangeRule, ScalarFunction, Work, scalar
+from tqp.planner.functions.declaration import Fold, Infix, RangeRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.literal_casts import cast_value
-from tqp.planner.functions.ranges import Range, Ranges, operand, within
+from tqp.planner.functions.ranges import Range, Ranges, added, operand, operands_of, subtracted, within
 
 _NUMBERS = ("INTEGERS -> same", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same")
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -27,28 +27,6 @@ def _pair(decimal_rule: str) -> tuple[str, ...]:
 
 
 # ---- ranges ----
-
-
-def _operands(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:
-    """Of two operands of one scale, which is the result's."""
-    if any(argument.data_type.scale != call.data_type.scale for argument in call.arguments):
-        return None
-    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
-    return None if left is None or right is None else (left, right)
-
-
-def _add(call: Call, ranges: Ranges) -> Range | None:
-    if (operands := _operands(call, ranges)) is None:
-        return None
-    (a, b), (c, d) = operands
-    return a + c, b + d
-
-
-def _subtract(call: Call, ranges: Ranges) -> Range | None:
-    if (operands := _operands(call, ranges)) is None:
-        return None
-    (a, b), (c, d) = operands
-    return a - d, b - c
 
 
 def _multiply(call: Call, ranges: Ranges) -> Range | None:
@@ -75,7 +53,7 @@ def _absolute(call: Call, ranges: Ranges) -> Range | None:
 
 def _modulo(call: Call, ranges: Ranges) -> Range | None:
     """The result takes the dividend's sign and is smaller than the divisor."""
-    if (operands := _operands(call, ranges)) is None:
+    if (operands := operands_of(call, ranges)) is None:
         return None
     (low, high), (c, d) = operands
     largest = max(abs(c), abs(d), 1) - 1
@@ -84,7 +62,7 @@ def _modulo(call: Call, ranges: Ranges) -> Range | None:
 
 def _integer_divide(call: Call, ranges: Ranges) -> Range | None:
     """Truncates towards zero; a zero divisor raises."""
-    if not call.data_type.is_integer or (operands := _operands(call, ranges)) is None:
+    if not call.data_type.is_integer or (operands := operands_of(call, ranges)) is None:
         return None
     (low, high), (c, d) = operands
     if low >= 0 and d > 0 and c >= 0:
@@ -186,19 +164,15 @@ def _fold_modulo(call: Call, left: Any, right: Any) -> Any:
     return rest if left >= 0 else -rest
 
 
-def _strict(names: str, *lines: str, raises: Any = False, **facts: Any) -> ScalarFunction:
-    return scalar(names, *lines, null=NullRule.STRICT, raises=raises, **facts)
-
-
 def _operation(name: str, infix: Infix, decimal_rule: str, range: RangeRule, compute: Any) -> ScalarFunction:
     """+, - and *."""
     fold = _folded(infix.operator, compute)
     lines = _pair(decimal_rule)
-    return _strict(name, *lines, raises=_overflows, range=range, fold=fold, work=Work.ARITHMETIC, infix=infix)
+    return scalar(name, *lines, raises=_overflows, range=range, fold=fold, work=Work.ARITHMETIC, infix=infix)
 
 
 def _division(name: str, infix: Infix, lines: Sequence[str], fold: Fold, **facts: Any) -> ScalarFunction:
-    return _strict(name, *lines, fold=fold, work=Work.CALCULATION, infix=infix, **facts)
+    return scalar(name, *lines, fold=fold, work=Work.CALCULATION, infix=infix, **facts)
 
 
 _OF_FLOATS = ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")
@@ -207,10 +181,10 @@ _TO_DIGITS = ("FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE")
 _OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 
 ARITHMETIC = (
-    _operation("add", Infix("+", 6, is_associative=True), "sum", _add, operators.add),
-    _operation("subtract", Infix("-", 6), "sum", _subtract, operators.sub),
+    _operation("add", Infix("+", 6, is_associative=True), "sum", added, operators.add),
+    _operation("subtract", Infix("-", 6), "sum", subtracted, operators.sub),
     _operation("multiply", Infix("*", 7, is_associative=True), "product", _multiply, operators.mul),
-    _strict(
+    scalar(
         "negate",
         *(f"-: {line}" for line in _NUMBERS),
         raises=_overflows,
@@ -236,11 +210,11 @@ ARITHMETIC = (
         range=_modulo,
     ),
     _division("modulo_of_decimals", Infix("%", 7), (), _fold_modulo, raises=_division_raises),
-    _strict("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
-    _strict("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
-    _strict("floor", *_TO_WHOLE, range=_round),
-    _strict("ceil ceiling", *_TO_WHOLE, range=_round),
-    _strict(
+    scalar("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
+    scalar("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
+    scalar("floor", *_TO_WHOLE, range=_round),
+    scalar("ceil ceiling", *_TO_WHOLE, range=_round),
+    scalar(
         "round",
         *(*_TO_WHOLE, "DECIMAL INTEGER -> rounded", *_TO_DIGITS),
         *(f"{each} -> {each}" for each in _SIGNED),
@@ -249,20 +223,20 @@ ARITHMETIC = (
         range=_round,
         takes_digits=True,
     ),
-    _strict(
+    scalar(
         "trunc",
         *(*_TO_WHOLE, "INTEGERS -> same", "DECIMAL INTEGER -> cut", *_TO_DIGITS, "INTEGERS INTEGER -> same"),
         raises=_overflows,
         range=_round,
         takes_digits=True,
     ),
-    _strict("bit_and", "&: INTEGERS INTEGERS -> same"),
-    _strict("bit_or", "|: INTEGERS INTEGERS -> same"),
-    _strict("bit_xor", "xor: INTEGERS INTEGERS -> same"),
-    _strict("bit_not", "~: INTEGERS -> same"),
-    _strict("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
-    _strict("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
-    _strict("shift_right", ">>: INTEGERS INTEGERS -> same"),
-    _strict("gcd greatest_common_divisor", *_OF_LARGE, raises=True),
-    _strict("lcm least_common_multiple", *_OF_LARGE, raises=True),
+    scalar("bit_and", "&: INTEGERS INTEGERS -> same"),
+    scalar("bit_or", "|: INTEGERS INTEGERS -> same"),
+    scalar("bit_xor", "xor: INTEGERS INTEGERS -> same"),
+    scalar("bit_not", "~: INTEGERS -> same"),
+    scalar("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
+    scalar("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
+    scalar("shift_right", ">>: INTEGERS INTEGERS -> same"),
+    scalar("gcd greatest_common_divisor", *_OF_LARGE, raises=True),
+    scalar("lcm least_common_multiple", *_OF_LARGE, raises=True),
 )

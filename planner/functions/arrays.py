@@ -6,7 +6,7 @@ from tqp.planner.functions.declaration import NullRule, ScalarFunction, scalar
 
 
 def _of_pairs(names: str) -> ScalarFunction:
-    return scalar(names, "ARRAY ARRAY -> similarity", null=NullRule.PROPAGATES, raises=False)
+    return scalar(names, "ARRAY ARRAY -> similarity", null=NullRule.PROPAGATES)
 
 
 ARRAYS = (
@@ -15,6 +15,6 @@ ARRAYS = (
     _of_pairs("array_inner_product array_dot_product"),
     _of_pairs("array_negative_inner_product array_negative_dot_product"),
     _of_pairs("array_distance"),
-    scalar("array_value", is_call=True, null=NullRule.REFUSES, raises=False),
-    scalar("category_code", null=NullRule.STRICT, raises=False),
+    scalar("array_value", is_call=True, null=NullRule.REFUSES),
+    scalar("category_code"),
 )

@@ -88,7 +88,6 @@ def _compared(
     return scalar(
         name,
         null=null,
-        raises=False,
         fold=fold,
         work=Work.COMPARISON,
         infix=Infix(operator, 4),
@@ -100,7 +99,6 @@ def _connective(name: str, operator: str, binding: int) -> ScalarFunction:
     return scalar(
         name,
         null=NullRule.THREE_VALUED,
-        raises=False,
         work=Work.MASKS,
         infix=Infix(operator, binding, is_associative=True),
         short_circuits=True,
@@ -118,20 +116,17 @@ CONDITIONS = (
     _compared("is_not_distinct_from", "IS NOT DISTINCT FROM", _is_not_distinct, NullRule.NEVER),
     _connective("or", "OR", 1),
     _connective("and", "AND", 2),
-    scalar("not", null=NullRule.STRICT, raises=False, fold=lambda _, value: not value, work=Work.MASKS),
-    scalar(
-        "is_null", null=NullRule.NEVER, raises=False, fold=lambda _, value: value is None, work=Work.MASKS
-    ),
+    scalar("not", fold=lambda _, value: not value, work=Work.MASKS),
+    scalar("is_null", null=NullRule.NEVER, fold=lambda _, value: value is None, work=Work.MASKS),
     scalar(
         "coalesce ifnull",
         is_call=True,
         null=NullRule.ALL,
-        raises=False,
         range=_any_argument,
         work=Work.CALCULATION,
         one_type=True,
         short_circuits=True,
     ),
-    scalar("greatest", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
-    scalar("least", is_call=True, null=NullRule.ALL, raises=False, range=_any_argument),
+    scalar("greatest", is_call=True, null=NullRule.ALL, range=_any_argument),
+    scalar("least", is_call=True, null=NullRule.ALL, range=_any_argument),
 )

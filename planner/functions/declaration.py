@@ -103,10 +103,16 @@ class ScalarFunction:
 
 
 def scalar(
-    names: str, *lines: str, null: NullRule, raises: bool | RaiseRule, is_call: bool = False, **facts: Any
+    names: str,
+    *lines: str,
+    null: NullRule = NullRule.STRICT,
+    raises: bool | RaiseRule = False,
+    is_call: bool = False,
+    **facts: Any,
 ) -> ScalarFunction:
     """A declaration. `names`: the canonical name and other spellings; a line may begin with a spelling of its own.
 
+    Unless it says otherwise, a function is NULL exactly where an argument is, and never raises.
     `is_call`: it is called by its names, though it has no lines, as the binder types it.
     """
     return ScalarFunction(names.split()[0], _forms(names, lines, is_call), null, raises, **facts)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from tqp.planner.algebra.expressions import Call
 from tqp.planner.functions.declaration import Fold, NullRule, ScalarFunction, scalar
-from tqp.planner.functions.literal_casts import interval_of, unit_name
+from tqp.planner.functions.literal_casts import fitting_interval, interval_of, unit_name
 
 
 def _combine_intervals(sign: int) -> Callable[..., Any]:
     def evaluate(_: Call, left: tuple[int, int, int], right: tuple[int, int, int]) -> Any:
-        return _interval(a + sign * b for a, b in zip(left, right))
+        return fitting_interval(*(a + sign * b for a, b in zip(left, right))) or NotImplemented
 
     return evaluate
-
-
-def _interval(fields: Iterable[int]) -> Any:
-    """The fields, or NotImplemented where one is out of range: the kernel raises."""
-    months, whole_days, micros = fields
-    fits = max(abs(months), abs(whole_days)) < 2**31 and abs(micros) < 2**63
-    return (months, whole_days, micros) if fits else NotImplemented
 
 
 def _to_interval(_: Call, unit: str, count: float) -> Any:
@@ -30,7 +23,7 @@ def _to_interval(_: Call, unit: str, count: float) -> Any:
 
 
 def _checked(name: str, *lines: str, fold: Fold | None = None) -> ScalarFunction:
-    return scalar(name, *lines, null=NullRule.STRICT, raises=True, fold=fold)
+    return scalar(name, *lines, raises=True, fold=fold)
 
 
 #: Calls that make intervals, and of what numbers.
@@ -45,7 +38,11 @@ _UNITS = {
 INTERVALS = (
     _checked("add_intervals", "add: INTERVAL INTERVAL -> INTERVAL", fold=_combine_intervals(1)),
     _checked("subtract_intervals", "subtract: INTERVAL INTERVAL -> INTERVAL", fold=_combine_intervals(-1)),
-    _checked("negate_interval", "-: INTERVAL -> INTERVAL", fold=lambda _, each: _interval(-x for x in each)),
+    _checked(
+        "negate_interval",
+        "-: INTERVAL -> INTERVAL",
+        fold=lambda _, each: fitting_interval(*(-field for field in each)) or NotImplemented,
+    ),
     _checked(
         "multiply_interval",
         *("multiply: INTERVAL BIGINT -> INTERVAL", "multiply: INTERVAL DOUBLE -> INTERVAL"),

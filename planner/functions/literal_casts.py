@@ -58,13 +58,18 @@ def unit_name(text: str) -> str | None:
 
 
 def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
-    """`count` units as (months, days, microseconds); None where that overflows, which is for a kernel to tell."""
+    """`count` units as (months, days, microseconds); None where that overflows."""
     months, days, micros = _INTERVAL_UNITS[unit]
     if not math.isfinite(micros * count):
         return None
-    interval = (months * int(count), days * int(count), round(micros * count) if micros else 0)
-    fits = max(abs(interval[0]), abs(interval[1])) < 2**31 and abs(interval[2]) < 2**63
-    return interval if fits else None
+    whole = int(count)
+    return fitting_interval(months * whole, days * whole, round(micros * count) if micros else 0)
+
+
+def fitting_interval(months: int, days: int, micros: int) -> tuple[int, int, int] | None:
+    """The interval, or None where a field is out of range, which is for a kernel to tell."""
+    fits = max(abs(months), abs(days)) < 2**31 and abs(micros) < 2**63
+    return (months, days, micros) if fits else None
 
 
 def cast_value(value: Value, source: DataType, target: DataType) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tqp.core.errors import UnsupportedError
+
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
     "try": "TRY",
@@ -53,9 +55,19 @@ weighted_avg write_log
 _FORMS = {"make_date": 1, "make_timestamp": 1, "max": 2, "min": 2, "regexp_extract": 4}
 
 
-def missing_form(name: str, count: int) -> str | None:
-    """What a call of `name`, which tqp has, asks for with so many arguments, if only DuckDB has that."""
-    return f"{name}() of {count} argument{'s' if count > 1 else ''} is" if _FORMS.get(name) == count else None
+def refuse_missing_form(name: str, count: int, span: tuple[int, int] | None) -> None:
+    """Raise UnsupportedError for a call of `name`, which tqp has, with so many arguments, if only DuckDB has that."""
+    if _FORMS.get(name) == count:
+        raise UnsupportedError(
+            f"{name}() of {count} argument{'s' if count > 1 else ''} is not supported", span
+        )
+
+
+def refuse_missing(name: str, span: tuple[int, int] | None) -> None:
+    """Raise UnsupportedError for a call of `name` (lower case) if DuckDB has such a function."""
+    missing = missing_feature(name)
+    if missing is not None:
+        raise UnsupportedError(f"{missing} not supported", span)
 
 
 def missing_feature(name: str) -> str | None:

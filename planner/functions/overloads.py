@@ -221,14 +221,6 @@ def _remainder(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType
     return (operand, operand), operand
 
 
-def _same(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, types[0]
-
-
-def _whole(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, decimal(types[0].precision, 0)
-
-
 def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
     """trunc to a number of digits."""
     digits = arguments[1].value if isinstance(arguments[1], Literal) else 0
@@ -244,10 +236,6 @@ def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, Da
     if types[0].scale == 0 and isinstance(digits, int) and -precision <= digits < 0:
         result = decimal(min(precision + 1, MAX_DECIMAL_PRECISION), 0)
     return types, result
-
-
-def _widened(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    return types, decimal(38, types[0].scale)
 
 
 def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
@@ -279,11 +267,11 @@ _RESULT_RULES: dict[str, _Rule] = {
     "sum": _sum,
     "product": _product,
     "remainder": _remainder,
-    "same": _same,
-    "whole": _whole,
+    "same": lambda types, _: (types, types[0]),
+    "whole": lambda types, _: (types, decimal(types[0].precision, 0)),
     "cut": _cut,
     "rounded": _rounded,
-    "widened": _widened,
+    "widened": lambda types, _: (types, decimal(MAX_DECIMAL_PRECISION, types[0].scale)),
     "middle": _middle,
     "similarity": _similarity,
     "part": _part,
@@ -293,17 +281,7 @@ _RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUB
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_INTEGERS = [
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-]
+_INTEGERS = [name for name, data_type in _TYPES.items() if data_type.is_integer]
 
 
 def overloads_of(canonical: str, lines: Iterable[str]) -> Iterator[Overload]:

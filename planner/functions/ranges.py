@@ -1,4 +1,4 @@
-"""Ranges of storage values: what fits a type, and which dates are finite."""
+"""Ranges of storage values: what fits a type, sums and differences, and which dates are finite."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import date
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.time_limits import INFINITE_TICK
+from tqp.planner.algebra.expressions import Call
 
 #: The smallest and the largest value.
 Range = tuple[int, int]
@@ -35,6 +36,30 @@ def operand(known: Range | None, data_type: DataType) -> Range | None:
     return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else (low, high)
 
 
+def operands_of(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:
+    """Of two operands of one scale, which is the result's."""
+    if any(argument.data_type.scale != call.data_type.scale for argument in call.arguments):
+        return None
+    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
+    return None if left is None or right is None else (left, right)
+
+
+def added(call: Call, ranges: Ranges) -> Range | None:
+    """Of the sum of such operands; days are numbers as others are."""
+    if (operands := operands_of(call, ranges)) is None:
+        return None
+    (a, b), (c, d) = operands
+    return a + c, b + d
+
+
+def subtracted(call: Call, ranges: Ranges) -> Range | None:
+    """Of the difference of such operands."""
+    if (operands := operands_of(call, ranges)) is None:
+        return None
+    (a, b), (c, d) = operands
+    return a - d, b - c
+
+
 def ticks_per_day(data_type: DataType) -> int | None:
     """Storage units in a day, for DATE and the timestamps."""
     if data_type.kind is TypeKind.DATE:
@@ -56,9 +81,11 @@ def is_finite(known: Range | None, data_type: DataType) -> bool:
     """True if a date or timestamp provably is not +-infinity (on which most date functions return NULL)."""
     if data_type.kind is TypeKind.TIME:
         return True
-    found = days(known, data_type)
-    if (
-        known is None or found is None or max(map(abs, known)) >= INFINITE_TICK
-    ):  # of nanoseconds, it is a day of the calendar
+    if known is None or max(map(abs, known)) >= INFINITE_TICK:  # of nanoseconds, it is a day of the calendar
         return False
-    return CALENDAR_DAYS[0] <= found[0] and found[1] <= CALENDAR_DAYS[1]
+    return is_in_calendar(days(known, data_type))
+
+
+def is_in_calendar(known: Range | None) -> bool:
+    """True if all days are some that Python knows."""
+    return known is not None and CALENDAR_DAYS[0] <= known[0] and known[1] <= CALENDAR_DAYS[1]

@@ -30,6 +30,7 @@ SPECIAL_FORMS = (
     "typeof",
     "date",
     "date_add",
+    "fmod",
     "pi",
     "enum_first",
     "enum_last",

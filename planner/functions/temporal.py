@@ -22,14 +22,16 @@ from tqp.planner.functions.declaration import (
     scalar,
 )
 from tqp.planner.functions.ranges import (
-    CALENDAR_DAYS,
     EPOCH_ORDINAL,
     SECONDS_PER_DAY,
     Range,
     Ranges,
+    added,
     days,
     is_finite,
+    is_in_calendar,
     operand,
+    subtracted,
     ticks_per_day,
 )
 
@@ -60,10 +62,6 @@ def _constant_part(call: Call) -> str | None:
     return None if part is None else part.lower()
 
 
-def _is_in_calendar(known: Range | None) -> bool:
-    return known is not None and CALENDAR_DAYS[0] <= known[0] and known[1] <= CALENDAR_DAYS[1]
-
-
 def _date_part(call: Call, ranges: Ranges) -> Range | None:
     part, source = _constant_part(call), call.arguments[1].data_type
     if part is None or not call.data_type.is_integer or not source.is_temporal:
@@ -71,7 +69,7 @@ def _date_part(call: Call, ranges: Ranges) -> Range | None:
     if part not in ("year", "isoyear"):
         return _PART_RANGES.get(part)
     known = days(ranges[1], source)
-    if known is None or not _is_in_calendar(known):
+    if known is None or not is_in_calendar(known):
         return None
     first, last = (datetime.date.fromordinal(day + EPOCH_ORDINAL).year for day in known)
     return (first, last) if part == "year" else (first - 1, last + 1)
@@ -93,42 +91,27 @@ _TRUNC_DAYS = {
 def _date_trunc(call: Call, ranges: Ranges) -> Range | None:
     part, per_day = _constant_part(call), ticks_per_day(call.data_type)
     known = days(ranges[1], call.arguments[1].data_type)
-    if part is None or per_day is None or known is None or not _is_in_calendar(known):
+    if part is None or per_day is None or known is None or not is_in_calendar(known):
         return None
     back = _TRUNC_DAYS.get(part, 365_250)
     return (known[0] - back) * per_day, (known[1] + 1) * per_day - 1
 
 
-def _operands(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:
-    left, right = (operand(known, each.data_type) for known, each in zip(ranges, call.arguments, strict=True))
-    return None if left is None or right is None else (left, right)
-
-
-def _shift_days(sign: int) -> Callable[[Call, Ranges], Range | None]:
+def _shift_days(combined: RangeRule) -> RangeRule:
     def rule(call: Call, ranges: Ranges) -> Range | None:
-        if (operands := _operands(call, ranges)) is None:
-            return None
-        (a, b), (c, d) = operands
-        low, high = (a + c, b + d) if sign > 0 else (a - d, b - c)
-        if {a, b} & _INFINITE_DATES:  # which stay where they are
-            return min(a, low), max(b, high)
-        return low, high
+        start, moved = operand(ranges[0], call.arguments[0].data_type), combined(call, ranges)
+        if start is None or moved is None or not set(start) & _INFINITE_DATES:
+            return moved
+        return min(start[0], moved[0]), max(start[1], moved[1])  # infinite dates stay where they are
 
     return rule
-
-
-def _subtract_dates(call: Call, ranges: Ranges) -> Range | None:
-    if (operands := _operands(call, ranges)) is None:
-        return None
-    (a, b), (c, d) = operands
-    return a - d, b - c
 
 
 #: -infinity and infinity as days.
 _INFINITE_DATES = frozenset((-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY))
 
 
-def _shift_interval(sign: int) -> Callable[[Call, Ranges], Range | None]:
+def _shift_interval(sign: int) -> RangeRule:
     """A month is 28 to 31 days; known for a constant interval only."""
 
     def rule(call: Call, ranges: Ranges) -> Range | None:
@@ -290,13 +273,12 @@ _INTERVAL_FIRST = (
 _PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
 
 TEMPORAL = (
-    scalar("epoch_ms", "BIGINT -> TIMESTAMP", null=STRICT, raises=True),
+    scalar("epoch_ms", "BIGINT -> TIMESTAMP", raises=True),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
         *_PART_LINES,
         null=STRICT_IF_FINITE,
-        raises=False,
         range=_date_part,
         work=Work.CALENDAR,
     ),
@@ -324,10 +306,10 @@ TEMPORAL = (
         "+",
         ("DATE INTEGER -> DATE", "~ INTEGER DATE -> DATE"),
         STRICT,
-        _shift_days(1),
+        _shift_days(added),
         _move_days(1),
     ),
-    _moves("subtract_days", "-", ("DATE INTEGER -> DATE",), STRICT, _shift_days(-1), _move_days(-1)),
+    _moves("subtract_days", "-", ("DATE INTEGER -> DATE",), STRICT, _shift_days(subtracted), _move_days(-1)),
     _moves(
         "add_interval", "+", (*_BY_INTERVAL, *_INTERVAL_FIRST), STRICT_IF_FINITE, _shift_interval(1), _move(1)
     ),
@@ -335,9 +317,7 @@ TEMPORAL = (
     scalar(
         "subtract_dates",
         "subtract: DATE DATE -> BIGINT",
-        null=STRICT,
-        raises=False,
-        range=_subtract_dates,
+        range=subtracted,
         fold=_fold_subtract_dates,
         work=Work.CALENDAR,
         infix=Infix("-", 6),
@@ -355,18 +335,15 @@ TEMPORAL = (
         null=PROPAGATES,
         raises=_leaves_calendar,
     ),
-    scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", null=STRICT, raises=True),
-    scalar(
-        "make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", null=STRICT, raises=True
-    ),
+    scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", raises=True),
+    scalar("make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", raises=True),
     scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
-    scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
-    scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, raises=False),
+    scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
+    scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar(
         "strftime",
         *(line.format(each) for each in (*_INSTANTS, "TIMESTAMP_NS") for line in _PATTERN_FIRST),
         null=PROPAGATES,
-        raises=False,
         check=_check_format,
     ),
     scalar("strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_format),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError
@@ -49,37 +48,33 @@ def _code_point(call: Call, ranges: Ranges) -> Range:
     return -1, 0x10FFFF
 
 
-def _text(names: str, *signatures: str, raises: Any = False, **facts: Any) -> ScalarFunction:
-    return scalar(names, *signatures, null=NullRule.STRICT, raises=raises, **facts)
-
-
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
 
 def _pattern(name: str, operator: str) -> ScalarFunction:
     lines = (f"{operator}: {line}" for line in _PATTERN)
     infix = Infix(name.upper(), 4)
-    return _text(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
+    return scalar(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
 
 
 TEXT = (
     _pattern("like", "~~"),
     _pattern("ilike", "~~*"),
-    _text(
+    scalar(
         "regexp_matches",
         *_PATTERN,
         work=Work.SEARCH,
         selectivity=0.07,
         check=_regular_expression("regexp_matches", options=2),
     ),
-    _text(
+    scalar(
         "regexp_full_match",
         *_PATTERN,
         work=Work.SEARCH,
         selectivity=0.05,
         check=_regular_expression("regexp_full_match", options=2),
     ),
-    _text(
+    scalar(
         "regexp_replace",
         "VARCHAR VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
@@ -88,7 +83,7 @@ TEXT = (
         knows_null=False,
         bends=False,
     ),
-    _text(
+    scalar(
         "regexp_extract",
         "VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR INTEGER -> VARCHAR",
@@ -96,45 +91,43 @@ TEXT = (
         check=_regular_expression("regexp_extract", options=3),
         bends=False,
     ),
-    _text("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
-    _text("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
-    _text(
+    scalar("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
+    scalar("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
+    scalar(
         "contains", "VARCHAR VARCHAR -> BOOLEAN", "NULL ANY -> BOOLEAN", work=Work.SEARCH, selectivity=0.07
     ),
-    _text("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=_length),
-    _text("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
-    _text("left", "VARCHAR BIGINT -> VARCHAR"),
-    _text("right", "VARCHAR BIGINT -> VARCHAR"),
-    _text("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
-    _text("bit_length", "VARCHAR -> BIGINT", range=_length),
-    _text("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=_length),
-    _text("upper ucase", "VARCHAR -> VARCHAR"),
-    _text("lower lcase", "VARCHAR -> VARCHAR"),
-    _text("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    _text("ltrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    _text("rtrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    _text("lpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
-    _text("rpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
-    _text("replace", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
-    _text("reverse", "VARCHAR -> VARCHAR"),
-    _text("repeat", "VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB", raises=True),
-    _text(
+    scalar("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=_length),
+    scalar("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
+    scalar("left", "VARCHAR BIGINT -> VARCHAR"),
+    scalar("right", "VARCHAR BIGINT -> VARCHAR"),
+    scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
+    scalar("bit_length", "VARCHAR -> BIGINT", range=_length),
+    scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=_length),
+    scalar("upper ucase", "VARCHAR -> VARCHAR"),
+    scalar("lower lcase", "VARCHAR -> VARCHAR"),
+    scalar("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    scalar("ltrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    scalar("rtrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
+    scalar("lpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
+    scalar("rpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
+    scalar("replace", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
+    scalar("reverse", "VARCHAR -> VARCHAR"),
+    scalar("repeat", "VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB", raises=True),
+    scalar(
         "concat_operator", fold=lambda _, left, right: left + right, infix=Infix("||", 5, is_associative=True)
     ),
-    _text("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False, knows_null=False),
-    _text("ascii", "VARCHAR -> INTEGER", range=_code_point),
+    scalar("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False, knows_null=False),
+    scalar("ascii", "VARCHAR -> INTEGER", range=_code_point),
     scalar(
         "enum_code",
         is_call=True,
-        null=NullRule.STRICT,
-        raises=False,
         range=lambda _, ranges: ranges[0],
         fold=lambda _, position: position,
         work=Work.CALCULATION,
     ),
-    _text("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
-    _text("chr", "INTEGER -> VARCHAR", raises=True),
-    _text("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
-    scalar("concat", is_call=True, null=NullRule.NEVER, raises=False),
-    scalar("concat_ws", is_call=True, null=NullRule.FIRST, raises=False),
+    scalar("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
+    scalar("chr", "INTEGER -> VARCHAR", raises=True),
+    scalar("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
+    scalar("concat", is_call=True, null=NullRule.NEVER),
+    scalar("concat_ws", is_call=True, null=NullRule.FIRST),
 )

@@ -50,15 +50,8 @@ _FRACTIONAL = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.DECIMAL)
 
 #: What each type may become without being asked.
 _IMPLICIT: dict[TypeKind, tuple[TypeKind, ...]] = {
-    TypeKind.TINYINT: (*_SIGNED[1:], *_FRACTIONAL),
-    TypeKind.SMALLINT: (*_SIGNED[2:], *_FRACTIONAL),
-    TypeKind.INTEGER: (*_SIGNED[3:], *_FRACTIONAL),
-    TypeKind.BIGINT: (*_SIGNED[4:], *_FRACTIONAL),
-    TypeKind.HUGEINT: _FRACTIONAL,
-    TypeKind.UTINYINT: (*_UNSIGNED[1:], *_SIGNED[1:], *_FRACTIONAL),
-    TypeKind.USMALLINT: (*_UNSIGNED[2:], *_SIGNED[2:], *_FRACTIONAL),
-    TypeKind.UINTEGER: (*_UNSIGNED[3:], *_SIGNED[3:], *_FRACTIONAL),
-    TypeKind.UBIGINT: (TypeKind.HUGEINT, *_FRACTIONAL),
+    **{kind: (*_SIGNED[wider:], *_FRACTIONAL) for wider, kind in enumerate(_SIGNED, 1)},
+    **{kind: (*_UNSIGNED[wider:], *_SIGNED[wider:], *_FRACTIONAL) for wider, kind in enumerate(_UNSIGNED, 1)},
     TypeKind.DECIMAL: (TypeKind.FLOAT, TypeKind.DOUBLE),
     TypeKind.FLOAT: (TypeKind.DOUBLE,),
     TypeKind.DATE: (
@@ -128,24 +121,12 @@ def _fits(value: object, target: DataType) -> bool:
     return True
 
 
-_INTEGER_DIGITS: dict[TypeKind, int] = {
-    TypeKind.TINYINT: 3,
-    TypeKind.SMALLINT: 5,
-    TypeKind.INTEGER: 10,
-    TypeKind.BIGINT: 19,
-    TypeKind.HUGEINT: 38,
-    TypeKind.UTINYINT: 3,
-    TypeKind.USMALLINT: 5,
-    TypeKind.UINTEGER: 10,
-    TypeKind.UBIGINT: 20,
-}
-
-
 def decimal_for(data_type: DataType) -> DataType:
     """The decimal that holds every value of an integer type; decimals as they are."""
     if data_type.is_decimal:
         return data_type
-    return decimal(_INTEGER_DIGITS.get(data_type.kind, 1), 0)
+    digits = len(str(data_type.bounds[1])) if data_type.is_integer else 1
+    return decimal(min(digits, MAX_DECIMAL_PRECISION), 0)
 
 
 def common_decimal(types: Sequence[DataType]) -> DataType:

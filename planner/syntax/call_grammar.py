@@ -23,10 +23,6 @@ class CallGrammar(TypeGrammar):
         """What stands behind ORDER BY."""
 
     @abstractmethod
-    def expressions(self) -> int:
-        """Several with commas between, and how many."""
-
-    @abstractmethod
     def starts_expression(self) -> bool:
         """Whether the token at hand can begin an expression."""
 
@@ -195,18 +191,12 @@ class CallGrammar(TypeGrammar):
         self.expect(")")
 
     def overlay(self) -> None:
-        """`overlay(a PLACING b FROM 1 FOR 2)` or with commas."""
+        """`overlay(a, b, 1)`; not `overlay(a PLACING b FROM 1)`."""
         self.advance(2)
         self.expression()
-        if not self.skip("PLACING"):
-            self._rest_of_list()
-            return
-        self.expression()
-        self.expect("FROM")
-        self.expression()
-        if self.skip("FOR"):
-            self.expression()
-        self.expect(")")
+        if self.kind == "PLACING":
+            self.lacks("PLACING")
+        self._rest_of_list()
 
     def position(self) -> None:
         """`position(a IN b)`"""

@@ -158,9 +158,8 @@ class ExpressionGrammar(OperandGrammar):
                 self.advance(3)
             elif self._is_quantified():
                 self.advance(2)
-            elif kind == "OPERATOR" and self._operator_is_named():
-                self._named_operator()
             else:
+                self._refuse_named_operator()
                 return
             self._operand()
 
@@ -168,24 +167,17 @@ class ExpressionGrammar(OperandGrammar):
         """`= ANY`, `< ALL`, ..., which bind closer than `=` and `<`."""
         return self.kind in _QUANTIFIED and self.next_kind() in ("ANY", "SOME", "ALL")
 
-    def _operator_is_named(self) -> bool:
-        """`OPERATOR(+)`, not a call of a function of that name."""
-        return self.next_kind() == "(" and (self.next_kind(2) in _ANY_OPERATOR or self.next_kind(3) == ".")
-
-    def _named_operator(self) -> None:
-        """`OPERATOR(schema.+)`"""
-        self.advance(2)
-        while self.kind in COLUMN_NAMES and self.next_kind() == ".":
-            self.advance(2)
-        self.expect_any(_ANY_OPERATOR, "an operator")
-        self.expect(")")
+    def _refuse_named_operator(self) -> None:
+        """`OPERATOR(+)` or `OPERATOR(schema.+)`, not a call of a function of that name."""
+        is_sign = self.next_kind(2) in _ANY_OPERATOR or self.next_kind(3) == "."
+        if self.kind == "OPERATOR" and self.next_kind() == "(" and is_sign:
+            self.lacks("OPERATOR()")
 
     def _operand(self) -> None:
         while self.kind == "~":
             self.advance()
         while self.kind in ("+", "-"):
             self.advance()
-        while self.kind == "OPERATOR" and self._operator_is_named():
-            self._named_operator()
+        self._refuse_named_operator()
         self.primary()
         self.indirections()

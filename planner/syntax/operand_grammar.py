@@ -46,10 +46,6 @@ class OperandGrammar(CallGrammar):
     """What stands between operators."""
 
     @abstractmethod
-    def expression(self, operand_read: bool = False) -> None:
-        """Any expression; with `operand_read`, what follows its first operand in parentheses."""
-
-    @abstractmethod
     def query(self, first_read: bool = False) -> None:
         """A query; with `first_read`, what follows the parentheses with which it begins."""
 
@@ -106,6 +102,8 @@ class OperandGrammar(CallGrammar):
                 return
             if following not in LABELS:
                 self.advance()
+                if following == TEXT and self.next_kind() == ".":
+                    self.lacks("a text between dots")  # the name, quotes included, of a table
                 self.refuse("a name")
             self.advance(2)
             if self.kind == "(":
@@ -330,8 +328,7 @@ class OperandGrammar(CallGrammar):
 
     def _excluded_name(self) -> None:
         self.expect_any(NAMES_OR_TEXT, "the name of a column")
-        while self.skip("."):
-            self.expect_any(LABELS, "a name")
+        self.dotted()
 
     def _renamed(self) -> None:
         self._excluded_name()
@@ -363,8 +360,7 @@ class OperandGrammar(CallGrammar):
     def _replaced(self) -> None:
         self.expect("AS")
         self.expect_any(COLUMN_NAMES, "the name of a column")
-        while self.skip("."):
-            self.expect_any(LABELS, "a name")
+        self.dotted()
 
     # other operands
 

@@ -14,27 +14,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.planner.syntax.operators import OperatorParser
 from tqp.planner.syntax.sqlglot_parser import DuckDBParser
+from tqp.planner.syntax.type_grammar import UNITS
 
 #: Functions whose arguments have a grammar of their own.
 _FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION", "TRIM")
-
-
-_UNITS = [
-    "year",
-    "month",
-    "day",
-    "hour",
-    "minute",
-    "second",
-    "millisecond",
-    "microsecond",
-    "week",
-    "quarter",
-    "decade",
-    "century",
-    "millennium",
-]
-_INTERVAL_KEYWORDS = frozenset((*_UNITS, *(unit + "s" for unit in _UNITS), "centuries", "millennia"))
 
 
 def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
@@ -132,7 +115,7 @@ class Parser(OperatorParser):
             return None
         is_text = self._curr.token_type in _TEXT_TOKENS
         amount = self._parse_primary() if is_text else self._parse_term()
-        has_unit = self._curr.text.lower() in _INTERVAL_KEYWORDS
+        has_unit = self._curr.text.upper() in UNITS
         if amount is None or not (is_text or has_unit or isinstance(amount, (exp.Paren, exp.Placeholder))):
             self._retreat(start)  # a column named interval
             return None
@@ -142,7 +125,7 @@ class Parser(OperatorParser):
         """INTERVAL amount [unit]; a text with a unit inside is kept whole (sqlglot would drop what it cannot read)."""
         complete = this.is_string and any(character.isalpha() for character in this.name)
         unit = None
-        if not complete and self._curr is not None and self._curr.text.lower() in _INTERVAL_KEYWORDS:
+        if not complete and self._curr is not None and self._curr.text.upper() in UNITS:
             unit = self._parse_var(any_token=True, upper=True)
         if self._match_text_seq("TO"):
             unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
@@ -176,7 +159,7 @@ class Parser(OperatorParser):
             return None
         is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
         if is_cast and self._match(TokenType.INTERVAL):
-            if self._curr.text.lower() in _INTERVAL_KEYWORDS:
+            if self._curr.text.upper() in UNITS:
                 self._advance()
             found: exp.Expr | None = self.expression(exp.DataType(this=exp.DType.INTERVAL))
         else:

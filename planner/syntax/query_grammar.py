@@ -13,26 +13,28 @@ from tqp.planner.syntax.words import (
     BARE_LABELS,
     COLUMN_NAMES,
     END,
-    FUNCTION_NAMES,
     LABELS,
     NAME,
     NUMBER,
     TEXT,
 )
 
-Explain = OneOf["plan", "analyze", "options"] | None
+Explain = OneOf["plan", "analyze"] | None
 
 _LABELS_OR_TEXT = LABELS | {TEXT}
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
-#: Statements that are no queries, by their first words.
-_OTHER_STATEMENTS = _CHANGES | frozenset(
-    """
+#: Statements that are not read, by their first words. Some may stand where a query does.
+_OTHER_STATEMENTS = (
+    (QUERY_STARTS - {"SELECT", "FROM", "WITH", "VALUES", "TABLE"})
+    | _CHANGES
+    | frozenset(
+        """
     ABORT ALTER ANALYSE ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT CONNECT COPY CREATE DEALLOCATE DESTROY DETACH
     DISCONNECT DROP END EXECUTE EXPORT FORCE IMPORT INSTALL LOAD PRAGMA PREPARE REGISTER RESET ROLLBACK SET START TRUNCATE
     USE VACUUM
     """.split()
+    )
 )
-_OPTIONS = COLUMN_NAMES | FUNCTION_NAMES | {"ANALYZE", "ANALYSE"}
 _CLAUSES = (
     "FROM",
     "WHERE",
@@ -46,7 +48,6 @@ _CLAUSES = (
     "INTERSECT",
     "JOIN",
 )
-_DESCRIPTIONS = frozenset(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +82,15 @@ class QueryGrammar(TableGrammar):
         if self.kind == "EXPLAIN":
             explain = self._explain()
         start, word = self.index, self.kind
-        if word in QUERY_STARTS or word == "(":
+        if word in _OTHER_STATEMENTS:
+            while self.kind not in (";", END):
+                self.advance()
+        elif word in QUERY_STARTS or word == "(":
             self.query()
-            is_query = word not in _DESCRIPTIONS and "PIVOT" not in word
-            return Statement(start, self.index, word, is_query, explain)
-        if word not in _OTHER_STATEMENTS:
+        else:
             hint = self._misspelt(start, ("SELECT", "FROM", "WITH", "VALUES", "EXPLAIN"))
             self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES" + hint)
-        while self.kind not in (";", END):
-            self.advance()
-        return Statement(start, self.index, word, False, explain)
+        return Statement(start, self.index, word, word not in _OTHER_STATEMENTS, explain)
 
     def _misspelt(self, index: int, words: tuple[str, ...]) -> str:
         """A hint at the word that the token, a name until now, may stand for."""
@@ -99,22 +99,14 @@ class QueryGrammar(TableGrammar):
         return nearest(self.tokens.source(index), words, limit=1)
 
     def _explain(self) -> Explain:
-        """EXPLAIN, perhaps with ANALYZE or options in parentheses."""
+        """EXPLAIN, perhaps with ANALYZE."""
         self.advance()
         mode: Explain = "plan"
         if self.skip_any(("ANALYZE", "ANALYSE")):
             mode = "analyze"
         if self.kind == "(" and self.next_kind() not in QUERY_STARTS and self.next_kind() != "(":
-            self.advance()
-            self.items(self._option, lambda: self.kind != ")")
-            self.close()
-            mode = "options"
+            self.lacks("EXPLAIN with options")
         return mode
-
-    def _option(self) -> None:
-        self.expect_any(_OPTIONS, "an option of EXPLAIN")
-        if self.starts_expression():
-            self.expression()
 
     # queries
 
@@ -141,10 +133,7 @@ class QueryGrammar(TableGrammar):
         self.skip("RECURSIVE")
         self.items(self._common_table, lambda: self.kind in NAMES_OR_TEXT)
         if self.kind in _CHANGES:
-            raise UnsupportedError(
-                f"{self.kind} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)",
-                self._span(),
-            )
+            raise not_a_query(self.kind, self._span())
 
     def _common_table(self) -> None:
         self.expect_any(NAMES_OR_TEXT, "the name of a common table expression")
@@ -162,7 +151,7 @@ class QueryGrammar(TableGrammar):
             self.skip("MATERIALIZED")
         self.expect("(")
         if self.kind in _OTHER_STATEMENTS:
-            raise UnsupportedError(f"{self.kind} inside WITH is not supported", self._span())
+            self.lacks(f"{self.kind} inside WITH")
         self.query()
         self.expect(")")
 
@@ -179,14 +168,9 @@ class QueryGrammar(TableGrammar):
         elif kind == "TABLE":
             self.advance()
             self.expect_any(NAMES_OR_TEXT, "a table")
-            while self.skip("."):
-                self.expect_any(LABELS, "a name")
-        elif kind == "PIVOT" or kind == "PIVOT_WIDER":
-            self.pivot_statement()
-        elif kind == "UNPIVOT" or kind == "PIVOT_LONGER":
-            self.unpivot_statement()
-        elif kind in _DESCRIPTIONS:
-            self._description()
+            self.dotted()
+        elif kind in QUERY_STARTS - {"WITH"}:
+            raise not_a_query(kind, self._span())
         else:
             self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES")
 
@@ -280,20 +264,14 @@ class QueryGrammar(TableGrammar):
             self.expect_any(("FIRST", "LAST"), "FIRST or LAST")
 
     def _limit(self) -> None:
-        if self.skip("LIMIT"):
-            self._limit_value()
-            if self.skip("OFFSET"):
-                self._offset_value()
-        elif self.skip("OFFSET"):
-            self._offset_value()
-            if self.skip("LIMIT"):
-                self._limit_value()
-            elif self.skip("FETCH"):
-                self._fetch_value()
-        elif self.skip("FETCH"):
-            self._fetch_value()
-            if self.skip("OFFSET"):
-                self._offset_value()
+        """LIMIT or FETCH, and OFFSET, in either order."""
+        values = {"LIMIT": self._limit_value, "FETCH": self._fetch_value, "OFFSET": self._offset_value}
+        first = self.kind
+        if self.skip_any(values):
+            values[first]()
+            second = self.kind
+            if (first == "OFFSET") != (second == "OFFSET") and self.skip_any(values):
+                values[second]()
 
     def _limit_value(self) -> None:
         if self.skip("ALL"):
@@ -331,22 +309,12 @@ class QueryGrammar(TableGrammar):
 
         self.items(row, lambda: self.kind == "(")
 
-    def _description(self) -> None:
-        """DESCRIBE, SHOW, SUMMARIZE: of a query, a table, or nothing."""
-        self.advance()
-        if self.kind in QUERY_STARTS or self.kind == "(":
-            self.query()
-        elif self.kind == "ALL":
-            self.advance()
-            self.skip("TABLES")
-        elif self.kind in NAMES_OR_TEXT:
-            self.advance()
-            while self.skip("."):
-                self.expect_any(LABELS, "a name")
-            if self.skip("FROM"):
-                self.expect_any(COLUMN_NAMES, "a name")
-                while self.skip("."):
-                    self.expect_any(LABELS, "a name")
+
+def not_a_query(word: str, span: tuple[int, int] | None = None) -> UnsupportedError:
+    """The error for a statement of another kind, which begins with this word."""
+    return UnsupportedError(
+        f"{word} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)", span
+    )
 
 
 def statements(tokens: Tokens) -> list[Statement]:

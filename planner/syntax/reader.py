@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import NoReturn
 
-from tqp.core.errors import ParseError
+from tqp.core.errors import ParseError, UnsupportedError
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import END
+from tqp.planner.syntax.words import END, LABELS
 
 
 class Reader:
@@ -67,6 +67,13 @@ class Reader:
         """Whether the token at hand is this word, which is none of the keywords."""
         return self.tokens.source(self.index).upper() == word
 
+    def dotted(self) -> bool:
+        """`.b.c` behind a name, if it is there; whether it was."""
+        start = self.index
+        while self.skip("."):
+            self.expect_any(LABELS, "a name")
+        return self.index > start
+
     def items(self, item: Callable[[], None], starts: Callable[[], bool]) -> int:
         """item, item, item, and how many; a comma behind the last is allowed, as DuckDB allows it."""
         item()
@@ -83,6 +90,10 @@ class Reader:
     def complain(self, reason: str) -> NoReturn:
         """Raise ParseError at the token at hand for a reason of its own."""
         raise ParseError(f"syntax error {self._place()}: {reason}", self._span())
+
+    def lacks(self, feature: str) -> NoReturn:
+        """Raise UnsupportedError at the token at hand: what begins here DuckDB has, and nothing of it is read."""
+        raise UnsupportedError(f"{feature} is not supported", self._span())
 
     def _place(self) -> str:
         if self.kind == END:

@@ -67,7 +67,7 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
                 token_type = TokenType.VAR
             else:
                 token_type = _KEYWORDS.get(upper, TokenType.VAR)
-            made.append(Token(token_type, source, 1, 1, first, last))
+            made.append(_token(token_type, source, first, last))
         elif kind == NAME:
             made.append(
                 _token(TokenType.IDENTIFIER, source[1:-1].replace(source[0] * 2, source[0]), first, last)
@@ -85,7 +85,7 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
             types = _MARKS.get(source)
             if types is None:
                 raise UnsupportedError(f"the operator {source} is not supported", (first, last + 1))
-            made.extend(Token(token_type, source, 1, 1, first, last) for token_type in types)
+            made.extend(_token(token_type, source, first, last) for token_type in types)
     return made
 
 

@@ -1,4 +1,4 @@
-"""The grammar of FROM: tables, joins, PIVOT and samples."""
+"""The grammar of FROM: tables, joins and samples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 from tqp.planner.syntax.expression_grammar import ExpressionGrammar
 from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_GOES_ON, QUERY_STARTS
-from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS, NUMBER, TEXT
+from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, NUMBER, TEXT
 
 _SIDES = frozenset(("LEFT", "RIGHT", "FULL"))
 _JOIN_WORDS = frozenset("JOIN ASOF LEFT RIGHT FULL INNER SEMI ANTI CROSS NATURAL POSITIONAL".split())
@@ -14,10 +14,6 @@ _JOIN_WORDS = frozenset("JOIN ASOF LEFT RIGHT FULL INNER SEMI ANTI CROSS NATURAL
 
 class TableGrammar(ExpressionGrammar):
     """What stands behind FROM and JOIN."""
-
-    @abstractmethod
-    def targets(self) -> None:
-        """Expressions with labels, as behind SELECT."""
 
     @abstractmethod
     def values(self) -> None:
@@ -42,15 +38,13 @@ class TableGrammar(ExpressionGrammar):
         while True:
             if self.kind in _JOIN_WORDS:
                 self._join()
-            elif self.kind == "PIVOT":
-                self._pivot()
-            elif self.kind == "UNPIVOT":
-                self._unpivot()
+            elif self.kind in ("PIVOT", "UNPIVOT"):
+                self.lacks(self.kind)
             else:
                 return
 
-    def _plain_table(self, before_nearest: bool = False) -> None:
-        """A table with its alias and sample, without joins. `before_nearest`: it stands behind JOIN."""
+    def _plain_table(self) -> None:
+        """A table with its alias and sample, without joins."""
         named = self.next_kind() == ":" and self.kind in NAMES_OR_TEXT
         if named:
             self.advance(2)
@@ -61,17 +55,12 @@ class TableGrammar(ExpressionGrammar):
             self._parenthesized_table()
         else:
             self._named_table()
-        if before_nearest and self._nearest_follows():
-            return
+        self._refuse_nearest()
         if named and (self.kind == "AS" or self.kind in COLUMN_NAMES):
             self.complain("this table has a name already, before the colon")
         self._alias()
         if self.kind == "AT" and self.next_kind() == "(":
-            self.advance(2)
-            self.expect_any(("VERSION", "TIMESTAMP"), "VERSION or TIMESTAMP")
-            self.expect("=>")
-            self.expression()
-            self.expect(")")
+            self.lacks("a table version")
         if self.skip("TABLESAMPLE"):
             self.sample()
 
@@ -87,11 +76,7 @@ class TableGrammar(ExpressionGrammar):
         if kind not in COLUMN_NAMES and not (kind in FUNCTION_NAMES and self.next_kind() == "("):
             self.refuse("a table")
         self.advance()
-        qualified = False
-        while self.kind == ".":
-            self.advance()
-            self.expect_any(LABELS, "a name")
-            qualified = True
+        qualified = self.dotted()
         if self.kind == "(" and (qualified or kind in FUNCTION_NAMES):
             self.call(with_clauses=False)
             if self.skip("WITH"):
@@ -151,15 +136,7 @@ class TableGrammar(ExpressionGrammar):
 
     def _join(self) -> None:
         if self.kind == "JOIN" and self.next_is("BY", "("):
-            self.advance(3)
-            if not self.word_is("TYPE"):
-                self.refuse("TYPE")
-            self.advance()
-            self.expect_any(LABELS, "a kind of join")
-            self.expect(")")
-            self.table()
-            self._condition()
-            return
+            self.lacks("JOIN BY")
         if self.kind in ("CROSS", "POSITIONAL", "NATURAL"):
             if self.skip("NATURAL"):
                 self._join_type()
@@ -171,15 +148,10 @@ class TableGrammar(ExpressionGrammar):
         self.skip("ASOF")
         self._join_type()
         self.expect("JOIN")
-        self._plain_table(before_nearest=True)
-        if self._nearest_follows():
-            self._nearest()
-            return
+        self._plain_table()
         self._joins()
-        if self._nearest_follows():
-            self._nearest()
-        else:
-            self._condition()
+        self._refuse_nearest()
+        self._condition()
 
     def _join_type(self) -> None:
         if self.skip_any(_SIDES):
@@ -196,119 +168,12 @@ class TableGrammar(ExpressionGrammar):
         self.advance()
         self.names_in_parentheses()
 
-    def _nearest_follows(self) -> bool:
+    def _refuse_nearest(self) -> None:
         """`NEAREST 3 BY`: NEAREST alone is an alias."""
         ahead = 1 if self.kind in ("APPROX", "EXACT") else 0
-        if self.next_kind(ahead) != "NEAREST":
-            return False
-        ahead += 2 if self.next_kind(ahead + 1) == NUMBER else 1
-        return self.next_kind(ahead) == "BY"
-
-    def _nearest(self) -> None:
-        self.skip_any(("APPROX", "EXACT"))
-        self.expect("NEAREST")
-        self.skip_any((NUMBER,))
-        self.expect("BY")
-        self.expect_any(("DISTANCE", "SIMILARITY"), "DISTANCE or SIMILARITY")
-        self.expression()
-
-    # PIVOT and UNPIVOT behind a table
-
-    def _pivot(self) -> None:
-        self.advance()
-        self.expect("(")
-        self.targets()
-        self.expect("FOR")
-        self._pivot_values()
-        while self.kind not in (")", "GROUP"):
-            self._pivot_values()
-        self.group_by_names()
-        self.expect(")")
-        self._alias()
-
-    def _pivot_values(self) -> None:
-        self._operand()
-        self.expect("IN")
-        self._pivot_target()
-
-    def _pivot_target(self) -> None:
-        if self.skip("("):
-            self.targets()
-            self.close()
-        else:
-            self.expect_any(COLUMN_NAMES, '"(" or the name of a type')
-
-    def group_by_names(self) -> None:
-        """GROUP BY a, b: names only; if it is there."""
-        if self.skip("GROUP"):
-            self.expect("BY")
-            self._names_with_or_without_parentheses()
-
-    def _names_with_or_without_parentheses(self) -> None:
-        if self.kind == "(":
-            self.names_in_parentheses()
-        else:
-            self._names()
-
-    def _unpivot(self) -> None:
-        self.advance()
-        if self.skip_any(("INCLUDE", "EXCLUDE")):
-            self.expect("NULLS")
-        self.expect("(")
-        self._unpivot_header()
-        self.expect("FOR")
-        while True:
-            self._unpivot_header()
-            self.expect("IN", "(")
-            self.targets()
-            self.close()
-            if self.kind == ")":
-                break
-        self.expect(")")
-        self._alias()
-
-    def _unpivot_header(self) -> None:
-        if self.kind == "(":
-            self.names_in_parentheses()
-        else:
-            self.expect_any(NAMES_OR_TEXT, "a name")
-
-    def pivot_statement(self) -> None:
-        """`PIVOT t ON a IN (1, 2) USING sum(b) GROUP BY c`"""
-        self.advance()
-        self.table()
-        if self.skip("ON"):
-            self.items(self._pivot_entry, self.starts_expression)
-        if self.kind == "USING" and self.next_kind() != "SAMPLE":
-            self.advance()
-            self.targets()
-        self.group_by_names()
-
-    def _pivot_entry(self) -> None:
-        start = self.index
-        if self.kind != "(":
-            self._operand()
-            if self.kind == "IN":
-                self.advance()
-                if self.kind == "(" and self.next_kind() in QUERY_STARTS:
-                    self.subquery()
-                else:
-                    self._pivot_target()
-                return
-            self.go_back(start)
-        self.expression()
-
-    def unpivot_statement(self) -> None:
-        """`UNPIVOT t ON a, b INTO NAME c VALUE d`"""
-        self.advance()
-        self.table()
-        self.expect("ON")
-        self.targets()
-        if self.skip("INTO"):
-            self.expect("NAME")
-            self.expect_any(NAMES_OR_TEXT, "a name")
-            self.expect_any(("VALUE", "VALUES"), "VALUE")
-            self._names_with_or_without_parentheses()
+        by = ahead + (2 if self.next_kind(ahead + 1) == NUMBER else 1)
+        if self.next_kind(ahead) == "NEAREST" and self.next_kind(by) == "BY":
+            self.lacks("JOIN ... NEAREST")
 
     # samples
 

@@ -8,25 +8,10 @@ from collections.abc import Callable
 from tqp.planner.syntax.reader import Reader
 from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, NUMBER, TEXT, TYPE_NAMES
 
-_UNITS = (
-    "YEAR",
-    "MONTH",
-    "DAY",
-    "HOUR",
-    "MINUTE",
-    "SECOND",
-    "MILLISECOND",
-    "MICROSECOND",
-    "WEEK",
-    "QUARTER",
-    "DECADE",
+_UNITS = "YEAR MONTH DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND WEEK QUARTER DECADE".split()
+UNITS = frozenset([*_UNITS, *(f"{unit}S" for unit in _UNITS)]) | frozenset(
+    ("CENTURY", "CENTURIES", "MILLENNIUM", "MILLENNIA")
 )
-UNITS = frozenset(unit + plural for unit in _UNITS for plural in ("", "S")) | {
-    "CENTURY",
-    "CENTURIES",
-    "MILLENNIUM",
-    "MILLENNIA",
-}
 #: INTERVAL '1' DAY TO SECOND and the like: read, and refused afterwards by DuckDB too.
 _UNIT_RANGES = {
     "YEAR": {"MONTH"},
@@ -46,8 +31,8 @@ class TypeGrammar(Reader):
     """Types, as they stand behind `::` and in CAST."""
 
     @abstractmethod
-    def expression(self) -> None:
-        """One expression."""
+    def expression(self, operand_read: bool = False) -> None:
+        """Any expression; with `operand_read`, what follows its first operand in parentheses."""
 
     @abstractmethod
     def expressions(self) -> int:

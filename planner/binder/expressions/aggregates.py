@@ -14,7 +14,7 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import missing_form
+from tqp.planner.functions.missing import refuse_missing_form
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -80,9 +80,7 @@ class AggregateCollector:
         overloads = functions.aggregate_overloads(name)
         assert overloads
         function = functions.AGGREGATES[overloads[0].canonical]
-        missing = missing_form(name, len(arguments))
-        if missing is not None:
-            raise UnsupportedError(f"{missing} not supported", head_span(node))
+        refuse_missing_form(name, len(arguments), head_span(node))
         if any(argument.data_type.kind in function.unsupported for argument in arguments):
             raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
         try:
@@ -111,7 +109,7 @@ class AggregateCollector:
         if made is None:
             nullable = functions.AGGREGATES[call.function].of_nothing is None
             made = self.calls[call] = self.context.new_field(name, call.data_type, nullable)
-        return ColumnRef(made.id, made.data_type, made.name)
+        return ColumnRef.of(made)
 
     def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
         """An aggregate over outer columns alone belongs to the outer query in SQL; what is looked for in a subquery tells nothing."""

@@ -11,10 +11,10 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.models import bind_model
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS
+from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_exists
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import missing_feature, missing_form
+from tqp.planner.functions.missing import refuse_missing, refuse_missing_form
 from tqp.planner.parse import head_span, span_of
 
 if TYPE_CHECKING:
@@ -32,24 +32,19 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)
     nodes: list[exp.Expr] = node.expressions
-    special = SPECIAL_FORMS.get(name) or SPECIAL_FORMS.get(functions.main_spelling(name))
+    special = bind_special_form(binder, name, nodes, span)
     if special is not None:
-        return special(binder, nodes, span)
-    overloads = functions.scalar_overloads(name)
-    if overloads is None:
+        return special
+    if functions.scalar_overloads(name) is None:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
             return prediction
-        missing = missing_feature(name)
-        if missing is not None:
-            raise UnsupportedError(f"{missing} not supported", head_span(node))
+        refuse_missing(name, head_span(node))
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
-    missing = missing_form(name, len(nodes))
-    if missing is not None:
-        raise UnsupportedError(f"{missing} not supported", head_span(node))
-    return apply(overloads, arguments, span, f"{name}()")
+    refuse_missing_form(name, len(nodes), head_span(node))
+    return apply(name, arguments, span, f"{name}()")
 
 
 def bind_aggregate(
@@ -101,8 +96,6 @@ def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
         raise UnsupportedError("FILTER after this expression is not supported", span_of(node))
     name = str(call.this).lower()
     if functions.aggregate_overloads(name) is None:
-        missing = missing_feature(name)
-        if missing is not None:
-            raise UnsupportedError(f"{missing} not supported", head_span(call))
+        refuse_missing(name, head_span(call))
         raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
     return bind_aggregate(binder, call, name, node.expression.this)

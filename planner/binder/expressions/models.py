@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Of a model named by a string: the kinds of output that the function gives, the first that the model has.
 _GENERIC = {"ml_predict": ("label", "value"), "ml_predict_proba": ("proba",)}
+#: Types whose values do not enter a model as they are stored; those of DECIMAL do not, either.
+_CAST = (TypeKind.NULL, TypeKind.HUGEINT, TypeKind.UBIGINT)
 
 
 def bind_model(
@@ -95,10 +97,10 @@ def _fitted(model: ModelSignature, item: ModelInput, argument: Expression, span:
         if kind is not TypeKind.ARRAY or argument.data_type.size != item.size:
             raise _unfit(model, item, argument, f"an array FLOAT[{item.size}]", span)
         return argument
-    if kind in _NUMBERS or kind is TypeKind.DATE:
-        return argument
-    if argument.data_type.is_numeric or kind is TypeKind.NULL:
+    if kind in _CAST or argument.data_type.is_decimal:
         return cast_to(argument, DOUBLE, span)
+    if argument.data_type.is_numeric or kind in (TypeKind.BOOLEAN, TypeKind.DATE):
+        return argument
     if not item.is_read:
         return Literal(0.0, DOUBLE)
     raise _unfit(model, item, argument, "a number, BOOLEAN or DATE", span)
@@ -111,20 +113,3 @@ def _unfit(
         f'{model.name}(): the input "{item.name}" is {wanted}, and this is {argument.data_type}; cast it',
         span,
     )
-
-
-#: Types whose values enter a model as they are stored.
-_NUMBERS = frozenset(
-    (
-        TypeKind.BOOLEAN,
-        TypeKind.TINYINT,
-        TypeKind.SMALLINT,
-        TypeKind.INTEGER,
-        TypeKind.BIGINT,
-        TypeKind.UTINYINT,
-        TypeKind.USMALLINT,
-        TypeKind.UINTEGER,
-        TypeKind.FLOAT,
-        TypeKind.DOUBLE,
-    )
-)

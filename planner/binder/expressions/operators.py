@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import (
-    BIGINT,
-    HUGEINT,
-    INTEGER,
-    SMALLINT,
-    TINYINT,
-    VARCHAR,
-)
+from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
-from tqp.planner.binder.expressions.coercion import (
-    cast_to,
-    folded,
-)
+from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
@@ -35,37 +25,29 @@ def bind_operator(
     binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None, shown: str
 ) -> Expression:
     """An operator that is a function of the table under `name`."""
-    overloads = functions.scalar_overloads(name)
-    assert overloads is not None
-    arguments = [binder.bind_flexible(node) for node in nodes]
-    return apply(overloads, arguments, span, shown)
+    return apply(name, [binder.bind_flexible(node) for node in nodes], span, shown)
 
 
 def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
     """-x; the negation of a constant that is its type's smallest value has the next wider type."""
     operand = binder.bind_flexible(node)
-    overloads = functions.scalar_overloads("-")
-    assert overloads is not None
     if isinstance(operand, Literal) and operand.data_type in _WIDER:
         value = operand.value
         if value == operand.data_type.bounds[0] and isinstance(value, int):
             return Literal(-value, _WIDER[operand.data_type])
-    return apply(overloads, [operand], span, "-")
+    return apply("-", [operand], span, "-")
 
 
 _WIDER = {TINYINT: SMALLINT, SMALLINT: INTEGER, INTEGER: BIGINT, BIGINT: HUGEINT}
 
 
-def apply(
-    overloads: Sequence[Overload],
-    arguments: Sequence[Expression],
-    span: Span | None,
-    shown: str,
-) -> Expression:
-    """The call of the overload that fits, its arguments cast, folded if they are literals.
+def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: str) -> Expression:
+    """The call of the overload of `name` that fits, its arguments cast, folded if they are literals.
 
     A NULL that comes of a constant NULL is a constant, too; as text it mostly bends, as a constant text does.
     """
+    overloads = functions.scalar_overloads(name)
+    assert overloads is not None
     try:
         overload = choose(overloads, arguments)
         function = functions.SCALARS[overload.canonical]
@@ -78,7 +60,7 @@ def apply(
             arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)
     except NoOverloadError as error:
-        raise no_overload(error, arguments, span, shown) from None
+        raise _no_overload(error, arguments, span, shown) from None
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
@@ -110,7 +92,7 @@ def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
     raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
-def no_overload(
+def _no_overload(
     error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
     """The error of a call that no overload takes, or several: what was given, and what there is."""

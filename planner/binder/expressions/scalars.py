@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp
@@ -20,12 +21,7 @@ from tqp.planner.binder.expressions import calls, comparisons, operators, specia
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import (
-    cast_to,
-    compare,
-    condition_of,
-    folded,
-)
+from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of, folded
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
@@ -35,12 +31,13 @@ from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.parse import Span, chain_of, head_span, span_of
 
 #: SELECT aliases that a clause may use, by name in lower case.
 Aliases = dict[str, Item]
 
 
+@dataclass(slots=True)
 class ExpressionBinder:
     """Binds the expressions of one clause.
 
@@ -48,26 +45,16 @@ class ExpressionBinder:
     names of SELECT that stand for their expressions where no column has the name.
     """
 
-    def __init__(
-        self,
-        context: BindContext,
-        scope: Scope,
-        clause: str,
-        aggregates: AggregateCollector | None = None,
-        aliases: Aliases | None = None,
-    ) -> None:
-        self.context = context
-        self.scope = scope
-        self.clause = clause
-        self.aggregates = aggregates
-        self.aliases = aliases or {}
-        self.inside_aggregate = False
-        self.keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
-        self.written_keys: Written[Expression] | None = None  # group keys that are no columns
-        self.bound_items: dict[int, Expression] | None = (
-            None  # by id of the node; shared by the clauses of a block
-        )
-        self._open_aliases: list[str] = []
+    context: BindContext
+    scope: Scope
+    clause: str
+    aggregates: AggregateCollector | None = None
+    aliases: Aliases = field(default_factory=dict)
+    bound_items: dict[int, Expression] | None = None  # by id of the node; shared by the clauses of a block
+    written_keys: Written[Expression] | None = None  # group keys that are no columns
+    keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
+    inside_aggregate: bool = False
+    _open_aliases: list[str] = field(default_factory=list)
 
     def for_scope(self, scope: Scope) -> ExpressionBinder:
         """A binder for an aggregate that belongs to an enclosing block."""
@@ -167,24 +154,12 @@ class ExpressionBinder:
             return SourceLiteral(text, VARCHAR)
         return bind_number(text, head_span(node))
 
-    def _boolean(self, node: exp.Boolean) -> Expression:
-        return TRUE if node.args["this"] else FALSE
-
-    def _null(self, node: exp.Null) -> Expression:
-        return Literal(None, NULL)
-
-    def _hex(self, node: exp.HexString) -> Expression:
-        return Literal(bytes.fromhex(node.name), BLOB)
-
     def _escape_string(self, node: exp.ByteString) -> Expression:
         """E'a\\tb': the tokenizer has read the escapes."""
         text = str(node.args["this"])
         if "\0" in text:
             raise BindError("an E'...' text may not hold the character 0", head_span(node))
         return SourceLiteral(text, VARCHAR)
-
-    def _placeholder(self, node: exp.Placeholder) -> Expression:
-        return bind_placeholder(self.context, node)
 
     def _interval(self, node: exp.Interval) -> Expression:
         span = span_of(node)
@@ -201,9 +176,6 @@ class ExpressionBinder:
 
     # ---- operators ----
 
-    def _parenthesis(self, node: exp.Paren) -> Expression:
-        return self.bind_flexible(node.this)
-
     def _negation(self, node: exp.Neg) -> Expression:
         """-x; a number written with any signs and parentheses is one literal."""
         number, negative = signed_number(node)
@@ -214,9 +186,6 @@ class ExpressionBinder:
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
         return operators.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
-
-    def _bit_not(self, node: exp.BitwiseNot) -> Expression:
-        return operators.bind_operator(self, "~", (node.this,), span_of(node), "~")
 
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
@@ -231,21 +200,9 @@ class ExpressionBinder:
 
     def _connective(self, node: exp.Connector) -> Expression:
         """AND, OR; a chain of one kind becomes one n-ary call."""
-        kind = type(node)
-        function = "and" if kind is exp.And else "or"
-        parts: list[Expression] = []
-        pending: list[exp.Expr] = [node]
-        while pending:
-            part = pending.pop()
-            inner = part
-            while isinstance(inner, exp.Paren):
-                inner = inner.this
-            if type(inner) is kind:
-                pending += (inner.expression, inner.this)
-            else:
-                bound = self.bind_flexible(part)
-                parts.append(condition_of(bound, span_of(part)))
-        return folded(Call(function, tuple(parts), BOOLEAN, span_of(node)))
+        function = "and" if isinstance(node, exp.And) else "or"
+        parts = tuple([self.bind_condition(part) for part in chain_of(node)])
+        return folded(Call(function, parts, BOOLEAN, span_of(node)))
 
     def _not(self, node: exp.Not) -> Expression:
         span = span_of(node)
@@ -304,7 +261,10 @@ class ExpressionBinder:
 
     def _if(self, node: exp.If) -> Expression:
         parts = (node.this, node.args.get("true"), node.args.get("false"))
-        return special_forms.bind_if(self, [part for part in parts if part is not None], span_of(node))
+        nodes = [part for part in parts if part is not None]
+        bound = special_forms.bind_special_form(self, "if", nodes, span_of(node))
+        assert bound is not None
+        return bound
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
@@ -382,16 +342,18 @@ Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class 
 _HANDLERS: dict[type, Handler] = {
     exp.Column: ExpressionBinder._column,
     exp.Literal: ExpressionBinder._literal,
-    exp.Boolean: ExpressionBinder._boolean,
-    exp.Null: ExpressionBinder._null,
-    exp.HexString: ExpressionBinder._hex,
+    exp.Boolean: lambda _, node: TRUE if node.args["this"] else FALSE,
+    exp.Null: lambda _, node: Literal(None, NULL),
+    exp.HexString: lambda _, node: Literal(bytes.fromhex(node.name), BLOB),
     exp.ByteString: ExpressionBinder._escape_string,
-    exp.Placeholder: ExpressionBinder._placeholder,
+    exp.Placeholder: lambda binder, node: bind_placeholder(binder.context, node),
     exp.Interval: ExpressionBinder._interval,
-    exp.Paren: ExpressionBinder._parenthesis,
+    exp.Paren: lambda binder, node: binder.bind_flexible(node.this),
     exp.Neg: ExpressionBinder._negation,
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
-    exp.BitwiseNot: ExpressionBinder._bit_not,
+    exp.BitwiseNot: lambda binder, node: operators.bind_operator(
+        binder, "~", (node.this,), span_of(node), "~"
+    ),
     exp.DPipe: ExpressionBinder._concatenation,
     exp.And: ExpressionBinder._connective,
     exp.Or: ExpressionBinder._connective,

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import (
-    DATE,
-    DOUBLE,
-    NULL,
-    VARCHAR,
-)
+from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.arrays import bind_array_value
@@ -25,12 +21,10 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
-    of_type,
 )
-from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator, no_overload
+from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.functions.overloads import NoOverloadError, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, span_of
 
@@ -38,17 +32,17 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
-def bind_if(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+_Nodes = Sequence[exp.Expr]
+
+
+def _if(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """if(condition, value, otherwise), as a CASE."""
-    if len(nodes) != 3:
-        raise BindError("if() takes a condition and two values", span)
     condition = condition_of(binder.bind_flexible(nodes[0]), span_of(nodes[0]))
     values = [binder.bind_flexible(node) for node in nodes[1:]]
     return make_case([condition], values, span)
 
 
-def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 1, "coalesce()", span)
+def _coalesce(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     if len(nodes) == 1:
         return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
@@ -65,137 +59,80 @@ def _coalesce(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | 
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
 
 
-def _nullif(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "nullif()", span, exactly=True)
+def _nullif(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     left, right = (binder.bind_flexible(node) for node in nodes)
     condition = compare("equal", left, right, span)
     return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
-def _extreme(function: str) -> Callable[..., Expression]:
-    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-        _need(nodes, 1, f"{function}()", span)
-        values = [binder.bind_flexible(node) for node in nodes]
-        common = common_type_of(values, f"{function}()", span)
-        if common == NULL:
-            return Literal(None, NULL)
-        cast = tuple(cast_to(value, common, span) for value in values)
-        return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
-
-    return bind
+def _extreme(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    values = [binder.bind_flexible(node) for node in nodes]
+    common = common_type_of(values, f"{function}()", span)
+    if common == NULL:
+        return Literal(None, NULL)
+    cast = tuple(cast_to(value, common, span) for value in values)
+    return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
 
 
-def _concat(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 1, "concat()", span)
+def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
     return Call("concat", values, VARCHAR, span)
 
 
-def _concat_ws(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "concat_ws()", span)
+def _concat_ws(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     bound = [binder.bind_flexible(node) for node in nodes]
     if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
 
-def _typeof(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 1, "typeof()", span, exactly=True)
+def _typeof(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     data_type = binder.bind(nodes[0]).data_type
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
 
 
-def _fmod(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    """fmod(x, y), a macro of DuckDB: what one of the operators of x - y * floor(x / y) refuses, it refuses, too."""
-    _need(nodes, 2, "fmod()", span, exactly=True)
-    arguments = [binder.bind_flexible(node) for node in nodes]
-    dividend, divisor = arguments
-    quotient = _result("/", (dividend, divisor), span)
-    product = _result("multiply", (divisor, quotient), span)
-    _result("subtract", (dividend, product), span)
-    overloads = functions.scalar_overloads("fmod")
-    assert overloads is not None
-    return apply(overloads, arguments, span, "fmod()")
+def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """fmod(x, y), a macro of DuckDB: x - y * floor(x / y)."""
+    dividend, divisor = (binder.bind_flexible(node) for node in nodes)
+    quotient = apply("/", (dividend, divisor), span, "fmod(), with its /,")
+    whole = apply("floor", (quotient,), span, "fmod()")
+    product = apply("multiply", (divisor, whole), span, "fmod(), with its *,")
+    return apply("subtract", (dividend, product), span, "fmod(), with its -,")
 
 
-def _result(operator: str, arguments: Sequence[Expression], span: Span | None) -> Expression:
-    """A stand-in for what the operator gives."""
-    overloads = functions.scalar_overloads(operator)
-    assert overloads is not None
-    try:
-        overload = choose(overloads, arguments)
-        return of_type(null_type(overload, arguments) or finish(overload, arguments).result)
-    except NoOverloadError as error:
-        raise no_overload(error, arguments, span, f"fmod(), with its {operator},") from None
-
-
-def _date(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    """date(x), a cast."""
-    return cast_to(binder.bind_flexible(nodes[0]), DATE, span)
-
-
-def _enum_operand(
-    binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None
-) -> Expression:
-    _need(nodes, 1, f"{name}()", span, exactly=True)
+def _enum_operand(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     value = binder.bind(nodes[0])
     if not value.data_type.is_enum:
         raise BindError(f"{name}() takes an ENUM, not {value.data_type}", span)
     return value
 
 
-def _enum_code(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    value = _enum_operand(binder, "enum_code", nodes, span)
+def _enum_code(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    value = _enum_operand("enum_code", binder, nodes, span)
     return folded(Call("enum_code", (value,), value.data_type.position_type, span))
 
 
-def _enum_end(name: str, place: int) -> Callable[..., Expression]:
-    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-        categories = _enum_operand(binder, name, nodes, span).data_type.categories
-        return Literal(categories[place] if categories else None, VARCHAR)
-
-    return bind
-
-
-def _date_add(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "date_add()", span, exactly=True)
-    return bind_operator(binder, "add", nodes, span, "date_add()")
+def _enum_end(
+    name: str, place: int, binder: ExpressionBinder, nodes: _Nodes, span: Span | None
+) -> Expression:
+    categories = _enum_operand(name, binder, nodes, span).data_type.categories
+    return Literal(categories[place] if categories else None, VARCHAR)
 
 
-def _unary_plus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+def _unary_plus(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings."""
-    _need(nodes, 1, "+", span, exactly=True)
     call = bind_operator(binder, "abs", nodes, span, "+")
     return call.arguments[0] if isinstance(call, Call) else call
 
 
-def _sum(name: str, alone: Callable[..., Expression]) -> Callable[..., Expression]:
+def _sum(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """add(a, b) and subtract(a, b); of one argument they are signs."""
-
-    def bind(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-        if len(nodes) == 1:
-            return alone(binder, nodes, span)
-        return bind_operator(binder, name, nodes, span, f"{name}()")
-
-    return bind
+    if len(nodes) == 1:
+        return _unary_plus(binder, nodes, span) if name == "add" else bind_negation(binder, nodes[0], span)
+    return bind_operator(binder, name, nodes, span, f"{name}()")
 
 
-def _unary_minus(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    return bind_negation(binder, nodes[0], span)
-
-
-def _array_value(binder: ExpressionBinder, nodes: list[exp.Expr], span: Span | None) -> Expression:
-    return bind_array_value([binder.bind(node) for node in nodes], span)
-
-
-def _pi(_: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    if nodes:
-        raise BindError("pi() takes no arguments", span)
-    return Literal(math.pi, DOUBLE)
-
-
-def _date_part(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
-    _need(nodes, 2, "date_part()", span, exactly=True)
+def _date_part(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     part = binder.bind(nodes[0])
     if part.data_type.is_enum:
         part = as_text(part, span)
@@ -211,10 +148,7 @@ def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | 
     name = _part_name(part)
     if name is None:
         raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
-    overloads = functions.scalar_overloads("date_part")
-    assert overloads is not None
-    arguments = [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)]
-    return apply(overloads, arguments, span, "date_part()")
+    return apply("date_part", [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)], span, "date_part()")
 
 
 _PART_NAMES = """
@@ -264,35 +198,51 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-def _need(nodes: Sequence[exp.Expr], count: int, name: str, span: Span | None, exactly: bool = False) -> None:
-    if len(nodes) < count or (exactly and len(nodes) > count):
-        least = "" if exactly else "at least "
-        raise BindError(
-            f"{name} takes {least}{count} argument{'s' if count > 1 else ''}, not {len(nodes)}", span
-        )
+_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
 
-
-#: By name, what is bound otherwise than by its overloads.
-SPECIAL_FORMS: dict[str, Callable[..., Expression]] = {
-    "coalesce": _coalesce,
-    "ifnull": _coalesce,
-    "nullif": _nullif,
-    "if": bind_if,
-    "greatest": _extreme("greatest"),
-    "least": _extreme("least"),
-    "concat": _concat,
-    "concat_ws": _concat_ws,
-    "typeof": _typeof,
-    "fmod": _fmod,
-    "date": _date,
-    "enum_code": _enum_code,
-    "enum_first": _enum_end("enum_first", 0),
-    "enum_last": _enum_end("enum_last", -1),
-    "date_add": _date_add,
-    "date_part": _date_part,
-    "pi": _pi,
-    "+": _unary_plus,
-    "add": _sum("add", _unary_plus),
-    "subtract": _sum("subtract", _unary_minus),
-    "array_value": _array_value,
+#: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
+_SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
+    "coalesce": (_coalesce, 1, None),
+    "ifnull": (_coalesce, 1, None),
+    "nullif": (_nullif, 2, 2),
+    "if": (_if, 3, 3),
+    "greatest": (partial(_extreme, "greatest"), 1, None),
+    "least": (partial(_extreme, "least"), 1, None),
+    "concat": (_concat, 1, None),
+    "concat_ws": (_concat_ws, 2, None),
+    "typeof": (_typeof, 1, 1),
+    "fmod": (_fmod, 2, 2),
+    "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
+    "enum_code": (_enum_code, 1, 1),
+    "enum_first": (partial(_enum_end, "enum_first", 0), 1, 1),
+    "enum_last": (partial(_enum_end, "enum_last", -1), 1, 1),
+    "date_add": (
+        lambda binder, nodes, span: bind_operator(binder, "add", nodes, span, "date_add()"),
+        2,
+        2,
+    ),
+    "date_part": (_date_part, 2, 2),
+    "pi": (lambda *_: Literal(math.pi, DOUBLE), 0, 0),
+    "+": (_unary_plus, 1, 1),
+    "add": (partial(_sum, "add"), 0, None),
+    "subtract": (partial(_sum, "subtract"), 0, None),
+    "array_value": (
+        lambda binder, nodes, span: bind_array_value([binder.bind(node) for node in nodes], span),
+        0,
+        None,
+    ),
 }
+
+
+def bind_special_form(
+    binder: ExpressionBinder, name: str, nodes: _Nodes, span: Span | None
+) -> Expression | None:
+    """The call, if it is one of these. Raises BindError for a wrong number of arguments."""
+    form = _SPECIAL_FORMS.get(name) or _SPECIAL_FORMS.get(functions.main_spelling(name))
+    if form is None:
+        return None
+    bind, least, most = form
+    if len(nodes) < least or (most is not None and len(nodes) > most):
+        takes = f"{'' if most == least else 'at least '}{least or 'no'} argument{'' if least == 1 else 's'}"
+        raise BindError(f"{name}{'()' if name.isidentifier() else ''} takes {takes}, not {len(nodes)}", span)
+    return bind(binder, nodes, span)

@@ -89,8 +89,7 @@ def _quantified(
         )
     types: list[DataType] = []
     for operand, column in zip(operands, columns):
-        reference = ColumnRef(column.id, column.data_type, column.name)
-        common = common_type(operand, reference)
+        common = common_type(operand, ColumnRef.of(column))
         if common is None:
             raise BindError(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
@@ -114,7 +113,7 @@ def cast_columns(
     fields: list[Field] = []
     outputs: list[Expression] = []
     for index, (column, wanted) in enumerate(zip(plan.schema, types)):
-        output: Expression = ColumnRef(column.id, column.data_type, column.name)
+        output: Expression = ColumnRef.of(column)
         if column.data_type != wanted:
             if is_null_output(plan, index):
                 output = Literal(None, NULL)  # may be of any type, whatever it was called before

@@ -12,37 +12,22 @@ from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import Span, span_of
 
+_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
 _TYPE_KINDS: dict[exp.DType, TypeKind] = {
-    exp.DType.BOOLEAN: TypeKind.BOOLEAN,
-    exp.DType.TINYINT: TypeKind.TINYINT,
-    exp.DType.SMALLINT: TypeKind.SMALLINT,
+    **{
+        exp.DType[name]: TypeKind[name]
+        for name in """
+        BOOLEAN TINYINT SMALLINT BIGINT UTINYINT USMALLINT UBIGINT FLOAT DOUBLE BLOB
+        DATE TIME TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS INTERVAL
+        """.split()
+    },
     exp.DType.INT: TypeKind.INTEGER,
-    exp.DType.BIGINT: TypeKind.BIGINT,
     exp.DType.INT128: TypeKind.HUGEINT,
-    exp.DType.UTINYINT: TypeKind.UTINYINT,
-    exp.DType.USMALLINT: TypeKind.USMALLINT,
     exp.DType.UINT: TypeKind.UINTEGER,
-    exp.DType.UBIGINT: TypeKind.UBIGINT,
-    exp.DType.FLOAT: TypeKind.FLOAT,
-    exp.DType.DOUBLE: TypeKind.DOUBLE,
-    exp.DType.TEXT: TypeKind.VARCHAR,
-    exp.DType.VARCHAR: TypeKind.VARCHAR,
-    exp.DType.NVARCHAR: TypeKind.VARCHAR,
-    exp.DType.CHAR: TypeKind.VARCHAR,
-    exp.DType.BPCHAR: TypeKind.VARCHAR,
-    exp.DType.VARBINARY: TypeKind.BLOB,
-    exp.DType.BLOB: TypeKind.BLOB,
-    exp.DType.BINARY: TypeKind.BLOB,
-    exp.DType.DATE: TypeKind.DATE,
-    exp.DType.TIME: TypeKind.TIME,
-    exp.DType.TIMESTAMP: TypeKind.TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: TypeKind.TIMESTAMP,
-    exp.DType.DATETIME: TypeKind.TIMESTAMP,
-    exp.DType.TIMESTAMP_S: TypeKind.TIMESTAMP_S,
-    exp.DType.TIMESTAMP_MS: TypeKind.TIMESTAMP_MS,
-    exp.DType.TIMESTAMP_NS: TypeKind.TIMESTAMP_NS,
+    **dict.fromkeys(_TEXTS, TypeKind.VARCHAR),
+    **dict.fromkeys((exp.DType.VARBINARY, exp.DType.BINARY), TypeKind.BLOB),
+    **dict.fromkeys((exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME), TypeKind.TIMESTAMP),
     exp.DType.TIMESTAMPTZ: TypeKind.TIMESTAMP_TZ,
-    exp.DType.INTERVAL: TypeKind.INTERVAL,
 }
 
 #: Elements of an array at most, as in DuckDB.
@@ -52,7 +37,6 @@ _MOST_ELEMENTS = 100_000
 #: Digits after the second -> the type: seconds, up to milliseconds, microseconds, nanoseconds.
 _TIMESTAMPS = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS)
 _BITS_OF_FLOAT, _BITS_OF_DOUBLE = 24, 53
-_TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
 
 
 def bind_type(node: exp.Expr, span: Span | None) -> DataType:

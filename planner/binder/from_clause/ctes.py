@@ -5,6 +5,8 @@ Columns come into being when any reference is asked for them, and then for all: 
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlglot import exp
 
 from tqp.core.schema import Field
@@ -40,10 +42,7 @@ class BoundCte:
         """One more reference."""
         node = Shared(self.source, self.identifier, tuple(map(self._renewed, self.source.fields)))
         self.references.append(node)
-        columns = [
-            ScopeColumn(column.name, lambda column=column: self._field(node, column))  # type: ignore[misc]
-            for column in self.columns
-        ]
+        columns = [ScopeColumn(column.name, partial(self._field, node, column)) for column in self.columns]
         return BoundQuery(node, columns)
 
     def _field(self, node: Shared, column: ScopeColumn) -> Field:

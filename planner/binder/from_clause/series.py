@@ -38,7 +38,7 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
         if rows > _MOST_ROWS:
             raise UnsupportedError(f"{name}() of more than {_MOST_ROWS} rows is not supported", span)
     plan = Series(field, start or 0, step or 1, rows) if rows else Values((), (field,))
-    return BoundQuery.exact(plan, (name,), plan.schema)
+    return BoundQuery.exact(plan, (name,))
 
 
 def _integer(context: BindContext, node: exp.Expr, name: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlglot import exp
 
@@ -29,7 +30,7 @@ from tqp.planner.binder.scope import (
     ScopeColumn,
     both_merged,
 )
-from tqp.planner.binder.select.output import Item, lazy_project
+from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -239,8 +240,7 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Sc
         inner = node.this
         if isinstance(inner, exp.Subquery):
             bound = context.bind_query.bind_lazy(inner.this, siblings)
-            alias, names = _alias_of(node)
-            return FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+            return _under_alias(node, bound.plan, bound.columns)
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 
@@ -248,19 +248,17 @@ def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Sc
 def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, siblings: Scope) -> FromTree:
     if isinstance(node.this, exp.Identifier):
         result = _bind_table_name(context, node, node.this.name, outer)
+    elif node.this.name.lower() in SERIES:
+        bound = bind_series(context, node.this, head_span(node))
+        result = _under_alias(node, bound.plan, bound.columns, node.this.name)
     else:
-        alias, names = _alias_of(node)
-        if node.this.name.lower() in SERIES:
-            bound, alias = bind_series(context, node.this, head_span(node)), alias or node.this.name
-        else:
-            bound = bind_table_function(context, node.this, siblings, head_span(node))
-        result = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+        bound = bind_table_function(context, node.this, siblings, head_span(node))
+        result = _under_alias(node, bound.plan, bound.columns)
     return _joined(context, result, node.args.get("joins"), outer)
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
-    alias, names = _alias_of(node)
     schema = node.args.get("db")
     if schema is not None:
         check_schema(schema)
@@ -268,15 +266,14 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     if definition is not None:
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
-        return FromTree(bound.plan, [_relation(alias or name, renamed.columns, names, span)])
+        return _under_alias(node, bound.plan, renamed.columns, name)
     table = context.catalog.lookup(name)
     if table is None:
         known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
-    announce_columns(context, table, node, alias or name)
-    plan, columns = _scan(context, table, name)
-    return FromTree(plan, [_relation(alias or name, columns, names, span)])
+    announce_columns(context, table, node, node.alias or name)
+    return _under_alias(node, *_scan(context, table, name), name)
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:
@@ -298,20 +295,18 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
-    columns = [
-        ScopeColumn(column, lambda column=column: make(column))  # type: ignore[misc]
-        for column in table.column_names
-    ]
-    return scan, columns
+    return scan, [ScopeColumn(column, partial(make, column)) for column in table.column_names]
 
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
-    alias, names = _alias_of(node)
     inner = node.this
-    if _is_table(inner):
+    is_table = _is_table(inner)
+    if not is_table:
+        bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
+        tree = _under_alias(node, bound.plan, bound.columns)
+    else:
         tree = _bind_table(context, inner, outer, scope)
-        if not alias:
-            return _joined(context, tree, node.args.get("joins"), outer)
+    if node.alias and is_table:
         parts = list(Scope(tree.relations, merged=tree.merged).star(None))
         joined = lazy_project(
             context,
@@ -320,10 +315,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [name for name, _ in parts],
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
-        tree = FromTree(joined.plan, [_relation(alias, joined.columns, names, head_span(node))])
-        return _joined(context, tree, node.args.get("joins"), outer)
-    bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
-    tree = FromTree(bound.plan, [_relation(alias, bound.columns, names, head_span(node))])
+        tree = _under_alias(node, joined.plan, joined.columns)
     return _joined(context, tree, node.args.get("joins"), outer)
 
 
@@ -338,9 +330,8 @@ def _is_table(node: exp.Expr) -> bool:
 
 def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
     plan = bind_values(context, node, outer)
-    alias, names = _alias_of(node)
-    columns = [ScopeColumn(made.name, lambda made=made: made) for made in plan.schema]  # type: ignore[misc]
-    return FromTree(plan, [_relation(alias, columns, names, head_span(node))])
+    bound = BoundQuery.exact(plan, [made.name for made in plan.schema])
+    return _under_alias(node, plan, bound.columns)
 
 
 def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:
@@ -383,13 +374,12 @@ def _may_be_null(values: Sequence[Expression]) -> bool:
     return not all(isinstance(value, Literal) and value.value is not None for value in values)
 
 
-def _alias_of(node: exp.Expr) -> tuple[str, tuple[str, ...]]:
-    alias = node.args.get("alias")
-    if alias is None:
-        return "", ()
-    if isinstance(alias, exp.TableAlias):
-        return alias.name, tuple(column.name for column in alias.args.get("columns") or ())
-    return alias.name, ()
+def _under_alias(
+    node: exp.Expr, plan: LogicalPlan, columns: Sequence[ScopeColumn], name: str = ""
+) -> FromTree:
+    """The plan as a relation that is called by the node's alias, or by `name` if it has none."""
+    relation = _relation(node.alias or name, columns, node.alias_column_names, head_span(node))
+    return FromTree(plan, [relation])
 
 
 def _relation(

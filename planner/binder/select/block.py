@@ -6,7 +6,7 @@ Project (without the columns that only ORDER BY needed).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -21,7 +21,7 @@ from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
-from tqp.planner.binder.select.limits import bind_limit, is_order_by_all
+from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
@@ -72,10 +72,8 @@ class SelectBlock:
         self, clause: str, aggregates: AggregateCollector | None, aliases: Aliases
     ) -> ExpressionBinder:
         """For the expressions of one clause of this block."""
-        binder = ExpressionBinder(self.context, self.scope, clause, aggregates, aliases)
-        binder.bound_items = self.bound_items
-        binder.written_keys = self.written_keys
-        return binder
+        shared = self.bound_items, self.written_keys
+        return ExpressionBinder(self.context, self.scope, clause, aggregates, aliases, *shared)
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select
@@ -181,7 +179,9 @@ class SelectBlock:
                 binder.bind(item.node)
         if collector.calls:
             plan, _ = self._aggregate(plan, [], collector)
-        return BoundQuery(self._sorted_and_limited(plan, [[]] * (1 + len(self.around))), [])
+        for query in (self.select, *self.around):
+            plan = bind_limit(self.context, query, plan, self.scope)
+        return BoundQuery(plan, [])
 
     # ---- GROUP BY ----
 
@@ -244,7 +244,7 @@ class SelectBlock:
             else:
                 made = self.context.new_field(_key_name(key), key.data_type)
                 fields.append(made)
-                expression_keys[key] = ColumnRef(made.id, made.data_type, made.name)
+                expression_keys[key] = ColumnRef.of(made)
         calls: tuple[AggregateCall, ...] = tuple(collector.calls)
         if not calls and not unique:
             # GROUP BY () or HAVING alone: one row, no columns
@@ -290,22 +290,15 @@ class SelectBlock:
             hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
             fields = (*fields[:visible], *hidden)
             result = distinct(project, visible, hidden)
-        keys = [
-            [
-                SortKey(
-                    _reference(fields[places[key] if isinstance(key, Expression) else key]),
-                    descending,
-                    nulls_first,
-                )
-                for key, descending, nulls_first in sort
-            ]
-            for sort in sorts
-        ]
-        result = self._sorted_and_limited(result, keys)
+        result = self._sorted_and_limited(
+            result,
+            sorts,
+            lambda key: ColumnRef.of(fields[places[key] if isinstance(key, Expression) else key]),
+        )
         fields = fields[:visible]
         if len(values) > visible:
-            result = Project(result, fields, tuple(_reference(made) for made in fields))
-        return BoundQuery.exact(result, names, fields, [Branch(names, lambda: self._texts(nodes))])
+            result = Project(result, fields, tuple(map(ColumnRef.of, fields)))
+        return BoundQuery.exact(result, names, [Branch(names, lambda: self._texts(nodes))])
 
     def _texts(self, nodes: Sequence[Item]) -> list[tuple[str, str]]:
         """How each item is written, and how with the tables of its columns."""
@@ -323,9 +316,7 @@ class SelectBlock:
         if item.name is not None:
             return item.name
         assert item.node is not None
-        node = item.node
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = item.node.unnest()
         if isinstance(node, exp.Column):
             table = node.args.get("table")
             return self.scope.display_name(node.name, table.name if table is not None else None)
@@ -340,24 +331,26 @@ class SelectBlock:
         sorts: Sequence[_Sort],
     ) -> BoundQuery:
         """A derived table: sort below the projection, which gains outputs as they are referred to."""
-        keys = [
-            [
-                SortKey(
-                    key if isinstance(key, Expression) else self._forced(bound[key], nodes[key]),
-                    descending,
-                    nulls_first,
-                )
-                for key, descending, nulls_first in sort
-            ]
-            for sort in sorts
-        ]
-        plan = self._sorted_and_limited(plan, keys)
+
+        def expression_of(key: Expression | int) -> Expression:
+            return key if isinstance(key, Expression) else self._forced(bound[key], nodes[key])
+
+        plan = self._sorted_and_limited(plan, sorts, expression_of)
         return lazy_project(self.context, plan, nodes, names, bound)
 
-    def _sorted_and_limited(self, plan: LogicalPlan, sorts: Sequence[Sequence[SortKey]]) -> LogicalPlan:
+    def _sorted_and_limited(
+        self,
+        plan: LogicalPlan,
+        sorts: Sequence[_Sort],
+        expression_of: Callable[[Expression | int], Expression],
+    ) -> LogicalPlan:
         """The block's ORDER BY and LIMIT, then those of the parentheses around it."""
-        for query, keys in zip((self.select, *self.around), sorts, strict=True):
-            if keys:
+        for query, sort in zip((self.select, *self.around), sorts, strict=True):
+            if sort:
+                keys = [
+                    SortKey(expression_of(key), descending, nulls_first)
+                    for key, descending, nulls_first in sort
+                ]
                 plan = Sort(plan, tuple(keys))
             plan = bind_limit(self.context, query, plan, self.scope)
         return plan
@@ -383,13 +376,8 @@ class _SortBinder:
             return []
         binder = self.block.binder("ORDER BY", self.collector, self.aliases)
         result: list[tuple[Expression | int, bool, bool]] = []
-        check_understood(order)
-        for ordered in order.expressions:
-            check_understood(ordered)
-            descending = bool(ordered.args.get("desc"))
-            nulls_first = bool(ordered.args.get("nulls_first"))
-            node = ordered.this
-            if is_order_by_all(order):
+        for node, descending, nulls_first in keys_of(order):
+            if node is None:
                 result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
                 continue
             position = self._position(node)
@@ -435,10 +423,6 @@ class _SortBinder:
             aliased = [index for index in places if self.nodes[index].is_aliased]
             return aliased[-1] if aliased else places[0] if places else None
         return None
-
-
-def _reference(made: Field) -> ColumnRef:
-    return ColumnRef(made.id, made.data_type, made.name)
 
 
 def _key_name(key: Expression) -> str:

@@ -1,6 +1,8 @@
-"""LIMIT, OFFSET, and the test for ORDER BY ALL."""
+"""LIMIT, OFFSET, and the keys of ORDER BY."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from sqlglot import exp
 
@@ -67,8 +69,15 @@ def _count(
     return count
 
 
-def is_order_by_all(order: exp.Order) -> bool:
-    """ORDER BY ALL, or a star and nothing else: all columns of SELECT."""
-    node = order.expressions[0].this
-    is_all = isinstance(node, exp.Var) and node.name.upper() == "ALL"
-    return len(order.expressions) == 1 and (is_all or star_of(node) is not None)
+def keys_of(order: exp.Order) -> Iterator[tuple[exp.Expr | None, bool, bool]]:
+    """The keys of ORDER BY, whether each descends, and whether NULLs come first.
+
+    None stands for all columns of SELECT: ORDER BY ALL, or a star and nothing else.
+    """
+    check_understood(order)
+    for ordered in order.expressions:
+        check_understood(ordered)
+        node = ordered.this
+        is_star = len(order.expressions) == 1 and star_of(node) is not None
+        is_all = is_star or isinstance(node, exp.Var) and node.name.upper() == "ALL"
+        yield None if is_all else node, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))

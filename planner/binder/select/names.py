@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.binder.select.keywords import KEYWORDS
 from tqp.planner.functions.literal_casts import unit_name
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
 from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START
+from tqp.planner.syntax.words import KEYWORDS
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -23,7 +23,7 @@ def expression_name(query: str, node: exp.Expr) -> str:
 
 def quoted(identifier: str) -> str:
     """The identifier, in double quotes where SQL needs them."""
-    if _PLAIN.fullmatch(identifier) and identifier.lower() not in KEYWORDS:
+    if _PLAIN.fullmatch(identifier) and identifier.upper() not in KEYWORDS:
         return identifier
     return '"' + identifier.replace('"', '""') + '"'
 
@@ -90,12 +90,7 @@ class Names:
         self.query = query
 
     def text(self, node: Any) -> str:
-        kind = type(node)
-        if kind in _INFIX:
-            return self._infix(node)
-        if kind in _AS_CALLS:
-            return self._call(_AS_CALLS[kind], (node.this, node.expression))
-        writer = _WRITERS.get(kind)
+        writer = _WRITERS.get(type(node))
         if writer is not None:
             return writer(self, node)
         span = span_of(node)
@@ -103,6 +98,9 @@ class Names:
 
     def _call(self, name: str, arguments: Any) -> str:
         return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
+
+    def _as_call(self, node: exp.Binary) -> str:
+        return self._call(_AS_CALLS[type(node)], (node.this, node.expression))
 
     def column(self, node: exp.Column) -> str:
         return ".".join(quoted(part.name) for part in node.parts)
@@ -139,8 +137,7 @@ class Names:
 
     def subquery(self, node: exp.Expr) -> str:
         """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
-        while isinstance(node, (exp.Subquery, exp.Paren)):
-            node = node.this
+        node = without_parentheses(node)
         clauses = {name for name, value in node.args.items() if value}
         if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
             span = span_of(node)
@@ -170,18 +167,8 @@ class Names:
         return self.query[span[0] : span[1]] if span else ""
 
     def _connective(self, node: exp.Connector) -> str:
-        parts: list[str] = []
-        pending: list[exp.Expr] = [node]
-        while pending:
-            part = pending.pop()
-            while isinstance(part, exp.Paren):
-                part = part.this
-            if type(part) is type(node):
-                pending += (part.expression, part.this)
-            else:
-                parts.append(self.text(part))
         word = " AND " if isinstance(node, exp.And) else " OR "
-        return f"({word.join(parts)})"
+        return f"({word.join(map(self.text, chain_of(node)))})"
 
     def _not(self, node: exp.Not) -> str:
         return f"(NOT {self.text(node.this)})"
@@ -198,10 +185,7 @@ class Names:
         number, negative = signed_number(node)
         if number is not None:
             return ("-" if negative else "") + self.text(number)
-        operand = node.this
-        while isinstance(operand, exp.Paren):
-            operand = operand.this
-        return f"(-({self.text(operand)}))"
+        return f"(-({self.text(node.this.unnest())}))"
 
     def _in(self, node: exp.In) -> str:
         query = node.args.get("query")
@@ -320,6 +304,8 @@ def _text_literal(text: str) -> str:
 _Writer = Callable[[Names, Any], str]
 
 _WRITERS: dict[type, _Writer] = {
+    **dict.fromkeys(_INFIX, Names._infix),
+    **dict.fromkeys(_AS_CALLS, Names._as_call),
     exp.Column: lambda self, node: self.column(node),
     exp.Literal: Names._literal,
     exp.ByteString: lambda _, node: _text_literal(node.name),

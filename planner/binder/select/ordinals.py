@@ -27,9 +27,7 @@ def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
                 f"{clause} {position}: there are {columns} columns, numbered from 1", head_span(node)
             )
         return position - 1
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if clause == "ORDER BY" and (literal is not None or isinstance(node, _CONSTANTS)):
+    if clause == "ORDER BY" and (literal is not None or isinstance(node.unnest(), _CONSTANTS)):
         raise BindError(
             "ORDER BY a constant has no effect; leave it out, or name a column by its number", span_of(node)
         )

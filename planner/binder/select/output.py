@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -65,18 +66,20 @@ class BoundQuery:
     branches: Sequence[Branch] = ()
 
     @staticmethod
-    def exact(
-        plan: LogicalPlan, names: Sequence[str], fields: Sequence[Field], branches: Sequence[Branch] = ()
-    ) -> BoundQuery:
+    def exact(plan: LogicalPlan, names: Sequence[str], branches: Sequence[Branch] = ()) -> BoundQuery:
+        """The query whose columns are those of the plan, under these names."""
         columns = [
-            ScopeColumn(name, lambda made=made: made)  # type: ignore[misc]
-            for name, made in zip(names, fields)
+            ScopeColumn(name, partial(_itself, made)) for name, made in zip(names, plan.schema, strict=True)
         ]
         return BoundQuery(plan, columns, branches)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+
+def _itself(field: Field) -> Field:
+    return field
 
 
 def exact_project(
@@ -132,39 +135,22 @@ def lazy_project(
     project = Project(plan, (), ())
     taken: set[int] = set()
 
-    def emit(value: Expression, name: str) -> Field:
+    def make(item: Item, name: str, value: Expression | None) -> Field:
         """A field of its own for each column: `a AS x, a AS y` are two, of which GROUP BY may name one."""
+        if value is None:
+            assert isinstance(item.column, ScopeColumn)
+            value = item.column.reference()
+        if not projects:
+            assert isinstance(value, ColumnRef)
+            return Field(value.id, value.name, value.data_type)
         by_id = {each.id: each for each in plan.schema}
         made, output = _output(context, by_id, taken, value, name)
         grow(project, fields=(*project.fields, made), outputs=(*project.outputs, output))
         return made
 
-    columns: list[ScopeColumn] = []
-    for item, name, value in zip(items, names, values):
-        if value is None:
-            assert isinstance(item.column, ScopeColumn)
-            source = item.column
-            if projects:
-                columns.append(
-                    ScopeColumn(
-                        name,
-                        lambda source=source, name=name: emit(source.reference(), name),  # type: ignore[misc]
-                    )
-                )
-            else:
-                columns.append(source.renamed(name))
-        elif projects:
-            columns.append(
-                ScopeColumn(name, lambda value=value, name=name: emit(value, name))  # type: ignore[misc]
-            )
-        else:
-            assert isinstance(value, ColumnRef)
-            columns.append(
-                ScopeColumn(
-                    name,
-                    lambda value=value: Field(value.id, value.name, value.data_type),  # type: ignore[misc]
-                )
-            )
+    columns = [
+        ScopeColumn(name, partial(make, item, name, value)) for item, name, value in zip(items, names, values)
+    ]
     return BoundQuery(project if projects else plan, columns)
 
 
@@ -176,7 +162,7 @@ def _source(column: ScopeColumn | MergedColumn | None) -> object:
 
 def distinct(plan: LogicalPlan, visible: int | None = None, hidden: Sequence[Field] = ()) -> LogicalPlan:
     """DISTINCT: group by every column, or by the first `visible` ones and take any value of the others as `hidden`."""
-    references = [ColumnRef(made.id, made.data_type, made.name) for made in plan.schema]
+    references = list(map(ColumnRef.of, plan.schema))
     keys = tuple(references[:visible])
     calls = tuple(
         AggregateCall("any_value", (reference,), reference.data_type) for reference in references[len(keys) :]

@@ -39,8 +39,7 @@ def expand_items(scope: Scope, nodes: Sequence[exp.Expr]) -> list[Item]:
 
 def star_of(node: exp.Expr) -> exp.Expr | None:
     """`*` or `t.*` without the parentheses around it; None for anything else."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     return node if isinstance(node.this if isinstance(node, exp.Column) else node, exp.Star) else None
 
 
@@ -49,9 +48,7 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
     span = head_span(table) if table is not None else head_span(star)
     if not scope.relations:
         raise BindError("* without FROM: there are no columns", span)
-    if qualifier is not None and not any(
-        relation.alias.lower() == qualifier.lower() for relation in scope.relations
-    ):
+    if not any(relation.is_named(qualifier) for relation in scope.relations):
         raise scope.unknown_column("*", qualifier, span)
     check_understood(star)
     excluded = _excluded(scope, star, qualifier)
@@ -92,7 +89,7 @@ def _check_known(scope: Scope, name: str, qualifier: str | None, node: exp.Expr)
         names = [
             column.name
             for relation in scope.relations
-            if qualifier is None or relation.alias.lower() == qualifier.lower()
+            if relation.is_named(qualifier)
             for column in relation.columns
         ]
         raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))

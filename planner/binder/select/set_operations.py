@@ -16,11 +16,10 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.expressions.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.scope import Relation, Scope
-from tqp.planner.binder.select.limits import bind_limit, is_order_by_all
+from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, distinct
 from tqp.planner.binder.select.written import Written
-from tqp.planner.binder.understood import check_understood
 from tqp.planner.functions.type_rules import forced_type
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -35,9 +34,7 @@ def bind_set_operation(context: BindContext, node: exp.SetOperation, scope: Scop
 def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> BoundQuery:
     keep_duplicates = not node.args.get("distinct")
     operands = _operands(node, keep_duplicates)
-    outer = Scope(parent=scope.parent, ctes=scope.ctes)
-    inner = outer if outer.ctes else scope.parent
-    bound = [context.bind_query.bind_exact(operand, inner) for operand in operands]
+    bound = [context.bind_query.bind_exact(operand, scope.outside()) for operand in operands]
     plans = [each.plan for each in bound]
     names = list(bound[0].names)
     branches = [branch for each in bound for branch in each.branches]
@@ -52,7 +49,7 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> Boun
     plans = _same_types(context, plans, node)
     if isinstance(node, exp.Union):
         union = UnionAll(tuple(plans), _union_fields(context, plans, names))
-        return BoundQuery.exact(union if keep_duplicates else distinct(union), names, union.schema, branches)
+        return BoundQuery.exact(union if keep_duplicates else distinct(union), names, branches)
     keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     if keep_duplicates:
         raise UnsupportedError(f"{keyword} ALL is not supported; {keyword} without ALL is", head_span(node))
@@ -62,11 +59,11 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> Boun
         raise UnsupportedError(f"{keyword} over a repeated column is not supported", head_span(node))
     condition = conjunction(
         tuple(
-            Call("is_not_distinct_from", (_reference(a), _reference(b)), BOOLEAN)
+            Call("is_not_distinct_from", (ColumnRef.of(a), ColumnRef.of(b)), BOOLEAN)
             for a, b in zip(left.schema, right.schema)
         )
     )
-    return BoundQuery.exact(Join(distinct(left), right, join_type, condition), names, left.schema, branches)
+    return BoundQuery.exact(Join(distinct(left), right, join_type, condition), names, branches)
 
 
 def _operands(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
@@ -125,38 +122,25 @@ def _by_name(
     context: BindContext, bound: Sequence[BoundQuery], span: Span | None
 ) -> tuple[list[LogicalPlan], list[str]]:
     """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
-    names: dict[str, str] = {}
+    all_columns: dict[str, tuple[str, DataType]] = {}
     for query in bound:
         lower = [name.lower() for name in query.names]
         repeated = next((name for name in query.names if lower.count(name.lower()) > 1), None)
         if repeated is not None:
             raise BindError(f'UNION BY NAME: one side has several columns "{repeated}"; rename one', span)
-        for name in query.names:
-            names.setdefault(name.lower(), name)
+        for name, made in zip(query.names, query.plan.schema):
+            all_columns.setdefault(name.lower(), (name, made.data_type))
     plans: list[LogicalPlan] = []
     for query in bound:
-        positions = {name.lower(): index for index, name in enumerate(query.names)}
-        types = {key: _type_of(bound, key) for key in names}
+        own = {name.lower(): made for name, made in zip(query.names, query.plan.schema)}
         fields: list[Field] = []
         outputs: list[Expression] = []
-        for key, name in names.items():
-            if key in positions:
-                made = query.plan.schema[positions[key]]
-                fields.append(made)
-                outputs.append(_reference(made))
-            else:
-                fields.append(context.new_field(name, types[key], True))
-                outputs.append(Literal(None, types[key]))
+        for key, (name, data_type) in all_columns.items():
+            lacking = context.new_field(name, data_type) if key not in own else None
+            fields.append(lacking or own[key])
+            outputs.append(Literal(None, data_type) if lacking else ColumnRef.of(own[key]))
         plans.append(Project(query.plan, tuple(fields), tuple(outputs)))
-    return plans, list(names.values())
-
-
-def _type_of(bound: Sequence[BoundQuery], key: str) -> DataType:
-    for query in bound:
-        for name, made in zip(query.names, query.plan.schema):
-            if name.lower() == key:
-                return made.data_type
-    raise AssertionError(key)
+    return plans, [name for name, _ in all_columns.values()]
 
 
 def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, scope: Scope) -> LogicalPlan:
@@ -172,18 +156,14 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
         context, Scope([Relation("", query.columns)], scope.parent, scope.ctes), "this ORDER BY"
     )
     keys: list[SortKey] = []
-    check_understood(order)
-    for ordered in order.expressions:
-        check_understood(ordered)
-        node = ordered.this
-        descending, nulls_first = bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
-        if is_order_by_all(order) or isinstance(node, exp.Star):
-            keys += [SortKey(_reference(made), descending, nulls_first) for made in fields]
+    for written, descending, nulls_first in keys_of(order):
+        if written is None or isinstance(written, exp.Star):
+            keys += [SortKey(ColumnRef.of(made), descending, nulls_first) for made in fields]
             continue
-        place = ordinal(node, len(fields), "ORDER BY")
+        place = ordinal(written, len(fields), "ORDER BY")
         if place is None:
-            place = _place(context.query, node, query.branches)
-        key = binder.bind(node) if place is None else _reference(fields[place])
+            place = _place(context.query, written, query.branches)
+        key = binder.bind(written) if place is None else ColumnRef.of(fields[place])
         keys.append(SortKey(key, descending, nulls_first))
     return Sort(query.plan, tuple(keys))
 
@@ -210,7 +190,3 @@ def _place(query: str, node: exp.Expr, branches: Sequence[Branch]) -> int | None
                 )
             return place
     return None
-
-
-def _reference(made: Field) -> ColumnRef:
-    return ColumnRef(made.id, made.data_type, made.name)
