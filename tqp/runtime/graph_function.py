@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tqp.operators.memory import arrays
@@ -55,8 +56,10 @@ def lowered_for_torch(graph: Graph) -> Graph:
     return graph
 
 
-def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
-    """The graph's outputs for these inputs."""
+def interpret(
+    graph: Graph, arguments: Sequence[Any], watch: Callable[[Node, Callable[[], Any]], Any] | None = None
+) -> Any:
+    """The graph's outputs for these inputs. `watch(node, run)`, if given, is to give what `run()` does, the node's call."""
     values = dict(zip(graph.inputs, arguments, strict=True))
     last = last_uses(graph)
 
@@ -72,8 +75,11 @@ def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
         assert function is not None
         if isinstance(function, str):
             function = getattr(given.pop(0), function)
-        values[node] = function(*given, **{name: filled(item) for name, item in node.keywords.items()})
-        del given, function  # the last references to what is let go of
+        keywords = {name: filled(item) for name, item in node.keywords.items()}
+        values[node] = (
+            watch(node, partial(function, *given, **keywords)) if watch else function(*given, **keywords)
+        )
+        del given, keywords, function  # the last references to what is let go of
         for done in last.get(node, ()):
             del values[done]
     return filled(graph.outputs)
