@@ -29,55 +29,24 @@ from tqp.runtime.program_text import program_text
 
 
 class Constants(nn.Module):
-    """Literals and small tables of a program: tensors as buffers, so that `.to(device)` moves them."""
+    """Literals and small tables of a program by slot: `objects`. Their tensors are buffers, and models modules of its own."""
 
-    def __init__(self, constants: dict[str, Any]) -> None:
+    def __init__(self, objects: dict[str, Any]) -> None:
         super().__init__()
-        self._objects = {slot: self._store(slot, item) for slot, item in constants.items()}
-
-    def _store(self, name: str, item: Any) -> Any:
-        """The object with buffer names in place of its tensors."""
-        if isinstance(item, Tensor):
-            self.register_buffer(name, item)
-            return _BufferName(name)
-        if isinstance(item, nn.Module):
-            self.add_module(name, item)
-            return item
-        if isinstance(item, Strings):
-            return type(item)(
-                *(
-                    self._store(f"{name}_{part}", tensor)
-                    for part, tensor in zip(item._fields, item, strict=True)
-                )
-            )
-        if isinstance(item, Frame):
-            columns = tuple(
-                FrameColumn(
-                    self._store(f"{name}_{i}", column.values),
-                    self._store(f"{name}_{i}_valid", column.validity),
-                )
-                for i, column in enumerate(item.columns)
-            )
-            return Frame(item.num_rows, columns)
-        return item
-
-    def _load(self, item: Any) -> Any:
-        if isinstance(item, _BufferName):
-            return getattr(self, item)
-        if isinstance(item, Strings):
-            return type(item)(*(self._load(part) for part in item))
-        if isinstance(item, Frame):
-            columns = tuple(FrameColumn(self._load(c.values), self._load(c.validity)) for c in item.columns)
-            return Frame(item.num_rows, columns)
-        return item
-
-    def objects(self) -> Iterator[tuple[str, Any]]:
-        for slot, item in self._objects.items():
-            yield slot, self._load(item)
+        self.objects = objects
+        for slot, item in objects.items():
+            if isinstance(item, nn.Module):
+                self.add_module(slot, item)
+            for number, tensor in enumerate(_tensors(item)):
+                self.register_buffer(f"{slot}_{number}", tensor)
 
 
-class _BufferName(str):
-    pass
+def _tensors(item: Any) -> Iterator[Tensor]:
+    """Those of a tensor, Strings or a frame."""
+    if isinstance(item, Tensor):
+        yield item
+    for part in item.columns if isinstance(item, Frame) else item if isinstance(item, tuple) else ():
+        yield from _tensors(part)
 
 
 class TensorProgram(nn.Module):
@@ -120,7 +89,7 @@ class TensorProgram(nn.Module):
     def _wanted_after(self) -> list[frozenset[str]]:
         """For each pipeline, the slots that must be kept when it has run: what it and others made for later ones goes with
         its last reader, what the program holds itself stays."""
-        constants = dict(self.constants.objects())
+        constants = self.constants.objects
         wanted = {"device", "workers", self.result_slot, *self._stored, *constants}
         for column in self.result_columns:
             wanted.add(column.slot)
@@ -158,7 +127,7 @@ class TensorProgram(nn.Module):
 
     def initial_state(self, device: torch.device) -> State:
         """Tables, their string pools, constants and the device, by slot."""
-        return {"device": device, **self._stored, **dict(self.constants.objects())}
+        return {"device": device, **self._stored, **self.constants.objects}
 
     @cached_property
     def _stored(self) -> State:
