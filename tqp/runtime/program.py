@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,11 +14,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
-from tqp.data.encoding.key_index import KeyIndex
-from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
-from tqp.operators.joins.perfect_hash_join import build_of_index
-from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -65,8 +61,7 @@ class TensorProgram(nn.Module):
         self._steps = builder.pipelines
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
-        self.pools, self.runs, self.packed = builder.pools, builder.runs, builder.packed
-        self.indexes, self.dictionary_encoded = builder.indexes, builder.dictionary_encoded
+        self.pools, self.derived = builder.pools, builder.derived
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -131,27 +126,17 @@ class TensorProgram(nn.Module):
 
     @cached_property
     def _stored(self) -> State:
-        """Tables, their pools and runs by slot: the same in every run."""
+        """Tables, their pools and what else is kept with them by slot: the same in every run."""
         stored: State = {}
         for slot, table in self.tables.items():
             columns = [table.source.column(name) for name in table.columns]
             stored[slot] = Frame(
                 table.source.num_rows, tuple(FrameColumn(c.values, c.validity) for c in columns)
             )
-        for slot, (table_slot, name) in self.pools.items():
-            stored[slot] = self.tables[table_slot].source.column(name).pool
-        for slot, (table_slot, name) in self.runs.items():
-            stored[slot] = self.tables[table_slot].source.derived(name, SortedRuns, runs_of_column)
-        pack = partial(pack_column, workers=self._executor.map)
-        for slot, (table_slot, name) in self.packed.items():
-            stored[slot] = self.tables[table_slot].source.derived(name, PackedStrings, pack)
-        for (table_slot, name), column in self.dictionary_encoded.items():
-            found = self.tables[table_slot].source.value_dictionary(name)
-            stored[column.codes.slot] = Frame(found.codes.shape[0], (FrameColumn(found.codes, None),))
-            stored[column.values_slot] = found.values
-        for slot, (table_slot, name, minimum, size) in self.indexes.items():
-            index = self.tables[table_slot].source.derived(name, KeyIndex, KeyIndex)
-            stored[slot] = build_of_index(index.over(minimum, size), size)
+        for slot, (source, name) in self.pools.items():
+            stored[slot] = source.column(name).pool
+        for slot, make in self.derived.items():
+            stored[slot] = make(self._executor.map)
         return stored
 
     def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:
