@@ -21,6 +21,7 @@ from tqp.data.sources.base import Derived
 from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import build_of_index
 from tqp.operators.memory.allocation import Map
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import wide
 from tqp.operators.rows.domain_tables import domain_values
 from tqp.operators.string_keys import codes as string_codes
@@ -36,7 +37,7 @@ from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.graph_function import lowered_for_torch
 from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.expressions.domain import Domain, DomainTable
-from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
+from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.pipeline import Breaker, Pipeline
 

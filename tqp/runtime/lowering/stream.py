@@ -269,14 +269,13 @@ class Stream:
         first = self.input("first_row", InputKind.FIRST_ROW)
         path = self._path(self.space, (self.root,))
         assert path is not None and not path.padded, "a source row is never padding"
-        if path.selected:
-            count = self.input("num_rows", InputKind.NUM_ROWS)
-            numbers = self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
-            return self.builder.call(row_kernels.take_selected, numbers, path.rows, name="row")
+        if path.rows is not None and not path.selected:
+            return self.builder.call(operator.add, path.rows, first, name="row")
+        count = self.input("num_rows", InputKind.NUM_ROWS)
+        numbers = self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
         if path.rows is None:
-            count = self.input("num_rows", InputKind.NUM_ROWS)
-            return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
-        return self.builder.call(operator.add, path.rows, first, name="row")
+            return numbers
+        return self.builder.call(row_kernels.take_selected, numbers, path.rows, name="row")
 
     def has_all_rows(self) -> bool:
         """Are the rows of the current space those of the batch, or expected to be most of them?"""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import BOOLEAN
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import elementwise, logic
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
@@ -24,7 +25,7 @@ from tqp.planner.algebra.null_facts import null_rejected_columns
 from tqp.runtime.lowering.expressions.domain import domain_of
 from tqp.runtime.lowering.expressions.kernel_calls import makes_text
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, narrowest
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import Link, Space, Value
 
 if TYPE_CHECKING:
