@@ -37,10 +37,6 @@ def _syntax(function: Callable[..., Any], **part_of: Any) -> Operation:
     return _same_of_arrays(function, only_of_arrays=True, **part_of)
 
 
-def _reduction(function: Callable[..., Any], host: Callable[..., Any]) -> Operation:
-    return Operation(function.__name__, function, host, only_of_arrays=True, keeps_nothing=True)
-
-
 def _index_select(values: Array, dimension: int, indices: Array) -> Array:
     assert dimension == 0
     return rows.take(values, indices)
@@ -103,13 +99,6 @@ _LISTED: Mapping[Any, Operation] = {
     domain_tables.look_up: _same_of_arrays(domain_tables.look_up, gradient=domain_tables.look_up),
     run_rows.rows_in_build: Operation("rows_in_build", run_rows.rows_in_build, run_rows.rows_in_build_array),
     logic.choose: Operation("choose", logic.choose, gradient=choose_rows),
-    # all rows
-    aggregates.count_all: _reduction(aggregates.count_all, aggregates.count_all_of_array),
-    aggregates.sum_all: _reduction(aggregates.sum_all, aggregates.sum_all_of_array),
-    aggregates.sum_where: _reduction(aggregates.sum_where, aggregates.sum_where),
-    aggregates.total: _reduction(aggregates.total, aggregates.total),
-    aggregates.min_all: _reduction(aggregates.min_all, aggregates.min_all_of_array),
-    aggregates.max_all: _reduction(aggregates.max_all, aggregates.max_all_of_array),
     # methods
     "to": Operation("to", "to", converted, can_fuse=True),
     **{method: _question(method) for method in ("contains", "matches", "matches_equal", "first_match")},
@@ -117,7 +106,12 @@ _LISTED: Mapping[Any, Operation] = {
 
 
 #: The device's forms of operations that say so themselves: a graph that is lowered for torch calls these.
-_DEVICE_FORMS = {each.device: each for each in vars(elementwise).values() if isinstance(each, Operation)}
+_DEVICE_FORMS = {
+    each.device: each
+    for module in (elementwise, aggregates)
+    for each in vars(module).values()
+    if isinstance(each, Operation)
+}
 #: Any other function: it has the one form that it is, and takes part in nothing.
 _OTHER = Operation("other", None)
 

@@ -9,7 +9,7 @@ so that float results do not depend on the number of threads.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,10 +19,11 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.operators.memory import allocation
-from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor
+from tqp.operators.memory.arrays import TORCH_DTYPES, Array, Values, as_tensor
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.wide import SIGN_BIT, is_wide, less, order_keys
 from tqp.operators.numbers.wide import sum_all as wide_sum_all
+from tqp.operators.operation import Operation
 from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows.selection import row_indices, take
 
@@ -108,44 +109,34 @@ bool_and_by_group = functools.partial(_bool_by_group, decisive=False)
 bool_or_by_group = functools.partial(_bool_by_group, decisive=True)
 
 
-def sum_all(values: Tensor, validity: Tensor | None = None, largest: int | None = None) -> Tensor:
-    """The sum (0-d): int64 of integers and booleans (the caller proves that it fits), float64 of floats.
-
-    `largest`: magnitude that no integer exceeds, where more is known than the dtype says.
-    """
-    if values.is_floating_point():
-        if validity is not None:
-            return sum_where(values, validity)
-        return _sum_of_floats(values.to(torch.float64))
+def sum_all_by_torch(values: Tensor, validity: Tensor | None = None, largest: int | None = None) -> Tensor:
+    """As `sum_all`, on any device."""
     if validity is not None:
         values = elementwise.keep_where(values, validity)
-    if not is_host(values) or values.dtype in (torch.bool, torch.int64):
-        return values.sum(dtype=torch.int64)
+    return values.to(torch.float64).sum() if values.is_floating_point() else values.sum(dtype=torch.int64)
+
+
+def _sum_of_array(values: Array, validity: Array | None = None, largest: int | None = None) -> Array:
+    if values.dtype.kind == "f":
+        return _sum_of_floats(values) if validity is None else _sum_where(values, validity)
+    if validity is not None:
+        values = elementwise.keep_where_array(values, validity)
+    if values.dtype.kind == "b":
+        return np.asarray(np.count_nonzero(values))
     if largest is None:
-        largest = -torch.iinfo(values.dtype).min
-    return torch.tensor(_sum_of_integers(values.numpy(), largest), dtype=torch.int64)
+        largest = -int(np.iinfo(values.dtype).min)
+    return np.asarray(_sum_of_integers(values, largest), np.int64)
 
 
-def sum_all_of_array(values: Array, validity: Array | None = None, largest: int | None = None) -> Array:
-    """As `sum_all`, of arrays, a 0-d array."""
-    if values.dtype.kind != "f":
-        return sum_all(torch.from_numpy(values), as_tensor(validity), largest).numpy()
-    return _sum_of_float_array(values) if validity is None else _sum_where(values, validity)
-
-
-def sum_where(values: Values | float, condition: Values) -> Values:
-    """float64 0-d: the sum of floats [n], or of one float as often, where the condition (bool [n]) is true. Takes arrays too."""
-    if isinstance(condition, np.ndarray):
-        return _sum_where(values, condition)
-    if is_host(condition):
-        return torch.from_numpy(_sum_where(as_array(values), condition.numpy()))
+def sum_where_by_torch(values: Tensor | float, condition: Tensor) -> Tensor:
+    """As `sum_where`, on any device."""
     if not isinstance(values, Tensor):
         values = torch.full_like(condition, values, dtype=torch.float64)
-    return _sum_of_floats(elementwise.keep_where(values, condition).to(torch.float64))
+    return sum_all_by_torch(values, condition)
 
 
-def total(sums: Sequence[Values]) -> Values:
-    """float64 0-d: the sum of sums, one after the other. Takes arrays too."""
+def total_in_order(sums: Sequence[Values]) -> Values:
+    """As `total`, of tensors or arrays."""
     result = sums[0]
     for other in sums[1:]:
         result = result + other
@@ -161,17 +152,14 @@ def sum_wide_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     return wide_sum_all(values)[0]
 
 
-def count_all(num_rows: int, validity: Tensor | None, device: torch.device | str = "cpu") -> Tensor:
-    """Number of (valid) rows: int64 0-d."""
+def count_all_by_torch(num_rows: int, validity: Tensor | None, device: torch.device | str = "cpu") -> Tensor:
+    """As `count_all`, on any device."""
     if validity is None:
         return torch.tensor(num_rows, dtype=torch.int64, device=device)
-    if is_host(validity):
-        return torch.tensor(int(np.count_nonzero(validity.numpy())), dtype=torch.int64)
     return validity.sum(dtype=torch.int64)
 
 
-def count_all_of_array(num_rows: int, validity: Array | None, device: torch.device | str = "cpu") -> Array:
-    """As `count_all`, of an array, a 0-d array."""
+def _count_of_array(num_rows: int, validity: Array | None, device: object = None) -> Array:
     return np.asarray(num_rows if validity is None else np.count_nonzero(validity), np.int64)
 
 
@@ -183,16 +171,6 @@ def bool_or_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
 def bool_and_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
     """Are all (valid) values true? bool 0-d."""
     return bool_or_all(~values, validity).logical_not()
-
-
-def min_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
-    """Least value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `min_by_group`."""
-    return _extreme_all(values, validity, "amin")
-
-
-def max_all(values: Tensor, validity: Tensor | None = None) -> Tensor:
-    """Greatest value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `max_by_group`."""
-    return _extreme_all(values, validity, "amax")
 
 
 def _summands(values: Tensor, validity: Tensor | None) -> Tensor:
@@ -226,21 +204,14 @@ def _sum_where(values: Array | float, condition: Array) -> Array:
     # one pass, which widens the condition a few rows at a time; choosing by bits and adding up takes two to four
     result = np.asarray(np.einsum("i,i->", condition, values, dtype=np.float64))
     if np.isnan(result):  # maybe of an infinity times zero, in a row that does not count
-        with np.errstate(all="ignore"):
-            return _sum_of_float_array(elementwise.keep_where_array(values, condition))
+        return _sum_of_floats(elementwise.keep_where_array(values, condition))
     return result
 
 
-def _sum_of_floats(values: Tensor) -> Tensor:
+def _sum_of_floats(values: Array) -> Array:
     """In an order that the number of threads does not change: torch would share one long sum among its threads."""
-    if not is_host(values):
-        return values.sum()
     with np.errstate(all="ignore"):
-        return torch.from_numpy(_sum_of_float_array(values.numpy()))
-
-
-def _sum_of_float_array(values: Array) -> Array:
-    return np.asarray(np.add.reduce(values, dtype=np.float64))
+        return np.asarray(np.add.reduce(values, dtype=np.float64))
 
 
 def _identity(which: Which, dtype: torch.dtype = torch.int64) -> int:
@@ -397,47 +368,61 @@ def _wide_extreme(values: Tensor, group_ids: Tensor, num_groups: int, which: Whi
     return torch.stack([best_high, best_low ^ SIGN_BIT], 1)
 
 
+def min_all_by_torch(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """As `min_all`, on any device."""
+    return _extreme_all(values, validity, "amin")
+
+
+def max_all_by_torch(values: Tensor, validity: Tensor | None = None) -> Tensor:
+    """As `max_all`, on any device."""
+    return _extreme_all(values, validity, "amax")
+
+
 def _extreme_all(values: Tensor, validity: Tensor | None, which: Which) -> Tensor:
-    if values.dim() == 2 or (values.is_floating_point() and not is_host(values)):
+    if values.dim() == 2 or values.is_floating_point():
         group_ids = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
         return _extreme_by_group(values, group_ids, 1, validity, which=which)[0]
     if values.dtype is torch.bool:
         values = values.to(torch.int8)
     if validity is not None:
-        extreme = _extreme_if_valid(values, validity, which) if is_host(values) else None
-        if extreme is not None:
-            return extreme
         values = take(values, row_indices(validity))
-    if values.is_floating_point():
-        number = (_least if which == "amin" else _greatest)(values.numpy())
-        return torch.tensor(number + 0.0, dtype=values.dtype)
     if values.shape[0] == 0:
         return torch.tensor(_identity(which, values.dtype), dtype=values.dtype, device=values.device)
-    if is_host(values):  # torch takes six times as long for 64 bits
-        number = (np.minimum if which == "amin" else np.maximum).reduce(values.numpy())
-        return torch.tensor(int(number), dtype=values.dtype)
     return values.amin() if which == "amin" else values.amax()
 
 
 def _extreme_of_array(values: Array, validity: Array | None = None, *, which: Which) -> Array:
-    if validity is not None or values.ndim != 1 or values.dtype.kind != "f":
+    if values.ndim == 2:
         return _extreme_all(torch.from_numpy(values), as_tensor(validity), which).numpy()
-    return np.asarray((_least if which == "amin" else _greatest)(values) + 0.0, values.dtype)
+    if values.dtype.kind == "b":
+        values = values.view(np.int8)
+    if validity is not None and values.shape[0]:
+        # where most rows are valid, so is mostly that of the extreme, which takes a fifth of selecting them to find
+        row = int(values.argmin() if which == "amin" else values.argmax())
+        is_found = validity[row : row + 1].all() and (
+            which == "amax" or values[row] == values[row]
+        )  # not NaN
+        values = values[row : row + 1] if is_found else take(values, row_indices(validity))
+    if values.dtype.kind == "f":
+        return np.asarray((_least if which == "amin" else _greatest)(values) + 0.0, values.dtype)
+    identity = _identity(which, TORCH_DTYPES[values.dtype])  # torch takes six times as long for 64 bits
+    return np.asarray((np.minimum if which == "amin" else np.maximum).reduce(values, initial=identity))
 
 
-#: As `min_all`, of arrays, a 0-d array (wide: [2]).
-min_all_of_array = functools.partial(_extreme_of_array, which="amin")
-#: As `max_all`, of arrays, a 0-d array (wide: [2]).
-max_all_of_array = functools.partial(_extreme_of_array, which="amax")
+def _of_all(name: str, device: Callable[..., Tensor], host: Callable[..., Array]) -> Operation:
+    return Operation(name, device, host, only_of_arrays=True, keeps_nothing=True)
 
 
-def _extreme_if_valid(values: Tensor, validity: Tensor, which: Which) -> Tensor | None:
-    """The extreme of all rows if it is that of the valid ones, which where most are valid costs a fifth of selecting them."""
-    if not values.shape[0]:
-        return None
-    array = values.numpy()
-    # of floats, the first NaN if there is one
-    row = int(array.argmin() if which == "amin" else array.argmax())
-    if not validity[row] or (which == "amin" and array[row] != array[row]):
-        return None
-    return values[row] + 0
+#: Number of (valid) rows: int64 0-d, of how many there are, their validity or None, and the device.
+count_all = _of_all("count_all", count_all_by_torch, _count_of_array)
+#: The sum (0-d) of (valid) values: int64 of integers and booleans (the caller proves that it fits), float64 of floats. A third
+#: argument: magnitude that no integer exceeds, where more is known than the dtype says.
+sum_all = _of_all("sum_all", sum_all_by_torch, _sum_of_array)
+#: float64 0-d: the sum of floats [n], or of one float as often, where the condition (bool [n]) is true.
+sum_where = _of_all("sum_where", sum_where_by_torch, _sum_where)
+#: Least (valid) value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `min_by_group`.
+min_all = _of_all("min_all", min_all_by_torch, functools.partial(_extreme_of_array, which="amin"))
+#: Greatest (valid) value: 0-d (wide: [2]); dtypes, NaN and the value for no rows as in `max_by_group`.
+max_all = _of_all("max_all", max_all_by_torch, functools.partial(_extreme_of_array, which="amax"))
+#: float64 0-d: the sum of sums, one after the other.
+total = _of_all("total", total_in_order, total_in_order)

@@ -17,10 +17,9 @@ from tqp.core.errors import ExecutionError
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.casts import resolve_cast
-from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take, take_padded
-from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows, take_rows
 
 
 class Moments(NamedTuple):
@@ -74,13 +73,6 @@ def _in_order(
     return _Ordered(order if rows is None else take(rows, order), counts.cumsum(0) - counts, counts)
 
 
-def _sort_columns(values: Tensor, descending: bool = False) -> list[SortColumn]:
-    """One column, or for intervals two that compare as they do."""
-    if values.dim() == 2 and values.shape[1] == 3:
-        return [SortColumn(word, None, descending) for word in interval_order(values).unbind(1)]
-    return [SortColumn(values, None, descending)]
-
-
 def extreme_rows(
     values: Tensor,
     group_ids: Tensor,
@@ -93,7 +85,7 @@ def extreme_rows(
 
     `values`: anything that `sort_rows` orders, or intervals [n, 3]. DuckDB takes the last one as well.
     """
-    ordered = _in_order(_sort_columns(values, descending=not greatest), group_ids, num_groups, validity)
+    ordered = _in_order(sort_columns(values, None, not greatest), group_ids, num_groups, validity)
     return ordered.at((ordered.counts - 1).clamp(min=0))
 
 
@@ -104,7 +96,7 @@ def median_rows(
 
     `values`: anything that `sort_rows` orders, or intervals [n, 3].
     """
-    ordered = _in_order(_sort_columns(values), group_ids, num_groups, validity)
+    ordered = _in_order(sort_columns(values), group_ids, num_groups, validity)
     lower = torch.div(ordered.counts - 1, 2, rounding_mode="floor").clamp_(min=0)
     return ordered.at(lower), ordered.at(ordered.counts // 2)
 

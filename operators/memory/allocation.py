@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from tqp.core.memory import reserve
+from tqp.operators.memory.arrays import NUMPY_DTYPES
 
 #: From this size on, in bytes, numpy asks for huge pages.
 _LARGE = 4 << 20
@@ -39,18 +41,6 @@ def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any
     return [function(item) for item in items]
 
 
-_NUMPY_DTYPES = {
-    torch.bool: np.bool_,
-    torch.uint8: np.uint8,
-    torch.int8: np.int8,
-    torch.int16: np.int16,
-    torch.int32: np.int32,
-    torch.int64: np.int64,
-    torch.float32: np.float32,
-    torch.float64: np.float64,
-}
-
-
 class BlockPool:
     """Freed blocks by size. Taking and giving back are single steps of deques, as a block may be freed at any moment."""
 
@@ -60,7 +50,7 @@ class BlockPool:
             collections.deque
         )
 
-    def take(self, size: int, dtype: type) -> tuple[np.ndarray, bool]:
+    def take(self, size: int, dtype: npt.DTypeLike) -> tuple[np.ndarray, bool]:
         """An array of `size` elements, uninitialised, and whether its memory is fresh."""
         wanted = size * np.dtype(dtype).itemsize
         capacity = -(-wanted // _STEP) * _STEP
@@ -110,8 +100,8 @@ def empty(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> Ten
         return torch.empty(tuple(shape), dtype=dtype, device=device)
     if size < _KEPT:
         reserve(size)
-        return torch.from_numpy(np.empty(tuple(shape), _NUMPY_DTYPES[dtype]))
-    return torch.from_numpy(_pool.take(elements, _NUMPY_DTYPES[dtype])[0]).view(tuple(shape))
+        return torch.from_numpy(np.empty(tuple(shape), NUMPY_DTYPES[dtype]))
+    return torch.from_numpy(_pool.take(elements, NUMPY_DTYPES[dtype])[0]).view(tuple(shape))
 
 
 def full(size: int, value: float | bool, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -125,8 +115,8 @@ def zeros(size: int, dtype: torch.dtype, device: torch.device, workers: Map | No
         return torch.zeros(size, dtype=dtype, device=device)
     if size * dtype.itemsize < _KEPT:
         reserve(size * dtype.itemsize)
-        return torch.from_numpy(np.zeros(size, _NUMPY_DTYPES[dtype]))
-    array, fresh = _pool.take(size, _NUMPY_DTYPES[dtype])
+        return torch.from_numpy(np.zeros(size, NUMPY_DTYPES[dtype]))
+    array, fresh = _pool.take(size, NUMPY_DTYPES[dtype])
     tensor = torch.from_numpy(array)
     if fresh:
         return tensor

@@ -32,6 +32,15 @@ NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
 TORCH_DTYPES = {array_dtype: dtype for dtype, array_dtype in NUMPY_DTYPES.items()}
 
 
+def narrowest(value_range: tuple[int, int]) -> torch.dtype | None:
+    """The narrowest integer dtype that holds the range, or None where 64 bits do not."""
+    for dtype in (torch.int8, torch.int16, torch.int32, torch.int64):
+        limits = torch.iinfo(dtype)
+        if limits.min <= value_range[0] and value_range[1] <= limits.max:
+            return dtype
+    return None
+
+
 def as_array(item: Any) -> Any:
     """A tensor, or each one in a tuple or list, as an array; anything else as it is."""
     if item is None or type(item) is np.ndarray:

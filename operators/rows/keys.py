@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, as_array, as_tensor, converted
+from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, as_array, as_tensor, converted, narrowest
 from tqp.operators.numbers.elementwise import floor_divide, less_equal, multiply, subtract
 from tqp.operators.numbers.logic import all_true
 
@@ -26,7 +26,6 @@ Part = tuple[int, int, bool]
 
 _INT32_MAX = 2**31 - 1
 _INT64_LIMIT = 2**63
-_DTYPES = (torch.int8, torch.int16, torch.int32, torch.int64)
 # torch sorts integers by radix from this many rows on, at a fifth of the cost a row of its comparison sort ...
 _RADIX_SORT_ROWS = 32_768
 # ... so that from about here it pays to pad.
@@ -75,7 +74,7 @@ def pack(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
 def pack_narrow(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part]) -> Any:
     """As `pack`, in the narrowest dtype that also holds the number of codes: for arithmetic, not for index_select."""
     size = math.prod(span for _, span, _ in parts)
-    return _packed(columns, parts, next(dtype for dtype in _DTYPES if _holds(dtype, size)))
+    return _packed(columns, parts, narrowest((0, size)) or torch.int64)
 
 
 def _packed(columns: Sequence[tuple[Any, Any]], parts: Sequence[Part], dtype: torch.dtype) -> Any:
@@ -118,7 +117,7 @@ def _packed_arrays(
         if codes is None:
             codes, ours = values, validity is not None
             continue
-        width = next((d for d in _DTYPES if _holds(d, low) and _holds(d, max(high, span))), dtype)
+        width = narrowest((low, max(high, span))) or dtype
         narrow = NUMPY_DTYPES[width if width.itemsize < dtype.itemsize else dtype]
         codes = np.multiply(codes, span, dtype=narrow, out=codes if ours and codes.dtype == narrow else None)
         codes, ours = np.add(codes, values, dtype=narrow, out=codes), True
@@ -127,11 +126,6 @@ def _packed_arrays(
         return converted(codes, dtype)
     wide = NUMPY_DTYPES[dtype]
     return np.asarray(np.add(codes, offset, dtype=wide, out=codes if ours and codes.dtype == wide else None))
-
-
-def _holds(dtype: torch.dtype, number: int) -> bool:
-    limits = torch.iinfo(dtype)
-    return limits.min <= number <= limits.max
 
 
 def _wrapped(number: int, dtype: torch.dtype) -> int:
@@ -193,10 +187,8 @@ def pack_by_range(columns: Sequence[Tensor]) -> list[Word]:
 
 def narrow(codes: Tensor, span: int) -> Tensor:
     """Integers [n] in [0, span) in the narrowest dtype: they sort faster."""
-    for dtype in _DTYPES[:3]:
-        if span - 1 <= torch.iinfo(dtype).max:
-            return codes.to(dtype)
-    return codes
+    dtype = narrowest((0, span - 1))
+    return codes if dtype is None else codes.to(dtype)
 
 
 def is_ascending(values: Tensor) -> bool:

@@ -17,6 +17,7 @@ from torch import Tensor
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
+from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.wide import order_keys
 from tqp.operators.rows.keys import is_ascending, ordered_bits, pack_by_range, sort_codes
 from tqp.operators.rows.selection import row_indices, take, take_optional
@@ -54,6 +55,13 @@ class SortColumn(NamedTuple):
     @property
     def _any(self) -> Tensor:
         return self.values.starts if isinstance(self.values, Strings) else self.values
+
+
+def sort_columns(values: Any, *how: Any) -> list[SortColumn]:
+    """One key as a column, of intervals [n, 3] as two that compare as these do; `how`: the other fields of a SortColumn."""
+    if isinstance(values, Tensor) and values.dim() == 2 and values.shape[1] == 3:
+        return [SortColumn(word, *how) for word in interval_order(values).unbind(1)]
+    return [SortColumn(values, *how)]
 
 
 def take_rows(column: SortColumn, rows: Tensor) -> SortColumn:

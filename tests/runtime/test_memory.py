@@ -72,7 +72,7 @@ def test_slots_go_with_their_last_reader() -> None:
         assert program.result_slot in wanted[-1]
         for number, step in enumerate(program.steps()):
             assert all(step.reads <= kept for kept in wanted[:number][-1:])
-        own = set(program._stored) | {slot for slot, _ in program.constants.objects()} | {"device", "workers"}
+        own = set(program._stored) | set(program.constants.objects) | {"device", "workers"}
         in_result = {program.result_slot, *(column.slot for column in program.result_columns)}
         assert wanted[-1] - own == in_result
         assert any(wanted[number] - wanted[-1] for number in range(len(wanted)))

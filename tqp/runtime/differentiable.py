@@ -155,7 +155,7 @@ def _followed(program: TensorProgram) -> _Columns:
         columns[slot] = {
             index for index, name in enumerate(table.columns) if table.source.with_gradient(name) is not None
         }
-    modules = {name: item for name, item in program.constants.objects() if isinstance(item, nn.Module)}
+    modules = {name: item for name, item in program.constants.objects.items() if isinstance(item, nn.Module)}
     for pipeline in program.steps():
         _follow_graph(pipeline, columns, modules)
         _follow_breaker(pipeline, columns)

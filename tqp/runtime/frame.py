@@ -201,27 +201,14 @@ def take_frame_by_parts(
 ) -> Frame:
     """For each part, ascending row numbers, those rows in the order that `order_of` says; one part after the other.
 
-    What tensors have for the rows of a part is gathered first, and put in order within the caches. Bytes of strings are
-    moved once, as it is not the caches that make it slow. They come out contiguous.
+    What there is for the rows of a part is gathered first, and put in order within the caches. Strings come out contiguous.
     """
-    ends = list(itertools.accumulate((rows.shape[0] for rows in parts), initial=0))
-    items = [item for column in frame.columns for item in column]
-    targets = [_room_for(item, ends[-1]) for item in items]
 
-    def fill(part: int) -> list[Tensor | None]:
-        rows = parts[part]
+    def taken(rows: Tensor) -> Frame:
         order = order_of(rows)
-        return [
-            None if item is None else _take_ordered(item, rows, order, target[ends[part] : ends[part + 1]])
-            for item, target in zip(items, targets, strict=True)
-        ]
+        return compact_strings(take_frame(take_frame(frame, rows), order))
 
-    texts = zip(*workers(fill, range(len(parts))), strict=True)
-    taken: list[Any] = [
-        _contiguous(target, text) if isinstance(item, Strings) else target
-        for item, target, text in zip(items, targets, texts, strict=True)
-    ]
-    return Frame(ends[-1], tuple(FrameColumn(*pair) for pair in zip(taken[::2], taken[1::2], strict=True)))
+    return concatenate_frames(workers(taken, parts), workers)
 
 
 def compact_strings(frame: Frame) -> Frame:
@@ -231,29 +218,6 @@ def compact_strings(frame: Frame) -> Frame:
         for c in frame.columns
     )
     return Frame(frame.num_rows, tuple(columns))
-
-
-def _room_for(item: Any, num_rows: int) -> Any:
-    """A tensor for so many rows of another; of Strings, for their lengths."""
-    if item is None:
-        return None
-    model = item.lengths if isinstance(item, Strings) else item
-    return allocation.empty((num_rows, *model.shape[1:]), model.dtype, model.device)
-
-
-def _take_ordered(item: Tensor | Strings, rows: Tensor, order: Tensor, out: Tensor) -> Tensor | None:
-    """Writes the given rows of a tensor, or the lengths of Strings, in order; of Strings the bytes."""
-    if isinstance(item, Tensor):
-        torch.index_select(torch.index_select(item, 0, rows), 0, order, out=out)
-        return None
-    ordered = string_layout.compact(string_layout.take(string_layout.take(item, rows), order))
-    out.copy_(ordered.lengths)
-    return ordered.data
-
-
-def _contiguous(lengths: Tensor, texts: Sequence[Tensor]) -> Strings:
-    ends = lengths.cumsum(0, dtype=torch.int64)
-    return Strings(ends.sub_(lengths), lengths, allocation.concatenate(texts))
 
 
 def take_values(values: Any, rows: Tensor) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import heapq
 import logging
 import operator
 import threading
@@ -25,7 +24,7 @@ from torch import Tensor
 
 from tqp.operators.operations import operation_of
 from tqp.runtime.executor import one_torch_thread
-from tqp.runtime.graph import Graph, Node, function_name, nodes_in
+from tqp.runtime.graph import Graph, Node, function_name, nodes_in, replaced
 from tqp.runtime.graph_function import compile_graph, lowered_for_torch
 from tqp.runtime.pipeline import Pipeline
 
@@ -146,10 +145,9 @@ class Region:
 
 def fused_graph(graph: Graph, make_region: Callable[[Graph], Any]) -> Graph | None:
     """The same computation with a call of a region in place of its calls, or None if there is nothing to fuse."""
+    level, found = _components(graph)
     components = [
-        nodes
-        for nodes in _components(graph)
-        if sum(not isinstance(node.target, str) for node in nodes) >= _MIN_CALLS
+        nodes for nodes in found if sum(not isinstance(node.target, str) for node in nodes) >= _MIN_CALLS
     ]
     if not components:
         return None
@@ -160,7 +158,9 @@ def fused_graph(graph: Graph, make_region: Callable[[Graph], Any]) -> Graph | No
             used for used in node.uses() if component_of.get(used) != component_of.get(node, -1)
         )
     made: dict[Node, Node] = {node: Node(None, (), {}, node.name) for node in graph.inputs}
-    for unit in _in_order(graph, components, component_of):
+    units = [*components, *([node] for node in graph.nodes if node not in component_of)]
+    # calls of one level read components of that level, and these only what is on lower ones; single calls keep their order
+    for unit in sorted(units, key=lambda unit: level[unit[0]]):
         if unit[0] not in component_of:
             made[unit[0]] = _copy(unit[0], made)
             continue
@@ -178,11 +178,11 @@ def fused_graph(graph: Graph, make_region: Callable[[Graph], Any]) -> Graph | No
         call = Node(make_region(body), arguments, {}, "fused", unit[0].fragment, unit[0].operator)
         for position, node in enumerate(outputs):
             made[node] = Node(operator.getitem, (call, position), {}, node.name, node.fragment, node.operator)
-    return Graph([made[node] for node in graph.inputs], _replaced(graph.outputs, made))
+    return Graph([made[node] for node in graph.inputs], replaced(graph.outputs, made))
 
 
-def _components(graph: Graph) -> list[list[Node]]:
-    """Connected fusible calls, without such that wait for a result of theirs that took another way.
+def _components(graph: Graph) -> tuple[dict[Node, int], list[list[Node]]]:
+    """The level of each node; and connected fusible calls, without such that wait for a result of theirs that took another way.
 
     A call's level is the largest number of changes from other calls to fusible ones on a way to it. What leaves a
     component and comes back to a fusible call arrives on a higher level, so components of one level depend on none of
@@ -212,7 +212,7 @@ def _components(graph: Graph) -> list[list[Node]]:
     for node in graph.nodes:
         if node in parent:
             components[root(node)].append(node)
-    return list(components.values())
+    return level, list(components.values())
 
 
 def _is_fusible(node: Node) -> bool:
@@ -226,47 +226,10 @@ def _is_fusible(node: Node) -> bool:
     return not any(isinstance(item, float) and item == 0 for item in node.arguments)
 
 
-def _in_order(
-    graph: Graph, components: Sequence[Sequence[Node]], component_of: dict[Node, int]
-) -> list[Sequence[Node]]:
-    """Components and the calls outside of them, each after what it uses, otherwise in the order of the graph."""
-    place = {node: number for number, node in enumerate(graph.nodes)}
-    units: list[Sequence[Node]] = [*components, *([node] for node in graph.nodes if node not in component_of)]
-    unit_of = {node: number for number, unit in enumerate(units) for node in unit}
-    waits_for = [
-        {unit_of[used] for node in unit for used in node.uses() if used in unit_of} - {number}
-        for number, unit in enumerate(units)
-    ]
-    wanted_by: dict[int, list[int]] = defaultdict(list)
-    for number, others in enumerate(waits_for):
-        for other in others:
-            wanted_by[other].append(number)
-    ready = [(place[unit[0]], number) for number, unit in enumerate(units) if not waits_for[number]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        order.append(units[number])
-        for other in wanted_by[number]:
-            waits_for[other].discard(number)
-            if not waits_for[other]:
-                heapq.heappush(ready, (place[units[other][0]], other))
-    assert len(order) == len(units)
-    return order
-
-
 def _copy(node: Node, made: dict[Node, Node]) -> Node:
-    arguments, keywords = _replaced(node.arguments, made), node.keywords
-    keywords = {name: _replaced(item, made) for name, item in keywords.items()}
+    arguments, keywords = replaced(node.arguments, made), node.keywords
+    keywords = {name: replaced(item, made) for name, item in keywords.items()}
     return Node(node.target, arguments, keywords, node.name, node.fragment, node.operator)
-
-
-def _replaced(item: Any, made: dict[Node, Node]) -> Any:
-    if isinstance(item, Node):
-        return made[item]
-    if isinstance(item, (tuple, list)):
-        return type(item)(_replaced(part, made) for part in item)
-    return item
 
 
 def _signature(values: Sequence[Any]) -> Any:

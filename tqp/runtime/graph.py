@@ -156,25 +156,18 @@ class Graph:
         graph = fx.Graph()
         made: dict[Node, fx.Node] = {}
 
-        def converted(item: Any) -> Any:
-            if isinstance(item, Node):
-                return made[item]
-            if isinstance(item, (tuple, list)):
-                return type(item)(converted(part) for part in item)
-            return item
-
         for node in self.inputs:
             made[node] = graph.placeholder(node.name)
             made[node].target = made[node].name  # where fx renames, the parameter could shadow another node
         for node in self.nodes:
-            arguments = tuple(converted(item) for item in node.arguments)
-            keywords = {name: converted(item) for name, item in node.keywords.items()}
+            arguments = replaced(node.arguments, made)
+            keywords = {name: replaced(item, made) for name, item in node.keywords.items()}
             kind = "call_method" if isinstance(node.target, str) else "call_function"
             assert node.target is not None
             made[node] = graph.create_node(kind, node.target, arguments, keywords, name=node.name)
         for node, copy in made.items():
             copy.meta.update(fragment=node.fragment, operator=node.operator, node=node)
-        graph.output(converted(self.outputs))
+        graph.output(replaced(self.outputs, made))
         return fx.GraphModule(torch.nn.Module(), graph)
 
 
@@ -187,6 +180,15 @@ def nodes_in(items: Any) -> list[Node]:
         elif isinstance(item, (tuple, list)):
             found += nodes_in(item)
     return found
+
+
+def replaced(item: Any, values: Mapping[Node, Any]) -> Any:
+    """The item with values in place of the nodes in nested tuples and lists."""
+    if isinstance(item, Node):
+        return values[item]
+    if isinstance(item, (tuple, list)):
+        return type(item)(replaced(part, values) for part in item)
+    return item
 
 
 def identifier(text: str) -> str:

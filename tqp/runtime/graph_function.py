@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tqp.operators.memory import arrays
 from tqp.operators.operations import operation_of
 from tqp.runtime import row_blocks
-from tqp.runtime.graph import GLOBALS, Graph, Node, call_text, function_name, last_uses, nodes_in, unique_name
+from tqp.runtime.graph import (
+    GLOBALS,
+    Graph,
+    Node,
+    call_text,
+    function_name,
+    last_uses,
+    nodes_in,
+    replaced,
+    unique_name,
+)
 from tqp.runtime.lowering.graph_builder import NamedKernel
 
 #: The attribute of a compiled function that says which inputs may be arrays.
@@ -55,28 +66,25 @@ def lowered_for_torch(graph: Graph) -> Graph:
     return graph
 
 
-def interpret(graph: Graph, arguments: Sequence[Any]) -> Any:
-    """The graph's outputs for these inputs."""
+def interpret(
+    graph: Graph, arguments: Sequence[Any], watch: Callable[[Node, Callable[[], Any]], Any] | None = None
+) -> Any:
+    """The graph's outputs for these inputs. `watch(node, run)`, if given, is to give what `run()` does, the node's call."""
     values = dict(zip(graph.inputs, arguments, strict=True))
     last = last_uses(graph)
-
-    def filled(item: Any) -> Any:
-        if isinstance(item, Node):
-            return values[item]
-        if isinstance(item, (tuple, list)):
-            return type(item)(map(filled, item))
-        return item
-
     for node in graph.nodes:
-        function, given = node.target, [filled(item) for item in node.arguments]
+        function, given = node.target, list(replaced(node.arguments, values))
         assert function is not None
         if isinstance(function, str):
             function = getattr(given.pop(0), function)
-        values[node] = function(*given, **{name: filled(item) for name, item in node.keywords.items()})
-        del given, function  # the last references to what is let go of
+        keywords = {name: replaced(item, values) for name, item in node.keywords.items()}
+        values[node] = (
+            watch(node, partial(function, *given, **keywords)) if watch else function(*given, **keywords)
+        )
+        del given, keywords, function  # the last references to what is let go of
         for done in last.get(node, ()):
             del values[done]
-    return filled(graph.outputs)
+    return replaced(graph.outputs, values)
 
 
 def compile_graph(

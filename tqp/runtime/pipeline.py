@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from torch import fx
@@ -136,6 +137,16 @@ class Pipeline:
         if any(state[slot].num_rows == 0 for slot in self.needs):
             return 0
         return int(state[self.source_slot].num_rows)
+
+    def watched(self, function: Callable[..., Any], step: Callable[..., Any]) -> Pipeline:
+        """A copy for somebody who measures: `function` is called instead, and `step(name, run, *arguments)` for a step of the
+        breaker, which is to give what `run(*arguments)` does. What the copy learns of costs stays with it.
+        """
+        watched, breaker = copy(self), copy(self.breaker)
+        watched.function, watched.breaker, watched.cost = function, breaker, replace(self.cost)
+        for name in ("partial", "merge", "finish"):
+            setattr(breaker, name, partial(step, name, getattr(self.breaker, name)))
+        return watched
 
     @cached_property
     def graph(self) -> fx.GraphModule:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import fx
 
 from tqp.data.column import Table
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, object_bytes
-from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.graph import Node
+from tqp.runtime.graph_function import interpret
+from tqp.runtime.pipeline import Pipeline
 from tqp.runtime.program import TensorProgram
 
 
@@ -40,29 +41,6 @@ class ProgramProfile:
     seconds: float
 
 
-class _Interpreter(fx.Interpreter):
-    """Runs one pipeline's graph on one batch, timing every node."""
-
-    def __init__(self, graph: fx.GraphModule, profile: _Recorder, marks: dict[fx.Node, list[int]]) -> None:
-        super().__init__(graph)
-        self._profile, self._marks = profile, marks
-
-    def run_node(self, node: fx.Node) -> Any:
-        begin = time.perf_counter()
-        result = super().run_node(node)
-        self._profile.add(
-            node.meta.get("operator"),
-            time.perf_counter() - begin,
-            object_bytes(result) if node.op != "placeholder" else 0,
-        )
-        for operator in self._marks.get(node, ()):
-            rows = result
-            if not isinstance(rows, int):
-                rows = int(rows.sum()) if rows.dtype is torch.bool else rows.shape[0]
-            self._profile.add_rows(operator, rows)
-        return result
-
-
 class _Recorder:
     def __init__(self) -> None:
         self.operators: dict[int, OperatorProfile] = defaultdict(OperatorProfile)
@@ -80,61 +58,38 @@ class _Recorder:
             profile = self.operators[operator]
             profile.rows = (profile.rows or 0) + rows
 
+    def watched(self, pipeline: Pipeline) -> Pipeline:
+        """The pipeline for the executor, with every call timed."""
+        marks: dict[Node | None, list[int]] = defaultdict(list)
+        for operator, marked in pipeline.marks:
+            marks[marked].append(operator)
 
-class _ProfiledPipeline:
-    """A pipeline for the executor, with every call timed."""
+        def note_rows(node: Node | None, rows: Any) -> None:
+            for operator in marks.get(node, ()):
+                if not isinstance(rows, int):
+                    rows = int(rows.sum()) if rows.dtype is torch.bool else rows.shape[0]
+                self.add_rows(operator, rows)
 
-    def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
-        self._pipeline, self._recorder = pipeline, recorder
-        self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
-        self.num_rows = pipeline.num_rows
-        self.row_bytes, self.cost = pipeline.row_bytes, replace(pipeline.cost)
-        self.makes_text = pipeline.makes_text
-        self.calls_modules = pipeline.calls_modules
-        self.arguments = pipeline.arguments
-        self.breaker = _ProfiledBreaker(pipeline, recorder)
-        nodes = {node.meta.get("node"): node for node in pipeline.graph.graph.nodes}
-        self._marks: dict[fx.Node, list[int]] = defaultdict(list)
-        self._whole_batch = []
-        for operator, node in pipeline.marks:
-            if node is None:
-                self._whole_batch.append(operator)
-            elif node in nodes:
-                self._marks[nodes[node]].append(operator)
+        def call(node: Node, run: Callable[[], Any]) -> Any:
+            begin = time.perf_counter()
+            result = run()
+            self.add(node.operator, time.perf_counter() - begin, object_bytes(result))
+            note_rows(node, result)
+            return result
 
-    def function(self, *arguments: Any) -> Any:
-        outputs = _Interpreter(self._pipeline.graph, self._recorder, self._marks).run(*arguments)
-        return outputs
+        def function(*arguments: Any) -> Any:
+            for node, value in zip(pipeline.record.inputs, arguments, strict=True):
+                note_rows(node, value)
+            return interpret(pipeline.record, arguments, call)
 
+        def step(name: str, run: Callable[..., Any], *arguments: Any) -> Any:
+            begin = time.perf_counter()
+            result = run(*arguments)
+            size = sum(map(object_bytes, result.values())) if name == "finish" else 0
+            self.add(pipeline.operator, time.perf_counter() - begin, size)
+            return result
 
-class _ProfiledBreaker:
-    def __init__(self, pipeline: Pipeline, recorder: _Recorder) -> None:
-        self._breaker, self._operator, self._recorder = pipeline.breaker, pipeline.operator, recorder
-        self.ordered = pipeline.breaker.ordered
-        self.fixed_batches = pipeline.breaker.fixed_batches
-
-    def initial(self, program_state: State) -> Any:
-        return self._breaker.initial(program_state)
-
-    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        begin = time.perf_counter()
-        result = self._breaker.partial(outputs, state)
-        self._recorder.add(self._operator, time.perf_counter() - begin, 0)
-        return result
-
-    def merge(self, states: list[Any]) -> Any:
-        begin = time.perf_counter()
-        result = self._breaker.merge(states)
-        self._recorder.add(self._operator, time.perf_counter() - begin, 0)
-        return result
-
-    def finish(self, state: Any, program_state: State) -> State:
-        begin = time.perf_counter()
-        result = self._breaker.finish(state, program_state)
-        self._recorder.add(
-            self._operator, time.perf_counter() - begin, sum(object_bytes(item) for item in result.values())
-        )
-        return result
+        return pipeline.watched(function, step)
 
 
 def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramProfile]:
@@ -147,10 +102,10 @@ def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramP
         for pipeline in program.steps():
             program.prepare(pipeline, state, executor.device)
             source: Frame = state[pipeline.source_slot]
-            profiled = _ProfiledPipeline(pipeline, recorder)
-            for operator in profiled._whole_batch:
-                recorder.add_rows(operator, source.num_rows)
-            state.update(executor.run(profiled, state, workers))  # type: ignore[arg-type]
+            for operator, node in pipeline.marks:
+                if node is None:
+                    recorder.add_rows(operator, source.num_rows)
+            state.update(executor.run(recorder.watched(pipeline), state, workers))
         table = program.result(state)
         return table, ProgramProfile(dict(recorder.operators), time.perf_counter() - begin)
 

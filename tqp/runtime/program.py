@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,11 +14,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
-from tqp.data.encoding.key_index import KeyIndex
-from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.strings import Strings
-from tqp.operators.joins.perfect_hash_join import build_of_index
-from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -29,55 +25,24 @@ from tqp.runtime.program_text import program_text
 
 
 class Constants(nn.Module):
-    """Literals and small tables of a program: tensors as buffers, so that `.to(device)` moves them."""
+    """Literals and small tables of a program by slot: `objects`. Their tensors are buffers, and models modules of its own."""
 
-    def __init__(self, constants: dict[str, Any]) -> None:
+    def __init__(self, objects: dict[str, Any]) -> None:
         super().__init__()
-        self._objects = {slot: self._store(slot, item) for slot, item in constants.items()}
-
-    def _store(self, name: str, item: Any) -> Any:
-        """The object with buffer names in place of its tensors."""
-        if isinstance(item, Tensor):
-            self.register_buffer(name, item)
-            return _BufferName(name)
-        if isinstance(item, nn.Module):
-            self.add_module(name, item)
-            return item
-        if isinstance(item, Strings):
-            return type(item)(
-                *(
-                    self._store(f"{name}_{part}", tensor)
-                    for part, tensor in zip(item._fields, item, strict=True)
-                )
-            )
-        if isinstance(item, Frame):
-            columns = tuple(
-                FrameColumn(
-                    self._store(f"{name}_{i}", column.values),
-                    self._store(f"{name}_{i}_valid", column.validity),
-                )
-                for i, column in enumerate(item.columns)
-            )
-            return Frame(item.num_rows, columns)
-        return item
-
-    def _load(self, item: Any) -> Any:
-        if isinstance(item, _BufferName):
-            return getattr(self, item)
-        if isinstance(item, Strings):
-            return type(item)(*(self._load(part) for part in item))
-        if isinstance(item, Frame):
-            columns = tuple(FrameColumn(self._load(c.values), self._load(c.validity)) for c in item.columns)
-            return Frame(item.num_rows, columns)
-        return item
-
-    def objects(self) -> Iterator[tuple[str, Any]]:
-        for slot, item in self._objects.items():
-            yield slot, self._load(item)
+        self.objects = objects
+        for slot, item in objects.items():
+            if isinstance(item, nn.Module):
+                self.add_module(slot, item)
+            for number, tensor in enumerate(_tensors(item)):
+                self.register_buffer(f"{slot}_{number}", tensor)
 
 
-class _BufferName(str):
-    pass
+def _tensors(item: Any) -> Iterator[Tensor]:
+    """Those of a tensor, Strings or a frame."""
+    if isinstance(item, Tensor):
+        yield item
+    for part in item.columns if isinstance(item, Frame) else item if isinstance(item, tuple) else ():
+        yield from _tensors(part)
 
 
 class TensorProgram(nn.Module):
@@ -96,8 +61,7 @@ class TensorProgram(nn.Module):
         self._steps = builder.pipelines
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
-        self.pools, self.runs, self.packed = builder.pools, builder.runs, builder.packed
-        self.indexes, self.dictionary_encoded = builder.indexes, builder.dictionary_encoded
+        self.pools, self.derived = builder.pools, builder.derived
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
@@ -120,7 +84,7 @@ class TensorProgram(nn.Module):
     def _wanted_after(self) -> list[frozenset[str]]:
         """For each pipeline, the slots that must be kept when it has run: what it and others made for later ones goes with
         its last reader, what the program holds itself stays."""
-        constants = dict(self.constants.objects())
+        constants = self.constants.objects
         wanted = {"device", "workers", self.result_slot, *self._stored, *constants}
         for column in self.result_columns:
             wanted.add(column.slot)
@@ -158,31 +122,21 @@ class TensorProgram(nn.Module):
 
     def initial_state(self, device: torch.device) -> State:
         """Tables, their string pools, constants and the device, by slot."""
-        return {"device": device, **self._stored, **dict(self.constants.objects())}
+        return {"device": device, **self._stored, **self.constants.objects}
 
     @cached_property
     def _stored(self) -> State:
-        """Tables, their pools and runs by slot: the same in every run."""
+        """Tables, their pools and what else is kept with them by slot: the same in every run."""
         stored: State = {}
         for slot, table in self.tables.items():
             columns = [table.source.column(name) for name in table.columns]
             stored[slot] = Frame(
                 table.source.num_rows, tuple(FrameColumn(c.values, c.validity) for c in columns)
             )
-        for slot, (table_slot, name) in self.pools.items():
-            stored[slot] = self.tables[table_slot].source.column(name).pool
-        for slot, (table_slot, name) in self.runs.items():
-            stored[slot] = self.tables[table_slot].source.derived(name, SortedRuns, runs_of_column)
-        pack = partial(pack_column, workers=self._executor.map)
-        for slot, (table_slot, name) in self.packed.items():
-            stored[slot] = self.tables[table_slot].source.derived(name, PackedStrings, pack)
-        for (table_slot, name), column in self.dictionary_encoded.items():
-            found = self.tables[table_slot].source.value_dictionary(name)
-            stored[column.codes.slot] = Frame(found.codes.shape[0], (FrameColumn(found.codes, None),))
-            stored[column.values_slot] = found.values
-        for slot, (table_slot, name, minimum, size) in self.indexes.items():
-            index = self.tables[table_slot].source.derived(name, KeyIndex, KeyIndex)
-            stored[slot] = build_of_index(index.over(minimum, size), size)
+        for slot, (source, name) in self.pools.items():
+            stored[slot] = source.column(name).pool
+        for slot, make in self.derived.items():
+            stored[slot] = make(self._executor.map)
         return stored
 
     def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:

@@ -9,22 +9,23 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
 import torch
-from torch import Tensor, fx
+from torch import Tensor
 from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerActivity, record_function
 
 from tqp.core.errors import ExecutionError
 from tqp.runtime.executor import Executor
-from tqp.runtime.graph import function_name
-from tqp.runtime.pipeline import Breaker, Pipeline, State
+from tqp.runtime.graph import Node, function_name
+from tqp.runtime.graph_function import interpret
+from tqp.runtime.pipeline import Pipeline
 
 
 @dataclass(slots=True)
@@ -103,79 +104,29 @@ class Trace:
                 times.seconds += seconds
                 times.self_seconds += seconds - inside
 
-    def called(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """`function` under `name`."""
+    def _traced(self, pipeline: Pipeline) -> Pipeline:
+        """The pipeline for the executor, its kernels and its breaker under their names."""
+        breaker = type(pipeline.breaker).__name__
 
-        def call(*arguments: Any, **keywords: Any) -> Any:
+        def call(node: Node, run: Callable[[], Any]) -> Any:
+            name = node.target if isinstance(node.target, str) else function_name(node.target)
             with self.range(name) as results:
-                result = function(*arguments, **keywords)
-                results.append(result)
-            return result
+                results.append(run())
+            return results[0]
 
-        return call
+        def function(*arguments: Any) -> Any:
+            with self.range(f"pipeline: {pipeline.title}") as results:
+                results.append(interpret(pipeline.record, arguments, call))
+            return results[0]
 
-    def _traced(self, pipeline: Pipeline) -> _TracedPipeline:
-        return _TracedPipeline(pipeline, self)
-
-
-class _TracedPipeline:
-    """A pipeline for the executor, its kernels and its breaker under their names."""
-
-    def __init__(self, pipeline: Pipeline, trace: Trace) -> None:
-        self.source_slot, self.row_limit = pipeline.source_slot, pipeline.row_limit
-        self.num_rows = pipeline.num_rows
-        self.row_bytes, self.cost = pipeline.row_bytes, replace(pipeline.cost)
-        self.makes_text = pipeline.makes_text
-        self.calls_modules = pipeline.calls_modules
-        self.arguments = pipeline.arguments
-        self.breaker = _TracedBreaker(pipeline.breaker, trace)
-        module = pipeline.record.module()
-        for node in module.graph.nodes:
-            if node.op in ("call_function", "call_method"):
-                _name_call(node, trace)
-        module.recompile()
-        self.function = trace.called(f"pipeline: {pipeline.title}", module.forward)
-
-
-def _name_call(node: fx.Node, trace: Trace) -> None:
-    target = node.target
-    if isinstance(target, str):
-        name, function = target, _method(target)
-    else:
-        name, function = function_name(target), target
-    node.op, node.target = "call_function", trace.called(name, function)
-    # What fx writes into the code that it makes.
-    node.target.__name__ = node.target.__qualname__ = node.name
-    node.target.__module__ = __name__
-
-
-def _method(name: str) -> Callable[..., Any]:
-    return lambda item, *arguments, **keywords: getattr(item, name)(*arguments, **keywords)
-
-
-class _TracedBreaker:
-    def __init__(self, breaker: Breaker, trace: Trace) -> None:
-        self.ordered, self.describe = breaker.ordered, breaker.describe
-        self.fixed_batches = breaker.fixed_batches
-        self._breaker, self._trace, self._name = breaker, trace, type(breaker).__name__
-
-    def initial(self, program_state: State) -> Any:
-        return self._breaker.initial(program_state)
-
-    def partial(self, outputs: Sequence[Any], state: Any) -> Any:
-        with self._trace.range(f"{self._name}.partial") as results:
-            results.append(outputs)
-            return self._breaker.partial(outputs, state)
-
-    def merge(self, states: list[Any]) -> Any:
-        with self._trace.range(f"{self._name}.merge"):
-            return self._breaker.merge(states)
-
-    def finish(self, state: Any, program_state: State) -> State:
-        with self._trace.range(f"{self._name}.finish") as results:
-            made = self._breaker.finish(state, program_state)
-            results.extend(made.values())
+        def step(name: str, run: Callable[..., Any], *arguments: Any) -> Any:
+            with self.range(f"{breaker}.{name}") as results:
+                results += arguments[:1] if name == "partial" else ()
+                made = run(*arguments)
+                results += made.values() if name == "finish" else ()
             return made
+
+        return pipeline.watched(function, step)
 
 
 def _num_rows(item: Any) -> int:

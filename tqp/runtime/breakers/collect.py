@@ -13,7 +13,7 @@ from tqp.operators.joins.hash_join import Workers
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows import keys as key_kernels
-from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
+from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows, take_rows
 from tqp.operators.sorting.sort_ranges import sort_ranges
 from tqp.operators.sorting.top_rows import Bound, top_rows
 from tqp.operators.string_keys import codes as string_codes
@@ -137,24 +137,14 @@ class SortRows(CollectRows):
     def keys(self, frame: Frame) -> list[SortColumn]:
         """The sort keys among the columns of a frame of outputs."""
         return [
-            SortColumn(values, validity, descending, nulls_first)
-            for column, (descending, nulls_first) in zip(frame.columns, self.directions, strict=False)
-            for values, validity in _words(column)
+            sort_column
+            for column, directions in zip(frame.columns, self.directions, strict=False)
+            for sort_column in sort_columns(column.values, column.validity, *directions)
         ]
 
     def describe(self) -> str:
         how = "sort the rows" if self.wanted is None else f"keep the first {self.wanted} rows in order"
         return f"{how} into {self.slot}"
-
-
-def _words(column: FrameColumn) -> list[tuple[Tensor | Strings, Tensor | None]]:
-    """Values and validity of one key, or for intervals of two that compare as the interval does."""
-    values = column.values
-    assert values is not None
-    if isinstance(values, Tensor) and values.dim() == 2 and values.shape[1] == 3:
-        days, rest = interval_order(values).unbind(1)
-        return [(days, column.validity), (rest, column.validity)]
-    return [(values, column.validity)]
 
 
 def order_values(column: FrameColumn) -> Tensor:

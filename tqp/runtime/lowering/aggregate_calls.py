@@ -76,13 +76,9 @@ class AggregateCalls:
             return reference
         if call.filter is None:
             return self._lower(call, None)
-        outer = self.lowering.guard
         kept = self.lowering.condition(call.filter)
-        build = self.lowering.stream.builder
-        self.lowering.guard = lambda: kept if outer is None else build.call(operator.and_, kept, outer())
-        pending = self._lower(call, kept)
-        self.lowering.guard = outer
-        return pending
+        with self.lowering.only_where(lambda: [kept]):
+            return self._lower(call, kept)
 
     def _lower(self, call: AggregateCall, kept: Node | None) -> Pending:
         argument = self._argument(call, kept)

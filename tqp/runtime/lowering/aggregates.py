@@ -324,5 +324,5 @@ class _AggregateLowering:
             with build.fragment(call, f" AS {field.name}"):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
         if homes:
-            stream.link(Link(group_space, None), *homes.values())
+            stream.link(Link(group_space), *homes.values())
         return stream

@@ -12,7 +12,7 @@ import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
-from tqp.operators.joins.hash_join import Workers, build_hash
+from tqp.operators.joins.hash_join import build_hash
 from tqp.operators.joins.offset_array_join import build_offset_array
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.range_join import build_ranges
@@ -228,32 +228,21 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             return None
         case JoinAlgorithm.PERFECT_HASH | JoinAlgorithm.OFFSET_ARRAY:
             assert node.packing is not None
-            build = build_perfect_hash if node.algorithm is JoinAlgorithm.PERFECT_HASH else build_offset_array
-            return functools.partial(_sized, build_membership if existence_only else build, node.packing.size)
+            build: Callable[..., Any] = build_offset_array
+            if existence_only:
+                build = build_membership
+            elif node.algorithm is JoinAlgorithm.PERFECT_HASH:
+                build = build_perfect_hash
+            size = node.packing.size
+            return lambda keys, validity, workers: build(keys, size, validity, workers.map)
         case JoinAlgorithm.HASH:
             return build_hash
         case JoinAlgorithm.RANGE:
-            return functools.partial(_ranges, [bound.comparison for bound in node.bounds])
+            comparisons = [bound.comparison for bound in node.bounds]
+            return lambda keys, validity, workers: build_ranges(
+                comparisons, keys if isinstance(keys, list) else [keys], validity
+            )
         case JoinAlgorithm.STRINGS:
             return functools.partial(build_strings, existence_only=existence_only)
         case _:
-            return _sorted
-
-
-def _sized(
-    build: Callable[..., Any], size: int, keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers
-) -> Any:
-    return build(keys, size, validity, workers.map)
-
-
-def _ranges(
-    comparisons: list[str],
-    keys: torch.Tensor | list[torch.Tensor],
-    validity: torch.Tensor | None,
-    workers: Workers,
-) -> Any:
-    return build_ranges(comparisons, keys if isinstance(keys, list) else [keys], validity)
-
-
-def _sorted(keys: torch.Tensor, validity: torch.Tensor | None, workers: Workers) -> Any:
-    return build_sorted(keys, validity)
+            return lambda keys, validity, workers: build_sorted(keys, validity)

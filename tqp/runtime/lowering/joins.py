@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +175,7 @@ class _Probe:
                 self._add_build_columns()
                 one = self._matches_one_row()
                 match = Link(self.build_space, self._first_match(), padded=not one, repeated=one)
-                self.stream.link(Link(self.probe_space, None), match)
+                self.stream.link(Link(self.probe_space), match)
             case JoinType.SEMI if node.all_match:
                 return
             case JoinType.SEMI | JoinType.ANTI if not self.slot.residual and not is_loop:
@@ -191,21 +191,18 @@ class _Probe:
 
     # matches
 
-    @contextmanager
-    def _if_sought(self) -> Iterator[None]:
+    def _if_sought(self) -> AbstractContextManager[None]:
         """What is lowered here raises for no row if no build row has a key."""
-        lowering, has_keys, outer = self.lowering, self.slot.has_keys, self.lowering.guard
-        if has_keys is not None:
-
-            def guard() -> Node:
-                device = self.stream.object("device")
-                found = self.stream.object(has_keys)
-                sought = self.build.call(batches.all_or_none, found, self.stream.num_rows(), device)
-                return sought if outer is None else self.build.call(operator.and_, outer(), sought)
-
-            lowering.guard = guard
-        yield
-        lowering.guard = outer
+        has_keys, stream = self.slot.has_keys, self.stream
+        if has_keys is None:
+            return nullcontext()
+        return self.lowering.only_where(
+            lambda: [
+                self.build.call(
+                    batches.all_or_none, stream.object(has_keys), stream.num_rows(), stream.object("device")
+                )
+            ]
+        )
 
     def _keys(self) -> tuple[Any, Node | None]:
         """The probe rows' key, or their keys for each bound of a range join; and which rows can match."""
@@ -270,7 +267,7 @@ class _Probe:
         return self.stream.column(probe).node, values.node
 
     def _pairs(self, second: Expression | None = None) -> tuple[Node, Node]:
-        """The pairs with equal keys, and for which the `second` condition, one that `_compares_rows`, is true."""
+        """The pairs with equal keys, and for which the `second` condition, one that `_compares_rows`, is true: the stream's rows now."""
         if self.node.algorithm is JoinAlgorithm.NESTED_LOOP:
             pairs = self.build.call(
                 join_pairs.all_pairs,
@@ -287,10 +284,17 @@ class _Probe:
                 pairs = self.build.method("matches_equal", build_side, key, validity, *values, name="pairs")
             else:
                 pairs = self.build.method("matches", build_side, key, validity, name="pairs")
-        return (
-            self.build.call(operator.getitem, pairs, 0, name="probe_rows"),
-            self.build.call(operator.getitem, pairs, 1, name="build_rows"),
-        )
+        return self._linked(pairs)
+
+    def _linked(self, pairs: Node, padded: bool = False) -> tuple[Node, Node]:
+        """The rows of both sides, over which the stream goes on; `padded`: the build's may be -1."""
+        probe_rows = self.build.call(operator.getitem, pairs, 0, name="probe_rows")
+        build_rows = self.build.call(operator.getitem, pairs, 1, name="build_rows")
+        self._link(probe_rows, build_rows, padded)
+        return probe_rows, build_rows
+
+    def _link(self, probe_rows: Node | None, build_rows: Node, padded: bool = False) -> None:
+        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows, padded))
 
     def _add_build_columns(self) -> None:
         slot, stream = self.slot, self.stream
@@ -334,19 +338,19 @@ class _Probe:
             rows = stream.space.links[0].rows
             key = self.build.call(torch.index_select, key, 0, rows, name="build_rows")
         if has_columns:
-            stream.link(Link(stream.space, None), Link(self.build_space, key))
+            stream.link(Link(stream.space), Link(self.build_space, key))
 
     def _inner_by_position(self) -> None:
         self.stream.settle()
         self.probe_space = self.stream.space
         match = self._first_match()
         if self._matches_one_row():
-            self.stream.link(Link(self.probe_space, None), Link(self.build_space, match, repeated=True))
+            self.stream.link(Link(self.probe_space), Link(self.build_space, match, repeated=True))
             return
         found = self.build.call(elementwise.greater_equal, match, 0, name="found")
         rows = self.build.call(row_kernels.row_indices, found, name="rows")
         build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")
-        self.stream.link(Link(self.probe_space, rows), Link(self.build_space, build_rows))
+        self._link(rows, build_rows)
 
     def _share(self) -> float:
         """The share of probe rows that is expected to find a partner."""
@@ -362,13 +366,12 @@ class _Probe:
         if second is not None:
             residual = tuple(part for part in residual if part is not second)
         probe_rows, build_rows = self._pairs(second)
-        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
         if residual:
             mask = self.lowering.condition(conjunction(residual))
             kept = self.build.call(row_kernels.row_indices, mask, name="kept")
             probe_rows = self.build.call(torch.index_select, probe_rows, 0, kept, name="probe_rows")
             build_rows = self.build.call(torch.index_select, build_rows, 0, kept, name="build_rows")
-            self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
+            self._link(probe_rows, build_rows)
         return probe_rows, build_rows
 
     def _padded_pairs(self) -> None:
@@ -379,9 +382,7 @@ class _Probe:
         pairs = self.build.call(
             join_pairs.matches_or_none, build_side, key, validity, num_probe, name="pairs"
         )
-        probe_rows = self.build.call(operator.getitem, pairs, 0, name="probe_rows")
-        build_rows = self.build.call(operator.getitem, pairs, 1, name="build_rows")
-        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows, padded=True))
+        self._linked(pairs, padded=True)
 
     def _through_pairs(self) -> None:
         num_probe = self.stream.num_rows()
@@ -402,11 +403,7 @@ class _Probe:
                 pairs = self.build.call(
                     join_pairs.left_outer_pairs, probe_rows, build_rows, num_probe, name="pairs"
                 )
-                probe_rows = self.build.call(operator.getitem, pairs, 0, name="probe_rows")
-                build_rows = self.build.call(operator.getitem, pairs, 1, name="build_rows")
-                self.stream.link(
-                    Link(self.probe_space, probe_rows), Link(self.build_space, build_rows, padded=True)
-                )
+                self._linked(pairs, padded=True)
 
     def _mark(self) -> None:
         """Three-valued: true if any pair is true, else NULL if any is NULL, else false."""
@@ -438,8 +435,7 @@ class _Probe:
                 build.call(join_pairs.marks_of_found, build_side, found, validity, name="marks")
             )
         self._add_build_columns()
-        probe_rows, build_rows = self._pairs()
-        self.stream.link(Link(self.probe_space, probe_rows), Link(self.build_space, build_rows))
+        probe_rows, _ = self._pairs()
         condition = lowering.lower(conjunction(slot.residual))
         node, validity = lowering.tensor(condition), lowering.combine_validity(condition)
         self.stream.space = self.probe_space

@@ -8,6 +8,7 @@ from enum import Enum
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.operators.memory.arrays import narrowest
 
 
 class Form(Enum):
@@ -47,18 +48,6 @@ class Layout:
 
     def with_nullable(self, nullable: bool) -> Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
-
-
-_WIDTHS = (torch.int8, torch.int16, torch.int32, torch.int64)
-
-
-def narrowest(value_range: tuple[int, int]) -> torch.dtype | None:
-    """The narrowest integer dtype that holds the range, or None where 64 bits do not."""
-    for dtype in _WIDTHS:
-        limits = torch.iinfo(dtype)
-        if limits.min <= value_range[0] and value_range[1] <= limits.max:
-            return dtype
-    return None
 
 
 def widest(*dtypes: torch.dtype) -> torch.dtype:

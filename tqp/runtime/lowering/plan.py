@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -211,8 +211,8 @@ class PlanLowering:
         for position, condition in enumerate(node.conjuncts, 1):
             with build.fragment("WHERE ", condition):
                 # what an earlier conjunct has dropped must not make this one raise
-                lowering.guard = functools.partial(all_of, build, tuple(masks)) if masks else None
-                masks.append(lowering.condition(condition))
+                with lowering.only_where(partial(tuple, masks) if masks else None):
+                    masks.append(lowering.condition(condition))
                 lowering.present |= null_rejected_columns(condition)
                 kept.add(condition)
                 is_last = position == len(node.conjuncts)

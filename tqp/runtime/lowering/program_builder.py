@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
@@ -13,12 +14,18 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field, TableSource
 from tqp.data.column import Column
+from tqp.data.encoding.key_index import KeyIndex
+from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
 from tqp.data.encoding.value_dictionary import ValueDictionary
 from tqp.data.sources.base import Found
 from tqp.data.strings import Strings
+from tqp.operators.joins.perfect_hash_join import build_of_index
+from tqp.operators.memory.allocation import Map
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import wide
 from tqp.operators.rows.domain_tables import domain_values
 from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Expression, transform
@@ -30,7 +37,7 @@ from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.graph_function import lowered_for_torch
 from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.expressions.domain import Domain, DomainTable
-from tqp.runtime.lowering.layouts import Form, Layout, Pool, narrowest
+from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.pipeline import Breaker, Pipeline
 
@@ -88,15 +95,11 @@ class ProgramBuilder:
         self.pipelines: list[Pipeline] = []
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
-        self.pools: dict[str, tuple[str, str]] = {}  # slot of a table column's pool -> (table slot, column)
-        self.runs: dict[str, tuple[str, str]] = {}  # slot of a sorted column's runs -> (table slot, column)
-        #: By slot, the (table slot, column) whose packed strings stand there.
-        self.packed: dict[str, tuple[str, str]] = {}
-        self.dictionary_encoded: dict[
-            tuple[str, str], DictionaryEncodedColumn
-        ] = {}  # by (table slot, column)
-        #: By slot, the (table slot, column, minimum, size) of an index.
-        self.indexes: dict[str, tuple[str, str, int, int]] = {}
+        self.pools: dict[
+            str, tuple[ColumnSource, str]
+        ] = {}  # by slot of a pool, the table's column that has it
+        #: By slot, what else is kept with columns of tables: made by workers when it is first wanted.
+        self.derived: dict[str, Callable[[Map], Any]] = {}
         self._constant_slots: dict[Any, str] = {}
         self._domain_tables: dict[Any, DomainTable] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
@@ -125,11 +128,15 @@ class ProgramBuilder:
         self.tables[slot] = TableInput(source)
         return slot, self.tables[slot]
 
+    def _table_column(self, stored: StoredColumn) -> tuple[ColumnSource, str]:
+        table = self.tables[stored.slot]
+        return table.source, table.columns[stored.index]
+
     def runs_of(self, stored: StoredColumn) -> str:
         """The slot of the runs of a sorted table column."""
-        name = self.tables[stored.slot].columns[stored.index]
+        source, name = self._table_column(stored)
         slot = f"{stored.slot}_{name}_runs"
-        self.runs[slot] = (stored.slot, name)
+        self.derived[slot] = lambda workers: source.derived(name, SortedRuns, runs_of_column)
         return slot
 
     def packed_strings_of(self, pool: Pool) -> str | None:
@@ -140,40 +147,38 @@ class ProgramBuilder:
         place = self.pools.get(pool.slot)
         if place is None or pool.is_dictionary or not self.on_host or (pool.size or 0) < _MANY_ROWS:
             return None
-        slot = f"{place[0]}_{place[1]}_packed"
-        self.packed[slot] = place
+        slot, (source, name) = f"{pool.slot}_packed", place
+        self.derived[slot] = lambda workers: source.derived(
+            name, PackedStrings, partial(pack_column, workers=workers)
+        )
         return slot
 
     def codes_of(self, source: ColumnSource, table_name: str, name: str) -> DictionaryEncodedColumn:
         """The codes of a table column, and where the values stand."""
         slot, _ = self.table(source, table_name)
-        known = self.dictionary_encoded.get((slot, name))
-        if known is None:
-            found = source.value_dictionary(name)
-            most = (0, max(0, found.values.shape[0] - 1))
-            layout = Layout(BIGINT, Form.NUMBER, found.codes.dtype, False, most)
-            codes = StoredColumn(layout, f"{slot}_{name}_codes", 0)
-            known = self.dictionary_encoded[slot, name] = DictionaryEncodedColumn(
-                slot, codes, f"{slot}_{name}_values"
-            )
-        return known
+        found = source.value_dictionary(name)
+        layout = Layout(BIGINT, Form.NUMBER, found.codes.dtype, False, (0, max(0, found.values.shape[0] - 1)))
+        codes, values_slot = StoredColumn(layout, f"{slot}_{name}_codes", 0), f"{slot}_{name}_values"
+        self.derived[codes.slot] = lambda _: _frame_of_one(source.value_dictionary(name).codes)
+        self.derived[values_slot] = lambda _: source.value_dictionary(name).values
+        return DictionaryEncodedColumn(slot, codes, values_slot)
 
     def index_of(self, stored: StoredColumn, minimum: int, size: int) -> str:
         """The slot of the index on a sorted table column, a join build over its values from `minimum` on."""
-        name = self.tables[stored.slot].columns[stored.index]
-        index = (stored.slot, name, minimum, size)
-        slot = self._constant_slots.get(index)
-        if slot is None:
-            slot = self._constant_slots[index] = self.slot(f"{stored.slot}_{name}_index")
-            self.indexes[slot] = index
-        return slot
+        source, name = self._table_column(stored)
+
+        def build(workers: Map) -> Any:
+            return build_of_index(source.derived(name, KeyIndex, KeyIndex).over(minimum, size), size)
+
+        prefix = f"{stored.slot}_{name}_index"
+        return self._once((prefix, minimum, size), prefix, lambda: build, self.derived)
 
     def column_layout(self, slot: str, name: str, column: Column) -> Layout:
         """How a table's column is stored."""
         nullable = column.validity is not None
         if column.pool is not None:
             pool_slot = f"{slot}_{name}_pool"
-            self.pools[pool_slot] = (slot, name)
+            self.pools[pool_slot] = (self.tables[slot].source, name)
             size = column.pool.num_rows
             dtype = torch.int64 if column.num_rows >= 2**31 else torch.int32
             if column.values is not None:
@@ -201,21 +206,15 @@ class ProgramBuilder:
     def dictionary(self, pool: Pool) -> DictionaryEntries | None:
         """The entries of a dictionary of a table column or of literals; None of one that a run makes."""
         entries = self._dictionaries.get(pool.slot)
-        place = self.pools.get(pool.slot)
-        if entries is None and place is not None and pool.is_dictionary:
-            stored = self.tables[place[0]].source.column(place[1]).pool
-            assert stored is not None
-            entries = self._dictionaries[pool.slot] = DictionaryEntries(stored)
+        known = self._known_entries(pool) if entries is None and pool.is_dictionary else None
+        if known is not None:
+            entries = self._dictionaries[pool.slot] = DictionaryEntries(known)
         return entries
 
     def literal_dictionary(self, words: Sequence[bytes]) -> Pool:
         """A dictionary of sorted, distinct words, as a constant."""
         key = ("dictionary", tuple(words))
-        slot = self._constant_slots.get(key)
-        if slot is None:
-            slot = self._constant_slots[key] = self.slot("labels")
-            self.constants[slot] = string_layout.from_list(list(words), self.device)
-            self._dictionaries[slot] = DictionaryEntries(self.constants[slot])
+        slot = self._once(key, "labels", lambda: string_layout.from_list(list(words), self.device))
         return Pool(slot, True, len(words))
 
     def texts_of_enum(self, categories: Categories) -> tuple[Pool, str, torch.dtype]:
@@ -242,64 +241,56 @@ class ProgramBuilder:
         if entries is None or others is None or not pool.is_dictionary:
             return None
         key = ("positions", pool.slot, dictionary.slot)
-        slot = self._constant_slots.get(key)
-        if slot is None:
-            slot = self._constant_slots[key] = self.slot("places")
-            self.constants[slot] = string_codes.dictionary_positions(entries, others)
-        return slot
+        return self._once(key, "places", lambda: string_codes.dictionary_positions(entries, others))
 
     def _known_entries(self, pool: Pool) -> Strings | None:
         """Those of a table column, or of constants; None of what a run makes."""
         place = self.pools.get(pool.slot)
         known: Strings | None = (
-            self.constants.get(pool.slot)
-            if place is None
-            else self.tables[place[0]].source.column(place[1]).pool
+            self.constants.get(pool.slot) if place is None else place[0].column(place[1]).pool
         )
         return known
 
     # constants
 
+    def _once(
+        self, key: Any, prefix: str, make: Callable[[], Any], into: dict[str, Any] | None = None
+    ) -> str:
+        """The slot of a constant (of something `into` another table) that is made once for each key."""
+        slot = self._constant_slots.get(key)
+        if slot is None:
+            slot = self._constant_slots[key] = self.slot(prefix)
+            (self.constants if into is None else into)[slot] = make()
+        return slot
+
     def constant(self, value: StorageValue, layout: Layout) -> str:
         """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
         exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
         key = (type(value), exact, layout.form, layout.dtype)
-        slot = self._constant_slots.get(key)
-        if slot is None:
-            slot = self._constant_slots[key] = self.slot("constant")
-            self.constants[slot] = constant_values([value], layout, self.device)
-        return slot
+        return self._once(key, "constant", lambda: constant_values([value], layout, self.device))
 
     def module(self, module: nn.Module, name: str) -> str:
         """The slot of a torch module."""
-        slot = self._constant_slots.get(module)
-        if slot is None:
-            slot = self._constant_slots[module] = self.slot(identifier(name))
-            self.constants[slot] = module
-        return slot
+        return self._once(module, identifier(name), lambda: module)
 
     def integer_list(self, values: tuple[Any, ...], dtype: torch.dtype) -> str:
         """The slot of a tensor with the values that the dtype can hold: an IN list."""
         limits = torch.iinfo(dtype)
         kept = tuple(value for value in values if limits.min <= value <= limits.max)
-        key = (kept, dtype)
-        slot = self._constant_slots.get(key)
-        if slot is None:
-            slot = self._constant_slots[key] = self.slot("in_list")
-            self.constants[slot] = torch.tensor(kept, dtype=dtype, device=self.device)
-        return slot
+        return self._once(
+            (kept, dtype), "in_list", lambda: torch.tensor(kept, dtype=dtype, device=self.device)
+        )
 
     def membership_table(self, ranges: Ranges, low: int, high: int) -> str:
         """The slot of a bool tensor [high - low]: which of the integers from `low` on are in the ranges."""
-        key = (ranges, low, high)
-        slot = self._constant_slots.get(key)
-        if slot is None:
-            slot = self._constant_slots[key] = self.slot("members")
-            table = torch.zeros(high - low, dtype=torch.bool)
+
+        def table() -> Tensor:
+            members = torch.zeros(high - low, dtype=torch.bool)
             for first, after in ranges:
-                table[first - low : after - low] = True
-            self.constants[slot] = table.to(self.device)
-        return slot
+                members[first - low : after - low] = True
+            return members.to(self.device)
+
+        return self._once((ranges, low, high), "members", table)
 
     # domain tables
 
@@ -414,8 +405,11 @@ class DomainFrame:
             pool = state[domain.pool.slot]
             return Frame(pool.num_rows, (FrameColumn(pool, None),))
         dtype = narrowest((domain.low, domain.high)) or torch.int64
-        values = domain_values(domain.low, domain.high, dtype, device)
-        return Frame(values.shape[0], (FrameColumn(values, None),))
+        return _frame_of_one(domain_values(domain.low, domain.high, dtype, device))
+
+
+def _frame_of_one(values: Tensor) -> Frame:
+    return Frame(values.shape[0], (FrameColumn(values, None),))
 
 
 def constant_values(values: Sequence[StorageValue], layout: Layout, device: torch.device) -> Any:

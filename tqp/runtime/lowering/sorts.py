@@ -116,7 +116,7 @@ def _link_stored(
             assert source is not None
             result.add_source_column(field.id, field.name, source, links[-1].space)
     if links:
-        result.link(Link(result.root, None), *links)
+        result.link(Link(result.root), *links)
 
 
 def _sorted_codes(pool: Pool | None) -> bool:

@@ -87,22 +87,11 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Link:
-    """`rows[i]` is the row of `space` that row i of the linking space comes from; None: the same rows.
+    """`rows[i]` is the row of `space` that row i of another space comes from; None: the same rows.
 
     `padded`: rows may be -1, where an outer join found no partner. `selected`: rows may be None when the program runs,
     meaning the same rows. `repeated`: the space has one row, which all of them are.
     """
-
-    space: Space
-    rows: Node | None
-    padded: bool = False
-    selected: bool = False
-    repeated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """How rows of the current space find theirs in another one; see `Link`."""
 
     space: Space
     rows: Node | None = None
@@ -241,7 +230,7 @@ class Stream:
         """The column's values where they are, and which of them each row of the current space has; None: its own."""
         available = self.columns[id].available
         elsewhere = [space for space in available if space is not self.space]
-        path = self._path(self.space, elsewhere) or Path(self.space)
+        path = self._path(self.space, elsewhere) or Link(self.space)
         return available[path.space].node, path.rows
 
     def root_source(self, id: int) -> StoredColumn | None:
@@ -280,14 +269,13 @@ class Stream:
         first = self.input("first_row", InputKind.FIRST_ROW)
         path = self._path(self.space, (self.root,))
         assert path is not None and not path.padded, "a source row is never padding"
-        if path.selected:
-            count = self.input("num_rows", InputKind.NUM_ROWS)
-            numbers = self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
-            return self.builder.call(row_kernels.take_selected, numbers, path.rows, name="row")
+        if path.rows is not None and not path.selected:
+            return self.builder.call(operator.add, path.rows, first, name="row")
+        count = self.input("num_rows", InputKind.NUM_ROWS)
+        numbers = self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
         if path.rows is None:
-            count = self.input("num_rows", InputKind.NUM_ROWS)
-            return self.builder.call(batches.row_numbers, first, count, self.object("device"), name="row")
-        return self.builder.call(operator.add, path.rows, first, name="row")
+            return numbers
+        return self.builder.call(row_kernels.take_selected, numbers, path.rows, name="row")
 
     def has_all_rows(self) -> bool:
         """Are the rows of the current space those of the batch, or expected to be most of them?"""
@@ -377,41 +365,41 @@ class Stream:
         kernel = batches.take_selected_strings if path.selected else string_layout.take
         return Value(layout, self.builder.call(kernel, value.node, rows, name=column.name), validity)
 
-    def _is_row_number(self, column: StreamColumn, path: Path) -> bool:
+    def _is_row_number(self, column: StreamColumn, path: Link) -> bool:
         """Is the code of a row simply its number? Codes of a column that is stored by reference are 0, 1, ..."""
         if column.stored is None or not column.stored.implicit or path.padded or path.selected:
             return False
         return path.space is column.home is not self.root
 
-    def _take(self, path: Path, values: Node | None, name: str) -> Node:
+    def _take(self, path: Link, values: Node | None, name: str) -> Node:
         if path.repeated:
             return self.builder.call(batches.every_row, values, self.num_rows(), name=name)
         if path.selected:
             return self.builder.call(row_kernels.take_selected, values, path.rows, name=name)
         return self.builder.call(torch.index_select, values, 0, path.rows, name=name)
 
-    def _path(self, space: Space, targets: Container[Space]) -> Path | None:
+    def _path(self, space: Space, targets: Container[Space]) -> Link | None:
         """The way to the nearest of the target spaces."""
         if space in targets:
-            return Path(space)
+            return Link(space)
         for link in space.links:
             found = self._path(link.space, targets)
             if found is None:
                 continue
             if found.rows is None:
-                return Path(found.space, link.rows, link.padded, link.selected, link.repeated)
+                return Link(found.space, link.rows, link.padded, link.selected, link.repeated)
             padded = found.padded or link.padded
             if link.rows is None:
-                return Path(found.space, found.rows, padded, found.selected, found.repeated)
+                return Link(found.space, found.rows, padded, found.selected, found.repeated)
             if found.selected:
                 assert not link.padded, "no join comes after rows are selected"
                 rows = self.builder.call(row_kernels.compose_selected, found.rows, link.rows, name="rows")
-                return Path(found.space, rows, selected=link.selected)
+                return Link(found.space, rows, selected=link.selected)
             if link.selected:
                 rows = self.builder.call(row_kernels.take_selected, found.rows, link.rows, name="rows")
             elif link.padded:
                 rows = self.builder.call(row_kernels.compose_padded, found.rows, link.rows, name="rows")
             else:
                 rows = self.builder.call(torch.index_select, found.rows, 0, link.rows, name="rows")
-            return Path(found.space, rows, padded, repeated=found.repeated)
+            return Link(found.space, rows, padded, repeated=found.repeated)
         return None

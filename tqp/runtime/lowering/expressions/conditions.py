@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tqp.core.datatypes import BOOLEAN
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import elementwise, logic
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
@@ -24,7 +25,7 @@ from tqp.planner.algebra.null_facts import null_rejected_columns
 from tqp.runtime.lowering.expressions.domain import domain_of
 from tqp.runtime.lowering.expressions.kernel_calls import makes_text
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, narrowest
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import Link, Space, Value
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Makes the bool tensor of the rows that count, once a checking kernel asks for it.
 Guard = Callable[[], Node]
+#: Makes bool tensors of which all have to be true.
+Masks = Callable[[], Iterable[Node]]
 
 
 def all_of(build: GraphBuilder, masks: Sequence[Node]) -> Node:
@@ -54,13 +57,10 @@ def _combined(
 def lower_conjunction(lowering: ExpressionLowering, call: Call) -> Node:
     """A bool tensor that is True where all arguments of AND are true: one that is NULL decides as one that is false does."""
     build = lowering.stream.builder
-    outer = lowering.guard
     masks: list[Node] = []
     for argument in call.arguments:
-        if masks:
-            lowering.guard = _undecided(lowering, outer, tuple(masks), None, True)
-        masks.append(lowering.condition(argument))
-        lowering.guard = outer
+        with lowering.only_where(_undecided(build, masks, None, True)):
+            masks.append(lowering.condition(argument))
     return all_of(build, masks)
 
 
@@ -68,14 +68,11 @@ def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
     """and / or of any number of conditions, three-valued; what decides a row protects it from the later conditions."""
     build = lowering.stream.builder
     is_and = call.function == "and"
-    outer = lowering.guard
     masks: list[Node] = []  # of the conditions that are never NULL
     result: Value | None = None  # of the others
     for argument in call.arguments:
-        if masks or result is not None:
-            lowering.guard = _undecided(lowering, outer, tuple(masks), result, is_and)
-        value = lowering.lower(argument)
-        lowering.guard = outer
+        with lowering.only_where(_undecided(build, masks, result, is_and)):
+            value = lowering.lower(argument)
         value = Value(value.layout, lowering.tensor(value), lowering.combine_validity(value))
         if value.validity is None:
             assert value.node is not None
@@ -98,30 +95,19 @@ def _kleene(build: GraphBuilder, is_and: bool, a: Value, b: Value) -> Value:
 
 
 def _undecided(
-    lowering: ExpressionLowering,
-    outer: Guard | None,
-    masks: tuple[Node, ...],
-    earlier: Value | None,
-    is_and: bool,
-) -> Guard:
+    build: GraphBuilder, masks: Sequence[Node], earlier: Value | None, is_and: bool
+) -> Masks | None:
     """The rows where the earlier conditions are NULL, or true of AND and false of OR."""
 
-    def guard() -> Node:
-        build = lowering.stream.builder
-        parts: list[Node] = []
+    def undecided() -> Iterator[Node]:
         if masks:
-            parts.append(
-                all_of(build, masks) if is_and else build.call(operator.invert, _any_of(build, masks))
-            )
+            yield all_of(build, masks) if is_and else build.call(operator.invert, _any_of(build, masks))
         if earlier is not None:
             node = earlier.node if is_and else build.call(operator.invert, earlier.node)
             # `a >= b` of bools is `a OR NOT b`
-            parts.append(build.call(operator.ge, node, earlier.validity))
-        if outer is not None:
-            parts.append(outer())
-        return all_of(build, parts)
+            yield build.call(operator.ge, node, earlier.validity)
 
-    return guard
+    return undecided if masks or earlier is not None else None
 
 
 def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
@@ -129,18 +115,16 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     conditions: list[Node] = []
     values: list[Value] = []
     build = lowering.stream.builder
-    outer = lowering.guard
     for condition, result in case.branches:
-        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
-        node = lowering.condition(condition)
-        lowering.guard = _in_branch(lowering, outer, tuple(conditions), node)
+        with lowering.only_where(_in_branch(build, conditions)):
+            node = lowering.condition(condition)
         present, lowering.present = lowering.present, lowering.present | null_rejected_columns(condition)
-        values.append(_lower_choice(lowering, result))
+        with lowering.only_where(_in_branch(build, conditions, node)):
+            values.append(_lower_choice(lowering, result))
         lowering.present = present
         conditions.append(node)
-    lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
-    values.append(_lower_choice(lowering, case.default))
-    lowering.guard = outer
+    with lowering.only_where(_in_branch(build, conditions)):
+        values.append(_lower_choice(lowering, case.default))
     layout = lowering.common_layout(values, case)
     if labels := literal_labels(case):
         layout, values = _as_codes(lowering, values, layout, labels)
@@ -269,35 +253,23 @@ def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
     return lowering.to_dtype(value, layout.dtype)
 
 
-def _in_branch(
-    lowering: ExpressionLowering, outer: Guard | None, earlier: tuple[Node, ...], own: Node | None
-) -> Guard | None:
+def _in_branch(build: GraphBuilder, earlier: Sequence[Node], *own: Node) -> Masks | None:
     """The rows of a CASE branch: its own condition true, none of the earlier ones."""
-    if not earlier and own is None:
-        return outer
-
-    def guard() -> Node:
-        build = lowering.stream.builder
-        nodes = [build.call(operator.invert, node) for node in earlier]
-        nodes += [own] if own is not None else []
-        nodes += [outer()] if outer is not None else []
-        return all_of(build, nodes)
-
-    return guard
+    if not earlier and not own:
+        return None
+    return lambda: [*(build.call(operator.invert, node) for node in earlier), *own]
 
 
 def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
     """Per row the first argument that is not NULL; what it protects the later ones from, they do not raise."""
     values: list[Value] = []
     conditions: list[Node] = []
-    outer = lowering.guard
     for argument in call.arguments:
-        lowering.guard = _in_branch(lowering, outer, tuple(conditions), None)
-        values.append(_lower_choice(lowering, argument) if conditions else lowering.lower(argument))
+        with lowering.only_where(_in_branch(lowering.stream.builder, conditions)):
+            values.append(_lower_choice(lowering, argument) if conditions else lowering.lower(argument))
         if not values[-1].layout.nullable:
             break
         conditions.append(lowering.validity_node(values[-1]))
-    lowering.guard = outer
     if len(values) == 1:
         return values[0]
     return _first_valid(lowering, call, values)

@@ -10,6 +10,7 @@ import torch
 
 from tqp.core.errors import UnsupportedError
 from tqp.operators.kernel import Kernel, NullRule
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
 from tqp.planner.algebra.explain import format_expression
@@ -17,7 +18,7 @@ from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.null_facts import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, canonical_layout, narrowest
+from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:

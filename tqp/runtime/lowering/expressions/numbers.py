@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.planner.algebra.expressions import Call, Cast
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, narrowest, widest
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout, widest
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
     )
     active = lowering.active(value.validity)
     is_wide = layout.form is Form.WIDE or value.layout.form is Form.WIDE
-    if is_wide or narrowest(result) is None or shift > _LARGEST_SHIFT:
+    if is_wide or narrowest(result) is None or shift > _POWERS_OF_INT64:
         node = wide_node(lowering, value)
         if shift:
             node = build.call(
@@ -231,10 +232,6 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
             validity=active,
         )
     return Value(replace(layout, dtype=dtype), node, value.validity)
-
-
-#: The largest power of ten that 64 bits hold.
-_LARGEST_SHIFT = 18
 
 
 def _rescale(storage: int, shift: int) -> int:

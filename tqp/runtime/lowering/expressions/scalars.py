@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,6 +42,8 @@ from tqp.runtime.lowering.expressions.combinations import lower_over_combination
 from tqp.runtime.lowering.expressions.compare import COMPARISONS, lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.expressions.conditions import (
     Guard,
+    Masks,
+    all_of,
     lower_case,
     lower_coalesce,
     lower_conjunction,
@@ -114,6 +118,18 @@ class ExpressionLowering(Answers):
         known = self.stream.fields
         present = {id: replace(known[id], nullable=False) for id in self.present if id in known}
         return {**known, **present} if present else known
+
+    @contextmanager
+    def only_where(self, masks: Masks | None) -> Iterator[None]:
+        """What is lowered inside raises for no row but those where all masks are true, and so are those of blocks around it.
+
+        The masks are made inside of the block, if a kernel that may raise asks for them.
+        """
+        outer = self.guard
+        if masks is not None:
+            self.guard = lambda: all_of(self.stream.builder, [*masks(), *([outer()] if outer else [])])
+        yield
+        self.guard = outer
 
     def condition(self, expression: Expression) -> Node:
         """A bool tensor that is True where the expression is true: neither false nor NULL."""
@@ -300,20 +316,12 @@ class ExpressionLowering(Answers):
         """The arguments; a constant that fails does so for no row in which an argument before it is NULL."""
         values: list[Value] = []
         for argument in call.arguments:
-            outer = self.guard
+            validity = None
             if values and is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
-                self.guard = self._where_valid(values, outer)
-            values.append(self.lower(argument))
-            self.guard = outer
+                validity = self.combine_validity(*values)
+            with self.only_where(None if validity is None else partial(tuple, [validity])):
+                values.append(self.lower(argument))
         return values
-
-    def _where_valid(self, values: list[Value], outer: Guard | None) -> Guard | None:
-        validity = self.combine_validity(*values)
-        if validity is None:
-            return outer
-        return lambda: (
-            validity if outer is None else self.stream.builder.call(operator.and_, outer(), validity)
-        )
 
     def _lower_cast(self, cast: Cast) -> Value:
         value = self.lower(cast.input)
