@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import Tensor
 
+from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.operators.groups import moments
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.selection import take_padded
 
 
@@ -22,21 +25,21 @@ def medians_through_doubles() -> Iterator[None]:
         "median_to_zero": partial(_median, _between_decimals),
         "median_down": partial(_median, _between_wide_decimals),
         "median_away": partial(_median, _between_instants),
+        "median_days": partial(_median, _between_instants, of_days=True),
     }
     with patch.dict(moments.COLLECTED, kinds):
         yield
 
 
 def _median(
-    between: Callable[[Tensor, Tensor], Tensor],
-    values: Tensor,
-    group_ids: Tensor,
-    num_groups: int,
-    validity: Tensor | None,
+    between: Callable[[Tensor, Tensor], Tensor], values: Tensor, *groups: Any, of_days: bool = False
 ) -> Tensor:
-    """The middle value of each group as it stands, or what is between the two of them."""
-    rows = moments.median_rows(values, group_ids, num_groups, validity)
+    """The middle value of each group as it stands, or what is between the two; `groups` as kernels take them."""
+    rows = moments.median_rows(values, *groups)
     lower, upper = (take_padded(values, each).to(torch.int64) for each in rows)
+    if of_days:
+        days_to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
+        lower, upper = days_to_instants(lower), days_to_instants(upper)
     is_one = (rows[0] == rows[1]).reshape(-1, *[1] * (lower.dim() - 1))
     return torch.where(is_one, lower, between(lower, upper))
 
