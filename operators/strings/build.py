@@ -34,8 +34,6 @@ from tqp.operators.strings.pieces import join_short
 Pair = tuple[Strings, Tensor | None]
 
 _INT32_MAX = 2**31 - 1
-#: Up to so many times rows are repeated by joining them with themselves.
-_FEW_TIMES = 8
 
 
 def join(parts: Sequence[Strings]) -> Strings:
@@ -175,14 +173,9 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
     reserve(int(lengths.sum()))
-    if is_host(lengths) and times.numel() == 1 and validity is None:
-        if strings.num_rows and 1 < int(times) <= _FEW_TIMES:
-            return join([strings] * int(times))
-        return from_arrow(
-            pc.binary_repeat(to_arrow_binary(strings), int(count[0]) if strings.num_rows else 0)
-        )
     if is_host(lengths):
-        counts = pa.array(count.contiguous().numpy())
+        same = times.numel() == 1 and validity is None and strings.num_rows > 0
+        counts = int(count[0]) if same else pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     count = count * (lengths > 0)
     rows = torch.repeat_interleave(torch.arange(strings.num_rows, device=count.device), count)

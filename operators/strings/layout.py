@@ -22,6 +22,8 @@ from tqp.operators.numbers import elementwise
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
+#: A buffer of so few bytes a row is copied as it is: to look which of them rows need takes as long.
+_FEW_BYTES = 32
 _WORD = 8
 _SAMPLE_ROWS = 256
 _PLACE_BYTES = 12
@@ -195,8 +197,10 @@ def in_one_buffer(parts: Sequence[Strings]) -> Sequence[Strings]:
     offset = 0
     for positions in by_buffer.values():
         joined = concatenate([parts[position] for position in positions])
-        low, high = extent(joined)
-        if high - low > _SLACK * total_length(joined):
+        low, high, few = 0, joined.data.shape[0], _FEW_BYTES * joined.num_rows
+        if high > few:
+            low, high = extent(joined)
+        if high - low > few and high - low > _SLACK * total_length(joined):
             joined = compact(joined)
             low, high = 0, joined.data.shape[0]
         counts = [parts[position].num_rows for position in positions]

@@ -25,20 +25,20 @@ from tqp.operators.text.runs import digit_counts, digits, literal, number_string
 
 
 def format_integers(values: Tensor) -> Strings:
-    """Decimal digits of integers [n] of any width, or wide [n, 2]."""
+    """Decimal digits of integers [n] of any width, or wide [n, 2]; on the host Arrow writes them."""
     if wide.is_wide(values):
         return _format_wide_integers(values)
     numbers = values.reshape(-1)
     if not numbers.numel():
         return from_list([], values.device)
+    if is_host(numbers):
+        return from_arrow(pa.array(numbers.numpy()).cast(pa.large_string()))
     negative: Any = numbers < 0
     if int(numbers.min()) == -(2**63):  # it has no positive counterpart
         return _format_wide_integers(wide.from_narrow(numbers))
     sizes: Any = numbers.to(torch.int64)
     if bool(negative.any()):
         sizes = sizes.abs()
-    if is_host(numbers):
-        sizes, negative = sizes.numpy(), negative.numpy()
     width = width_of(sizes)
     return number_strings([digits(sizes, width)], sizes, width - digit_counts(sizes, width), negative)
 
