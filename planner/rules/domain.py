@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
@@ -28,12 +27,10 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
 )
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import fresh_copy, reference, renumber, restore_schema, substitute
+from tqp.planner.rules.columns import reference, renumber, restore_schema, shared_twice, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin, is_null
 from tqp.planner.rules.subqueries.first_row import first_row
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: Outer column id -> the field that holds its value beside the rows computed for it.
 Binding = Mapping[int, Field]
@@ -46,18 +43,11 @@ def over_domain(
 
     Raises UnsupportedError where the right plan has a correlated LIMIT other than LIMIT 1.
     """
-    schema = left.schema
+    shared_left, source = shared_twice(left, context)
     used = right.free_ids & outer
-    columns = tuple(field for field in schema if field.id in used)
-    copy, _ = fresh_copy(left, context)
-    identifier = context.new_shared()
-    shared_left = Shared(copy, identifier, schema)
-    source = Shared(copy, identifier, tuple(replace(field, id=context.new_id()) for field in schema))
-    position = {field.id: i for i, field in enumerate(schema)}
-    keys = tuple(
-        replace(source.fields[position[column.id]], facts=NO_FACTS, estimates=NO_ESTIMATES)
-        for column in columns
-    )
+    pairs = [pair for pair in zip(left.schema, source.fields, strict=True) if pair[0].id in used]
+    columns = tuple(column for column, _ in pairs)
+    keys = tuple(replace(field, facts=NO_FACTS, estimates=NO_ESTIMATES) for _, field in pairs)
     distinct = Aggregate(source, keys, tuple(map(reference, keys)), (), ())
     domain = Domain(distinct, columns, context.new_shared(), context)
     computed, binding = domain.apply(right)
@@ -83,7 +73,7 @@ class Domain:
 
     def instance(self) -> tuple[LogicalPlan, Binding]:
         """The domain once more, under new ids."""
-        fields = tuple(replace(field, id=self.context.new_id()) for field in self.plan.schema)
+        fields = tuple(map(self.context.renewed, self.plan.schema))
         binding = {column.id: field for column, field in zip(self.columns, fields, strict=True)}
         return Shared(self.plan, self.identifier, fields), binding
 
@@ -217,7 +207,7 @@ class Domain:
             computed = restore_schema(computed, plan.input.schema + extra)
             known = self.shared[plan.identifier] = (computed, inner, self.context.new_shared())
         computed, inner, identifier = known
-        fields = {column.id: replace(inner[column.id], id=self.context.new_id()) for column in self.columns}
+        fields = {column.id: self.context.renewed(inner[column.id]) for column in self.columns}
         return Shared(computed, identifier, (*plan.fields, *fields.values())), fields
 
     def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from math import inf
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Expression, Subquery, has_subquery, transform
 from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared
 from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import below, readers, shared_inputs
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: Most joins (and unions) that the copies of one CTE may have together, the CTEs inlined in it included.
 _MOST_JOINS = 4

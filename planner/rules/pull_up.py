@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -31,9 +30,7 @@ from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 
 @dataclass(frozen=True, slots=True)

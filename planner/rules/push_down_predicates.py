@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
@@ -44,6 +43,7 @@ from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
 from tqp.planner.algebra.outcomes import rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
@@ -56,9 +56,6 @@ from tqp.planner.rules.nulls import is_null, negate
 from tqp.planner.rules.or_predicates import any_of, implied_by_branches
 from tqp.planner.rules.shared_plans import rewrite_readers_first
 from tqp.planner.rules.simplify_expressions import Simplifier
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 Parts = tuple[Expression, ...]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
 from tqp.planner.algebra.logical_plan import (
@@ -18,9 +16,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.rules.columns import is_pass_through, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 
 def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:

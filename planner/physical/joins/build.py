@@ -51,7 +51,7 @@ class JoinPlanner:
     def plan(self, plan: LogicalJoin, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """See `Planner.plan`."""
         if plan.join_type is JoinType.FULL:
-            expanded = expand_full_join(plan, self._planner.fresh_ids())
+            expanded = expand_full_join(plan, self._planner.new_ids)
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
         identifier = self._next_join
         self._next_join += 1

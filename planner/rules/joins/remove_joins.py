@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_node import Ids
@@ -11,10 +9,8 @@ from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Projec
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import condition_may_raise
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def remove_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:

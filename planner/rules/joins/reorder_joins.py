@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Expression, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.rules.columns import is_pass_through, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.graph import JoinGraph
 from tqp.planner.rules.joins.region import condition_may_raise, equivalence_classes, flatten, held_back
 from tqp.planner.rules.joins.search import best_tree
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 _REDUCING = (JoinType.SEMI, JoinType.ANTI)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import (
@@ -20,6 +19,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import scoring_may_raise
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.predictions import (
     Scoring,
     has_prediction,
@@ -31,9 +31,6 @@ from tqp.planner.rules.models.predictions import (
     scoring,
     with_columns,
 )
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: Plain calls that nodes above make, of columns that keep their ids down to here; in order, as plans do not depend on hashes.
 Wanted = dict[Predict, None]

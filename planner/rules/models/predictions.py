@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.models import ModelSignature
 from tqp.planner.algebra.expressions import (
@@ -20,9 +19,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.columns import reference, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 #: A model and what it scores: calls that agree in it are scored once, whatever each makes of the scores.
 Scoring = tuple[ModelSignature, tuple[Expression, ...]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING
 
 from tqp.core.models import InputRange, ModelSignature
 from tqp.planner.algebra.expressions import (
@@ -24,11 +23,9 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.ignore_unread_inputs import without_unread
 from tqp.planner.rules.models.predictions import Scoring, has_prediction, plain, predictions_in, scoring
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: A model is pruned where scoring all rows takes longer than this, in nanoseconds: building the smaller one takes time.
 _WORTH_PRUNING = 2e7

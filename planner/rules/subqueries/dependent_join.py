@@ -6,8 +6,6 @@ costs nothing. Otherwise by computing the right side for the distinct outer valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -30,12 +28,10 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.rules.columns import reference, renumber
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def join_dependent(

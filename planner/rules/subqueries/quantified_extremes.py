@@ -9,19 +9,15 @@ where that is true; else it is false if q has no row, unknown if x or a value of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.pull_up import pull_up
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: The extremes that decide `x comparison ANY (q)`.
 _EXTREMES: dict[str, tuple[str, ...]] = {

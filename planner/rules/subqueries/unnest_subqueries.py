@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
@@ -47,12 +46,10 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import is_null, negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -248,7 +245,7 @@ class _Unnesting:
         """VALUES with subqueries as a union of one-row projections."""
         branches = []
         for row in plan.rows:
-            fields = tuple(replace(field, id=self.context.new_id()) for field in plan.fields)
+            fields = tuple(map(self.context.renewed, plan.fields))
             branches.append(Project(Values(((),), ()), fields, row))
         return UnionAll(tuple(branches), plan.fields)
 
