@@ -26,7 +26,8 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import null_rejected_columns, strict_columns
 from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.ranges import Range
@@ -243,7 +244,7 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
         left_column = key_column(left_key)
         left_field = None if left_column is None else left.get(left_column)
         if not null_equal:
-            for identifier in null_rejected_columns(left_key) | null_rejected_columns(right_key):
+            for identifier in strict_columns(left_key) | strict_columns(right_key):
                 field = result.get(identifier)
                 if field is not None and field.nullable:
                     result[identifier] = as_not_null(field)

@@ -11,7 +11,7 @@ import torch
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Literal
-from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.algebra.value_ranges import field_range
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.cardinality import KeptShare
