@@ -7,7 +7,6 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
@@ -25,7 +24,7 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
     match expression:
         case ColumnRef():
             field = schema_by_id.get(expression.id)
-            return None if field is None else field_range(field)
+            return None if field is None else field.facts.range
         case Literal():
             value = expression.value
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
@@ -48,17 +47,6 @@ def _call_range(call: Call, schema_by_id: FieldsById) -> Range | None:
 def _case_range(case: Case, schema_by_id: FieldsById) -> Range | None:
     values = (*(value for _, value in case.branches), case.default)
     return union(values, [value_range(value, schema_by_id) for value in values])
-
-
-def range_of(expression: Expression, fields: Schema) -> Range | None:
-    """`value_range` over a schema, for callers with a single question."""
-    return value_range(expression, {field.id: field for field in fields})
-
-
-def field_range(field: Field) -> Range | None:
-    """The range a field's facts promise, if they do."""
-    low, high = field.facts.minimum, field.facts.maximum
-    return None if low is None or high is None else (low, high)
 
 
 def operand_range(expression: Expression, schema_by_id: FieldsById) -> Range | None:

@@ -6,9 +6,10 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field, Schema, TableSource
@@ -88,6 +89,13 @@ class KeyPacking:
 
     parts: tuple[KeyPart, ...]
     size: int
+
+    @staticmethod
+    def of(parts: Sequence[KeyPart | None], most: float = 2**63 - 1) -> KeyPacking | None:
+        """A packing of the parts; None where one is missing, of none, or where there are more keys than `most`."""
+        known = tuple(part for part in parts if part is not None)
+        size = prod(part.span for part in known)
+        return KeyPacking(known, size) if known and len(known) == len(parts) and size <= most else None
 
 
 @dataclass(frozen=True, slots=True)
