@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Self
 
 from tqp.core.datatypes import BOOLEAN, DataType
@@ -32,6 +33,12 @@ class Expression:
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return self
+
+    def map_inputs(self, function: Callable[[Expression], Expression]) -> Expression:
+        """The expression over `function` of each input; the same object if nothing changes."""
+        inputs = self.inputs
+        mapped = tuple([function(child) for child in inputs])
+        return self if all(map(is_, mapped, inputs)) else self.with_inputs(mapped)
 
     if TYPE_CHECKING:
 

@@ -318,10 +318,7 @@ class Shared(LogicalPlan):
 
     @derived
     def unique_sets(self) -> UniqueSets:
-        renamed = {old.id: new.id for old, new in zip(self.input.schema, self.fields, strict=True)}
-        return frozenset(
-            frozenset(renamed[identifier] for identifier in unique) for unique in self.input.unique_sets
-        )
+        return renamed_sets(self.input.unique_sets, self.input.schema, self.fields)
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return (self.input.output_ids,)

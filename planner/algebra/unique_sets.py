@@ -25,12 +25,14 @@ def unique_columns(fields: Iterable[Field]) -> UniqueSets:
     )
 
 
-def renamed_sets(sets: UniqueSets, outputs: Iterable[Expression], fields: Iterable[Field]) -> UniqueSets:
+def renamed_sets(
+    sets: UniqueSets, outputs: Iterable[Expression | Field], fields: Iterable[Field]
+) -> UniqueSets:
     """Those of the sets whose columns all pass through as bare references, by the ids they have afterwards."""
     renamed = {
         output.id: field.id
         for output, field in zip(outputs, fields, strict=True)
-        if isinstance(output, ColumnRef)
+        if isinstance(output, ColumnRef | Field)
     }
     return frozenset(
         frozenset(renamed[identifier] for identifier in unique)

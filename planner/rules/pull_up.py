@@ -31,6 +31,7 @@ from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference, substitute
 from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.nulls import filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,8 @@ def _through_filter(plan: Filter, outer: set[int], context: OptimizerContext) ->
         if not rejects_null(on_empty, ()):
             return None
         empty_row = None
-    filtered = Filter(below.plan, conjunction(local)) if local else below.plan
     single = below.is_single_row or below.empty_row is not None
-    return PulledUp(filtered, below.predicates + correlated, empty_row, single)
+    return PulledUp(filtered(below.plan, local), below.predicates + correlated, empty_row, single)
 
 
 def _through_project(plan: Project, outer: set[int], context: OptimizerContext) -> PulledUp | None:

@@ -89,11 +89,7 @@ class Simplifier:
 
     def value(self, expression: Expression) -> Expression:
         """A simpler expression of the same value and type."""
-        inputs = expression.inputs
-        if inputs:
-            changed = tuple([self.value(child) for child in inputs])
-            if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-                expression = expression.with_inputs(changed)
+        expression = expression.map_inputs(self.value)
         match expression:
             case Call():
                 return self._call(expression)

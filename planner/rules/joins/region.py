@@ -10,6 +10,7 @@ from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.nulls import filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
             unique.update(dict.fromkeys(conjuncts(node.condition)))
             collect(node.left)
             collect(node.right)
-        elif isinstance(node, Filter) and _leads_to_join(node.input):
+        elif isinstance(node, Filter) and leads_to_join(node.input):
             unique.update(dict.fromkeys(conjuncts(node.condition)))
             collect(node.input)
-        elif is_pass_through(node) and _leads_to_join(node.inputs[0]):
+        elif is_pass_through(node) and leads_to_join(node.inputs[0]):
             collect(node.inputs[0])
         else:
             relations.append(node)
@@ -65,7 +66,8 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
     return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
 
 
-def _leads_to_join(plan: LogicalPlan) -> bool:
+def leads_to_join(plan: LogicalPlan) -> bool:
+    """Is the plan an inner join, or filters and projects that only drop columns above one?"""
     while isinstance(plan, Filter) or is_pass_through(plan):
         plan = plan.inputs[0]
     return isinstance(plan, Join) and plan.join_type is JoinType.INNER
@@ -114,8 +116,7 @@ def connected_order(relations: Sequence[LogicalPlan], parts: Sequence[Expression
         here = tuple(part for part, needed in reads if needed <= available)
         reads = [(part, needed) for part, needed in reads if not needed <= available]
         plan = Join(plan, relations[chosen], JoinType.INNER, conjunction(here))
-    rest = tuple(part for part, _ in reads)
-    return Filter(plan, conjunction(rest)) if rest else plan
+    return filtered(plan, tuple(part for part, _ in reads))
 
 
 def _connects(

@@ -31,12 +31,8 @@ def best_tree(graph: JoinGraph) -> JoinTree:
 def _components(graph: JoinGraph) -> list[int]:
     rest, components = (1 << len(graph.rows)) - 1, []
     while rest:
-        component, reached = 0, rest & -rest
-        while reached != component:
-            component = reached
-            reached = component | graph.adjacent(component)
-        components.append(component)
-        rest &= ~component
+        components.append(graph.reachable(rest.bit_length() - 1))
+        rest &= ~components[-1]
     return components
 
 

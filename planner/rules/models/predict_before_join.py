@@ -78,13 +78,11 @@ def _rebuilt(plan: LogicalPlan, place: LogicalPlan, replacement: LogicalPlan) ->
     """The plan over `replacement` instead of the node `place`, whose additional columns pass on to the top."""
     if plan is place:
         return replacement
-    inputs = tuple(_rebuilt(child, place, replacement) for child in plan.inputs)
-    if all(new is old for new, old in zip(inputs, plan.inputs, strict=True)):
-        return plan
-    if not isinstance(plan, Project):
-        return plan.with_inputs(inputs)
-    known = {field.id for field in (*plan.fields, *place.schema)}
+    rebuilt = plan.map_inputs(lambda child: _rebuilt(child, place, replacement))
+    if rebuilt is plan or not isinstance(rebuilt, Project):
+        return rebuilt
+    known = {field.id for field in (*rebuilt.fields, *place.schema)}
     new = {field.id for field in replacement.schema} - known
-    added = tuple(field for field in inputs[0].schema if field.id in new)
-    outputs = (*plan.outputs, *(reference(field) for field in added))
-    return replace(plan, input=inputs[0], fields=(*plan.fields, *added), outputs=outputs)
+    added = tuple(field for field in rebuilt.input.schema if field.id in new)
+    outputs = (*rebuilt.outputs, *map(reference, added))
+    return replace(rebuilt, fields=(*rebuilt.fields, *added), outputs=outputs)

@@ -27,13 +27,7 @@ Scoring = tuple[ModelSignature, tuple[Expression, ...]]
 
 def has_prediction(expression: Expression) -> bool:
     """Does a model's call stand in the expression?"""
-    left = [expression]
-    while left:
-        node = left.pop()
-        if isinstance(node, Predict):
-            return True
-        left.extend(node.inputs)
-    return False
+    return any(isinstance(node, Predict) for node in walk(expression))
 
 
 def predictions_in(expressions: Iterable[Expression]) -> list[Predict]:
@@ -68,10 +62,7 @@ def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -
         return expression
     if isinstance(expression, Predict) and (column := columns.get(plain(expression))) is not None:
         return column
-    inputs = tuple(with_columns(child, columns) for child in expression.inputs)
-    if all(new is old for new, old in zip(inputs, expression.inputs, strict=True)):
-        return expression
-    return expression.with_inputs(inputs)
+    return expression.map_inputs(lambda child: with_columns(child, columns))
 
 
 def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:

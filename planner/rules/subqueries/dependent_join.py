@@ -48,30 +48,23 @@ def join_dependent(
     """
     outer = left.output_ids
     if not right.free_ids & outer:
-        return _independent(left, right, join_type, condition, mark)
+        return Join(left, right, _plain_type(join_type, right, condition), condition, mark)
     pulled = pull_up(right, outer, context)
     if pulled is not None:
         if pulled.empty_row is None:
             return _joined(left, pulled, join_type, condition, mark, context)
         if join_type is not JoinType.LEFT or condition == TRUE:
             return _on_single_row(_with_single_row(left, pulled, context), join_type, condition, mark)
-    if right.row_bounds == (1, 1) and join_type in (JoinType.SINGLE, JoinType.LEFT) and condition == TRUE:
-        join_type = JoinType.INNER
-    elif join_type is JoinType.SINGLE and right.max_rows <= 1:
-        join_type = JoinType.LEFT
+    join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
 
 
-def _independent(
-    left: LogicalPlan, right: LogicalPlan, join_type: JoinType, condition: Expression, mark: Field | None
-) -> LogicalPlan:
-    if join_type is JoinType.SINGLE:
-        if condition == TRUE and right.row_bounds == (1, 1):
-            join_type = JoinType.INNER
-        elif right.max_rows <= 1:
-            join_type = JoinType.LEFT
-    return Join(left, right, join_type, condition, mark)
+def _plain_type(join_type: JoinType, right: LogicalPlan, condition: Expression) -> JoinType:
+    """The type of the join by how many rows the right side has for each left row."""
+    if condition == TRUE and right.row_bounds == (1, 1) and join_type in (JoinType.SINGLE, JoinType.LEFT):
+        return JoinType.INNER
+    return JoinType.LEFT if join_type is JoinType.SINGLE and right.max_rows <= 1 else join_type
 
 
 def _joined(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal
+from tqp.planner.algebra.expressions import TRUE, AggregateCall, Call, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.rules.columns import reference
@@ -59,7 +59,7 @@ def compare_with_extremes(
     outer = plan.output_ids
     if grouped.free_ids & outer and pull_up(grouped, outer, context) is None:
         return None
-    joined = join_dependent(plan, grouped, JoinType.SINGLE, _TRUE, None, context)
+    joined = join_dependent(plan, grouped, JoinType.SINGLE, TRUE, None, context)
     tests = tuple(Call(comparison, (operand, reference(fields[name])), BOOLEAN) for name in extremes)
     if where_true:
         return joined, tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
@@ -69,9 +69,6 @@ def compare_with_extremes(
     found = tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
     has_rows = Call("greater", (reference(fields["rows"]), Literal(0, BIGINT)), BOOLEAN)
     return joined, Call("and", (has_rows, found), BOOLEAN)
-
-
-_TRUE = Literal(True, BOOLEAN)
 
 
 def _field(name: str, data_type: DataType, context: OptimizerContext) -> Field:

@@ -47,7 +47,7 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.nulls import is_null, negate
+from tqp.planner.rules.nulls import filtered, is_null, negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
 
@@ -121,8 +121,7 @@ class _Unnesting:
         if len(plain) < len(parts) and any(may_raise(part, {}) for part in plain):
             fields = plan.field_facts
             plain = tuple(part for part in plain if not may_raise(part, fields))
-        if plain:
-            plan = Filter(plan, conjunction(plain))
+        plan = filtered(plan, plain)
         for part in parts:
             if isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan = self.quantified(plan, part)
@@ -131,7 +130,7 @@ class _Unnesting:
             if id(part) not in done and not isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan, part = self.extract(plan, part)
                 rest.append(part)
-        return Filter(plan, conjunction(tuple(rest))) if rest else plan
+        return filtered(plan, tuple(rest))
 
     def quantified(self, plan: LogicalPlan, part: Expression) -> LogicalPlan:
         """A conjunct that is EXISTS, IN, ANY or the negation of one."""
