@@ -250,15 +250,8 @@ class Planner:
         return physical.Sort(fields, rows, limit.max_rows, below, plan.keys, limit.limit, limit.offset)
 
     def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
-        if plan.limit is not None and self.is_on("topk"):
-            if isinstance(plan.input, Sort):
-                return self._sort(plan.input, required, (), plan)
-            if isinstance(plan.input, Project) and isinstance(plan.input.input, Sort):
-                # A projection keeps rows and order, so the limit may come before it.
-                projection = plan.input
-                return self._project(
-                    replace(projection, input=replace(plan, input=projection.input)), required, ()
-                )
+        if plan.limit is not None and self.is_on("topk") and isinstance(plan.input, Sort):
+            return self._sort(plan.input, required, (), plan)
         below = self.plan(plan.input, required, ())
         rows = max(0.0, below.estimated_rows - plan.offset)
         rows = rows if plan.limit is None else min(rows, float(plan.limit))

@@ -150,11 +150,11 @@ def saved_work(
     join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, estimator: Estimator
 ) -> float:
     """Nanoseconds that a runtime filter is expected to save on its way to where the probe keys come from."""
-    if request_filter(-1, join_type, keys, probe, build, estimator) is None:
+    request = request_filter(-1, join_type, keys, probe, build, estimator)
+    source = None if request is None else origin(probe, request.columns())
+    if request is None or source is None:
         return 0.0
-    source = origin(probe, all_column_ids(keys.left))
-    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
-    return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
+    return (1.0 - request.share) * estimator.rows(source) * _SAVED_PER_ROW
 
 
 def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import field as dataclass_field
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
-from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction, read_ids
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -26,10 +26,10 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
 )
-from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import reference, renumber, restore_schema, shared_twice, substitute
+from tqp.planner.rules.columns import reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.nulls import conjoin, is_null
+from tqp.planner.rules.nulls import conjoin
+from tqp.planner.rules.pull_up import PulledUp, row_of_nothing, with_single_row
 from tqp.planner.rules.subqueries.first_row import first_row
 
 #: Outer column id -> the field that holds its value beside the rows computed for it.
@@ -144,30 +144,11 @@ class Domain:
     def _with_empty_groups(
         self, grouped: Aggregate, plan: Aggregate, binding: Binding
     ) -> tuple[LogicalPlan, Binding]:
-        """Without GROUP BY there is a row for no input too: count 0, most others NULL."""
+        """Without GROUP BY there is a row for no input too."""
         values, outer_binding = self.instance()
-        of_nothing = {
-            field.id: Literal(AGGREGATES[call.function].of_nothing, field.data_type)
-            for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True)
-        }
-        inner_ids = {id: self.context.new_id() for id, value in of_nothing.items() if value.value is not None}
-        right = renumber(grouped, inner_ids)
         matches = tuple(_same(outer_binding[column.id], binding[column.id]) for column in self.columns)
-        joined = Join(values, right, JoinType.LEFT, conjunction(matches))
-        if not inner_ids:
-            return joined, outer_binding
-        by_id = {field.id: field for field in joined.schema}
-        fields, outputs = list(values.schema), [reference(field) for field in values.schema]
-        results: list[Expression] = list(outputs)
-        for field in plan.aggregate_fields:
-            if field.id in inner_ids:
-                found = reference(by_id[inner_ids[field.id]])
-                results.append(Case(((is_null(found), of_nothing[field.id]),), found, field.data_type))
-                fields.append(field)
-            else:
-                results.append(reference(by_id[field.id]))
-                fields.append(by_id[field.id])
-        return Project(joined, tuple(fields), tuple(results)), outer_binding
+        rows = PulledUp(grouped, matches, row_of_nothing(plan))
+        return with_single_row(values, rows, self.context), outer_binding
 
     def _join(self, plan: Join) -> tuple[LogicalPlan, Binding]:
         on_left, on_right = self.depends(plan.left), self.depends(plan.right)

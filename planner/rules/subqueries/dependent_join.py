@@ -12,9 +12,7 @@ from tqp.planner.algebra.expressions import (
     FALSE,
     TRUE,
     Call,
-    Case,
     Expression,
-    Literal,
     conjunction,
     conjuncts,
 )
@@ -27,11 +25,11 @@ from tqp.planner.algebra.logical_plan import (
     Project,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import reference, renumber
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
-from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
+from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up, with_single_row
 
 
 def join_dependent(
@@ -54,7 +52,7 @@ def join_dependent(
         if pulled.empty_row is None:
             return _joined(left, pulled, join_type, condition, mark, context)
         if join_type is not JoinType.LEFT or condition == TRUE:
-            return _on_single_row(_with_single_row(left, pulled, context), join_type, condition, mark)
+            return _on_single_row(with_single_row(left, pulled, context), join_type, condition, mark)
     join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
@@ -97,41 +95,6 @@ def _joined(
                 known.append(Call("coalesce", (predicate, FALSE), BOOLEAN))
         predicates = tuple(known)
     return Join(left, right, join_type, conjunction((*predicates, *conjuncts(condition))), mark)
-
-
-def _with_single_row(left: LogicalPlan, pulled: PulledUp, context: OptimizerContext) -> LogicalPlan:
-    """Every left row beside the one row that the right side has for it: a default row where nothing matches.
-
-    That is the COUNT bug's cure: an aggregate without keys gives a row for no input, count 0.
-    """
-    assert pulled.empty_row is not None
-    right = pulled.plan
-    defaults = {
-        identifier: default
-        for identifier, default in pulled.empty_row.items()
-        if not (isinstance(default, Literal) and default.value is None)
-    }
-    fields = right.schema
-    defaulted = [field for field in fields if field.id in defaults]
-    if not defaulted:
-        return Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
-    inner_ids = {field.id: context.new_id() for field in defaulted}
-    right = renumber(right, inner_ids)
-    matched = context.new_field("matched", BOOLEAN, nullable=False)
-    inner_fields = right.schema
-    right = Project(right, (*inner_fields, matched), (*map(reference, inner_fields), TRUE))
-    joined = Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
-    by_id = {field.id: field for field in joined.schema}
-    outputs: list[Expression] = [reference(field) for field in left.schema]
-    for field in fields:
-        inner = by_id[inner_ids.get(field.id, field.id)]
-        output: Expression = reference(inner)
-        if field.id in defaults:
-            unmatched = is_null(reference(by_id[matched.id]))
-            output = Case(((unmatched, defaults[field.id]),), output, field.data_type)
-        outputs.append(output)
-    right_fields = tuple(field if field.id in defaults else by_id[field.id] for field in fields)
-    return Project(joined, (*left.schema, *right_fields), tuple(outputs))
 
 
 def _on_single_row(
