@@ -45,6 +45,10 @@ class JoinKeys:
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]
 
+    def swapped(self) -> JoinKeys:
+        """With the sides exchanged."""
+        return JoinKeys(self.right, self.left, self.null_equal, self.residual)
+
 
 def split_condition(condition: Expression, left_ids: Collection[int], right_ids: Collection[int]) -> JoinKeys:
     """Keys are the conjuncts that compare an expression of the left columns with one of the right columns."""

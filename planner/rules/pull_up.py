@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import BOOLEAN
@@ -28,7 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Sort,
 )
-from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.algebra.may_raise import aggregate_may_raise, raising_in
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
@@ -99,7 +99,7 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
     if any(read_ids(output) & outer for output in plan.outputs):
         return None
     below = pull_up(plan.input, outer, context)
-    if below is None or _any_may_raise(plan.outputs, below.plan, context):
+    if below is None or raising_in(plan.outputs, below.plan):
         return None
     kept = {output.id for output in plan.outputs if isinstance(output, ColumnRef)} & {
         f.id for f in plan.fields
@@ -114,12 +114,6 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
             for field, output in zip(plan.fields, plan.outputs, strict=True)
         }
     return PulledUp(projected, below.predicates, empty_row, below.is_single_row)
-
-
-def _any_may_raise(outputs: Iterable[Expression], plan: LogicalPlan, context: OptimizerContext) -> bool:
-    """Could one of the outputs fail on a row that no outer row asks for?"""
-    suspects = [output for output in outputs if may_raise(output, {})]
-    return bool(suspects) and any(may_raise(output, plan.field_facts) for output in suspects)
 
 
 def _default(output: Expression, empty_row: dict[int, Expression]) -> Expression:

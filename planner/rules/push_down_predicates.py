@@ -8,7 +8,7 @@ inner joins from outer ones where a predicate rejects the padded rows, semi and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
@@ -38,7 +38,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.outcomes import null_rejected_columns, rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
@@ -145,10 +145,7 @@ class _PushDown:
 
     def harmless(self, parts: Parts, plan: LogicalPlan) -> Parts:
         """The parts that raise for no row of `plan`."""
-        if not any(may_raise(part, {}) for part in parts):
-            return parts
-        fields = plan.field_facts
-        return tuple(part for part in parts if not may_raise(part, fields))
+        return _without(parts, raising_in(parts, plan))
 
     def implied(self, parts: Iterable[Expression], plan: LogicalPlan) -> Parts:
         """What the ORs among the parts imply about the columns of `plan` alone, without what may raise."""
@@ -395,7 +392,7 @@ def _merge(first: Parts, second: Parts) -> Parts:
     return tuple(dict.fromkeys(first + second)) if first and second else first or second
 
 
-def _without(parts: Parts, taken: Parts) -> Parts:
+def _without(parts: Parts, taken: Sequence[Expression]) -> Parts:
     return tuple(part for part in parts if part not in taken) if taken else parts
 
 

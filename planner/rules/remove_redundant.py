@@ -40,7 +40,7 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 assert isinstance(project, Project)
                 return project.with_inputs((node.with_inputs((project.input,)),))
             case Aggregate():
-                return _distinct(node, context)
+                return _distinct(node)
             case Join() if _is_empty_join(node):
                 return Values((), node.schema)
             case _:
@@ -99,7 +99,7 @@ def _count_uses(expression: Expression, uses: dict[int, int], weight: int = 1) -
         _count_uses(child, uses, weight)
 
 
-def _distinct(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+def _distinct(plan: Aggregate) -> LogicalPlan:
     """DISTINCT of rows that are all different."""
     if plan.aggregates or not plan.keys:
         return plan

@@ -15,7 +15,7 @@ from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
-from tqp.planner.physical.joins.packing import dense_span, flip, reduce_keys, single_key
+from tqp.planner.physical.joins.packing import dense_span, reduce_keys, single_key
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import saved_work
@@ -38,9 +38,8 @@ class JoinCandidate:
 
     def swapped(self) -> JoinCandidate:
         """With the sides exchanged."""
-        return JoinCandidate(
-            self.build, self.probe, flip(self.keys), self.build_is_unique, self.probe_is_unique
-        )
+        keys = self.keys.swapped()
+        return JoinCandidate(self.build, self.probe, keys, self.build_is_unique, self.probe_is_unique)
 
 
 @dataclass(frozen=True, slots=True)

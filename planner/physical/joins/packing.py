@@ -22,11 +22,6 @@ _LARGEST_PACKED = (1 << 62) - 1
 _MOST_CANDIDATES = 16.0
 
 
-def flip(keys: JoinKeys) -> JoinKeys:
-    """The keys with the sides exchanged."""
-    return replace(keys, left=keys.right, right=keys.left)
-
-
 def single_key(keys: JoinKeys, position: int) -> JoinKeys:
     """The key at one position, alone."""
     return JoinKeys((keys.left[position],), (keys.right[position],), (keys.null_equal[position],), ())

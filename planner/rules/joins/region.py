@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
 from tqp.planner.rules.nulls import filtered
@@ -48,10 +48,8 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
 
     Equalities of two relations do not wait: they are what makes a join of a cross product.
     """
-    suspects = tuple(part for part in region.parts if may_raise(part, {}))
-    if not suspects or len(region.relations) < 2:
+    if len(region.relations) < 2:
         return ()
-    fields = {id: field for relation in region.relations for id, field in relation.field_facts.items()}
     ids = [relation.output_ids for relation in region.relations]
 
     def joins(part: Expression) -> bool:
@@ -63,7 +61,7 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
             and not any(set().union(*reads) <= available for available in ids)
         )
 
-    return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
+    return tuple(part for part in raising_in(region.parts, *region.relations) if not joins(part))
 
 
 def leads_to_join(plan: LogicalPlan) -> bool:
@@ -140,6 +138,4 @@ def with_condition(join: Join, parts: Iterable[Expression]) -> Join:
 
 def condition_may_raise(join: Join) -> bool:
     """Can the condition of the join fail for a pair of rows?"""
-    if not may_raise(join.condition, {}):
-        return False
-    return may_raise(join.condition, {**join.left.field_facts, **join.right.field_facts})
+    return bool(raising_in((join.condition,), join.left, join.right))

@@ -49,10 +49,8 @@ def _kept_side(join: Join, needed: Ids) -> LogicalPlan | None:
             return join.left
         if join.join_type is JoinType.INNER and _finds_one(keys, join.left, join.right):
             return join.left
-    if not left_is_needed:
-        flipped = JoinKeys(keys.right, keys.left, keys.null_equal, keys.residual)
-        if _finds_one(flipped, join.right, join.left):
-            return join.right
+    if not left_is_needed and _finds_one(keys.swapped(), join.right, join.left):
+        return join.right
     return None
 
 

@@ -72,11 +72,11 @@ def _dynamic(graph: JoinGraph, leaves: list[JoinTree], component: int) -> JoinTr
                 if mask ^ lowest in adjacent
                 else graph.adjacent(mask)
             )
-            best[mask] = _best_split(graph, best, adjacent, mask)
+            best[mask] = _best_split(graph, best, mask)
     return best[component]
 
 
-def _best_split(graph: JoinGraph, best: dict[int, JoinTree], adjacent: dict[int, int], mask: int) -> JoinTree:
+def _best_split(graph: JoinGraph, best: dict[int, JoinTree], mask: int) -> JoinTree:
     """The cheapest pair of connected sets that make up `mask`. Its rows are those of the first pair found."""
     lowest = mask & -mask
     rest = mask ^ lowest

@@ -50,7 +50,7 @@ def join_dependent(
     pulled = pull_up(right, outer, context)
     if pulled is not None:
         if pulled.empty_row is None:
-            return _joined(left, pulled, join_type, condition, mark, context)
+            return _joined(left, pulled, join_type, condition, mark)
         if join_type is not JoinType.LEFT or condition == TRUE:
             return _on_single_row(with_single_row(left, pulled, context), join_type, condition, mark)
     join_type = _plain_type(join_type, right, condition)
@@ -71,7 +71,6 @@ def _joined(
     join_type: JoinType,
     condition: Expression,
     mark: Field | None,
-    context: OptimizerContext,
 ) -> LogicalPlan:
     """The join on the pulled-up predicates, as part of its condition."""
     right = pulled.plan

@@ -9,6 +9,8 @@ where that is true; else it is false if q has no row, unknown if x or a value of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import TRUE, AggregateCall, Call, Expression, Literal
@@ -34,20 +36,20 @@ _WITHOUT_EXTREMES = frozenset((TypeKind.ARRAY, TypeKind.NULL))
 
 def compare_with_extremes(
     plan: LogicalPlan,
-    operand: Expression,
+    operands: Sequence[Expression],
     comparison: str,
     subquery: LogicalPlan,
     where_true: bool,
     context: OptimizerContext,
 ) -> tuple[LogicalPlan, Expression] | None:
-    """The plan with the extremes of the subquery joined to it, and `operand comparison ANY (subquery)` over that.
+    """The plan with the extremes of the subquery joined to it, and `operands comparison ANY (subquery)` over that.
 
     With `where_true` the expression is true where that is, and may be NULL where it is false. None where a join on the
-    comparison itself is as good: `=`, and subqueries correlated otherwise than by equalities.
+    comparison itself is as good: `=`, several operands, and subqueries correlated otherwise than by equalities.
     """
     extremes = _EXTREMES.get(comparison)
     column = subquery.schema[0]
-    if extremes is None or column.data_type.kind in _WITHOUT_EXTREMES:
+    if extremes is None or len(operands) > 1 or column.data_type.kind in _WITHOUT_EXTREMES:
         return None
     calls = [(name, AggregateCall(name, (reference(column),), column.data_type)) for name in extremes]
     if not where_true:
@@ -60,7 +62,7 @@ def compare_with_extremes(
     if grouped.free_ids & outer and pull_up(grouped, outer, context) is None:
         return None
     joined = join_dependent(plan, grouped, JoinType.SINGLE, TRUE, None, context)
-    tests = tuple(Call(comparison, (operand, reference(fields[name])), BOOLEAN) for name in extremes)
+    tests = tuple(Call(comparison, (operands[0], reference(fields[name])), BOOLEAN) for name in extremes)
     if where_true:
         return joined, tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
     if "values" in fields:
