@@ -69,9 +69,8 @@ class ColumnRef(Expression):
 
     id: int
     data_type: DataType
-    name: str = (
-        ""  # display only; two references are equal only if their names are, so take it from the field
-    )
+    #: Display only; two references are equal only if their names are, so take it from the field.
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,8 @@ class Call(Expression):
     function: str
     arguments: tuple[Expression, ...]
     data_type: DataType
-    span: tuple[int, int] | None = field(
-        default=None, compare=False
-    )  # where in the SQL; for errors and comments
+    #: Where in the SQL; for errors and comments.
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:

@@ -30,7 +30,7 @@ from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.outcomes import null_rejected_columns, strict_columns
 from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
-from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.ranges import Range, clamped
 from tqp.planner.functions.registry import AGGREGATES
 
 Fields = dict[int, Field]
@@ -60,11 +60,6 @@ def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) 
         return field
     facts = replace(old, is_unique=is_unique, is_sorted=is_sorted)
     return Field(field.id, field.name, field.data_type, can_be_null, facts, field.estimates)
-
-
-def as_not_null(field: Field) -> Field:
-    """The field of rows in which it is not NULL."""
-    return Field(field.id, field.name, field.data_type, False, field.facts, field.estimates)
 
 
 def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:
@@ -118,10 +113,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
     """Fields of the rows for which all `parts` are true."""
     result = dict(fields)
     for part in parts:
-        for identifier in null_rejected_columns(part):
-            field = result.get(identifier)
-            if field is not None and field.nullable:
-                result[identifier] = as_not_null(field)
+        _reject_null(result, null_rejected_columns(part))
         if isinstance(part, InList):
             if isinstance(part.input, ColumnRef):
                 _narrow_to_values(result, part.input, [literal.value for literal in part.values])
@@ -130,6 +122,13 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
             _narrow_by_comparison(result, part.function, left, right)
             _narrow_by_comparison(result, MIRRORED.get(part.function, part.function), right, left)
     return result
+
+
+def _reject_null(fields: Fields, ids: Iterable[int]) -> None:
+    """Note that these columns are not NULL."""
+    for id in ids:
+        if id in fields and fields[id].nullable:
+            fields[id] = replace(fields[id], nullable=False)
 
 
 def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]) -> None:
@@ -235,10 +234,7 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
         left_column = key_column(left_key)
         left_field = None if left_column is None else left.get(left_column)
         if not null_equal:
-            for identifier in strict_columns(left_key) | strict_columns(right_key):
-                field = result.get(identifier)
-                if field is not None and field.nullable:
-                    result[identifier] = as_not_null(field)
+            _reject_null(result, strict_columns(left_key) | strict_columns(right_key))
         for key in (left_key, right_key):
             field = result.get(key.id) if isinstance(key, ColumnRef) else None
             if field is None:
@@ -387,9 +383,4 @@ def values_field(field: Field, column: Sequence[Expression]) -> Field:
 
 def _type_safe(known: Range | None, field: Field) -> Range | None:
     """A column's values passed their overflow check, so they fit its type."""
-    if known is None or not field.data_type.is_integer_like:
-        return None
-    low, high = field.data_type.bounds
-    if known[0] >= low and known[1] <= high:
-        return known
-    return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else None
+    return clamped(known, field.data_type) if known and field.data_type.is_integer_like else None

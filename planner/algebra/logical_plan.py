@@ -63,12 +63,16 @@ class KeepsColumns(LogicalPlan):
 
     input: LogicalPlan
 
-    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "FIELDS", "needs"}
+    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "FIELDS", "needs", "unique_sets"}
     INPUTS, FIELDS = ("input",), ()
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return self.input.unique_sets
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return (self.reads | needed,)
@@ -92,10 +96,6 @@ class Filter(KeepsColumns):
     @derived
     def row_bounds(self) -> Bounds:
         return 0, self.input.max_rows
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return self.input.unique_sets
 
     def minds_order(self, is_seen: bool) -> bool:
         return is_seen
@@ -212,10 +212,6 @@ class Sort(KeepsColumns):
     @derived
     def row_bounds(self) -> Bounds:
         return self.input.row_bounds
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return self.input.unique_sets
 
     def minds_order(self, is_seen: bool) -> bool:
         return False

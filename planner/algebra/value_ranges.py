@@ -11,7 +11,7 @@ from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Express
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
 from tqp.planner.functions.conditions import union
-from tqp.planner.functions.ranges import Range, operand
+from tqp.planner.functions.ranges import Range, clamped, operand
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 
@@ -58,10 +58,7 @@ def operand_range(expression: Expression, schema_by_id: FieldsById) -> Range | N
 
 def is_finite(expression: Expression, schema_by_id: FieldsById) -> bool:
     """True if a date or timestamp provably is not +-infinity (on which most date functions return NULL)."""
-    data_type = expression.data_type
-    return data_type.kind is TypeKind.TIME or ranges.is_finite(
-        value_range(expression, schema_by_id), data_type
-    )
+    return ranges.is_finite(value_range(expression, schema_by_id), expression.data_type)
 
 
 def _divide_half_away(value: int, divisor: int) -> int:
@@ -74,10 +71,7 @@ def _cast_range(cast: Cast, schema_by_id: FieldsById) -> Range | None:
     if not can_cast(source, target):
         return None
     known = _convert(cast.input, source, target, schema_by_id)
-    if known is not None and cast.is_try:  # what does not fit becomes NULL
-        low, high = target.bounds
-        return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else None
-    return known
+    return clamped(known, target) if known and cast.is_try else known  # what does not fit becomes NULL
 
 
 def _convert(value: Expression, source: DataType, target: DataType, schema_by_id: FieldsById) -> Range | None:

@@ -138,11 +138,6 @@ class Estimator:
         return max(single, min(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right)))
 
 
-def estimate(plan: LogicalPlan) -> float:
-    """Estimated output rows."""
-    return Estimator().rows(plan)
-
-
 def selectivity(
     condition: Expression, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()
 ) -> float:

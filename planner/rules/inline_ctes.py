@@ -30,9 +30,8 @@ def inline_ctes(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 class _Inlining:
     def __init__(self, plan: LogicalPlan, context: OptimizerContext) -> None:
         self.context = context
-        self.relations: dict[
-            int, float
-        ] = {}  # how many each CTE that is inlined joins; infinite: not to be copied
+        # how many each CTE that is inlined joins; infinite: not to be copied
+        self.relations: dict[int, float] = {}
         self.used: set[int] = set()  # CTEs of which one copy has the ids of the original
         inputs = shared_inputs(plan)
         references = Counter(
