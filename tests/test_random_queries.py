@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import tqp
+from tests.random import comparison
 from tests.random.comparison import Verdict
 from tests.random.engines import Rows
 from tests.random.mutations import mutated
@@ -158,6 +159,14 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             ),
             "fails in one",
         ),
+        (
+            "FROM (SELECT NULL AS n FROM t0 WHERE k = length(c0) + 1) a ANTI JOIN VALUES ('x') b(s) ON coalesce(s, n)",
+            "fails in one",
+        ),
+        (
+            "FROM (SELECT k FROM t0 WHERE k = length(c0) + 1) a LEFT JOIN VALUES ('x') b(s) ON coalesce(s, k::VARCHAR)::INTEGER = 2",
+            "fails in one",
+        ),
     ],
 )
 def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:
@@ -203,6 +212,7 @@ def test_an_error_of_what_is_read_is_missed(
     "sql",
     [
         "SELECT k FROM t0 WHERE k > 1000 AND c0::INTEGER = 1",
+        "SELECT k FROM t0 WHERE k = k OR c0::INTEGER = 1",
         "SELECT CASE WHEN k > 0 THEN 1 ELSE c0::INTEGER END FROM t0",
     ],
 )
@@ -219,12 +229,31 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
         ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
         ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
+        (
+            "SELECT k, median(if(k < 3, 'infinity', '2000-01-01')::TIMESTAMP) m FROM t0, range(2) GROUP BY k ORDER BY m LIMIT 1",
+            "intended",
+        ),
+        (
+            "SELECT k FROM t0, (SELECT median(x) m FROM (VALUES ('7.1'::DECIMAL(38, 37)), ('6.1')) v(x)) WHERE m = 6.6",
+            "intended",
+        ),
         ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
         ("SELECT k | extract(doy FROM TRY_CAST('x'::BLOB AS TIMESTAMP_S)) FROM t0", "intended"),
     ],
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
     assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == outcome
+
+
+def test_a_limit_takes_the_wrong_rows_of_medians(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_tqp = comparison.in_tqp
+
+    def answer(connection: tqp.Connection, sql: str, parameters: object) -> Rows | BaseException:
+        return in_tqp(connection, sql.replace("LIMIT 1", "LIMIT 1 OFFSET 1"), parameters)
+
+    monkeypatch.setattr("tests.random.comparison.in_tqp", answer)
+    query = RandomQuery("SELECT median(k) AS m FROM t0 GROUP BY k ORDER BY m LIMIT 1")
+    assert judge({"t0": _TABLE}, query, {}, False).outcome == "wrong"
 
 
 def test_parameters_are_written_in_every_style() -> None:

@@ -120,7 +120,7 @@ def median_by_group(
 
 
 #: Which way half of an odd number goes: DuckDB takes another one for each family of types.
-Halves = Literal["down", "to_zero", "away"]
+Halves = Literal["down", "up", "to_zero", "away"]
 
 
 def median_integers_by_group(
@@ -149,8 +149,10 @@ def _half_way(lower: Tensor, upper: Tensor, halves: Halves) -> Tensor:
     middle = (lower & upper) + (either >> 1)
     if halves == "down":
         return middle
-    is_half, below_zero = (either & 1).to(torch.bool), middle < 0
-    return middle + (is_half & (below_zero if halves == "to_zero" else ~below_zero))
+    half = either & 1
+    if halves == "up":
+        return middle + half
+    return middle + (half & ((middle < 0) if halves == "to_zero" else (middle >= 0)))
 
 
 def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
@@ -179,13 +181,14 @@ def median_intervals_by_group(
 ) -> Tensor:
     """int64 [num_groups, 3]: medians of each group's intervals [n, 3].
 
-    The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days. Raises
+    The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days: the lower one and
+    half of what is between them, as in DuckDB, so that half a microsecond is rounded up. Raises
     ExecutionError if one of the two does not fit in 64 bits of microseconds.
     """
     lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
     lower, upper = take_padded(values, lower_rows), take_padded(values, upper_rows)
     is_between = lower_rows != upper_rows
-    middle = _half_way(_microseconds(lower, is_between), _microseconds(upper, is_between), "away")
+    middle = _half_way(_microseconds(lower, is_between), _microseconds(upper, is_between), "up")
     days = torch.div(middle, _MICROSECONDS_PER_DAY, rounding_mode="trunc")
     between = torch.stack([torch.zeros_like(days), days, middle - days * _MICROSECONDS_PER_DAY], 1)
     return torch.where(is_between.unsqueeze(1), between, lower)

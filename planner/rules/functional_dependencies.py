@@ -20,7 +20,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.rules.joins.region import column_equality
 
-_EQUAL_BUT_DIFFERENT = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.INTERVAL)
+_EQUAL_BUT_DIFFERENT = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.ARRAY, TypeKind.INTERVAL)
 
 
 def same_for_equal_inputs(expression: Expression) -> bool:

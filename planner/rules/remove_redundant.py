@@ -43,6 +43,8 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 return _distinct(node)
             case Join() if _is_empty_join(node):
                 return Values((), node.schema)
+            case Join() if _is_empty(node.right) or FALSE in conjuncts(node.condition):
+                return _without_partners(node)
             case _:
                 return node
 
@@ -65,6 +67,22 @@ def _is_empty_join(plan: Join) -> bool:
         return plan.condition in drops and plan.right.row_bounds[0] > 0
     needs_partner = plan.join_type in (JoinType.INNER, JoinType.SEMI)
     return needs_partner and (_is_empty(plan.right) or FALSE in conjuncts(plan.condition))
+
+
+def _without_partners(plan: Join) -> LogicalPlan:
+    """A join that keeps the rows of the left side, of which none has a partner."""
+    left = plan.left
+    match plan.join_type:
+        case JoinType.LEFT | JoinType.SINGLE:
+            padding = tuple(Literal(None, field.data_type) for field in plan.right.schema)
+        case JoinType.MARK:
+            padding = (FALSE,)
+        case JoinType.FULL:
+            return plan
+        case _:
+            return left
+    columns = tuple(ColumnRef(field.id, field.data_type, field.name) for field in left.schema)
+    return Project(left, plan.schema, (*columns, *padding))
 
 
 def _is_empty(plan: LogicalPlan) -> bool:

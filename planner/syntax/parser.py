@@ -56,6 +56,8 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
 
 #: Key in the meta of a DataType: the place of its first character. It is no part of what the tree around covers.
 TYPE_START = "type_start"
+#: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
+ARRAY_WORD = "array_word"
 
 _TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
 
@@ -113,6 +115,13 @@ class Parser(OperatorParser):
                 return self.expression(exp.Cast(this=text, to=data_type))
         self._retreat(start)
         return None
+
+    def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
+        """Marks what begins with the word ARRAY."""
+        found = super()._parse_bracket(this)
+        if isinstance(found, exp.Array) and this is not None and found is not this:
+            found.meta[ARRAY_WORD] = True
+        return found
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True

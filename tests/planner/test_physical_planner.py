@@ -12,10 +12,11 @@ from tests.planner.plan_generator import PlanGenerator
 from tests.planner.test_cardinality import FakeTable, call, column, number
 from tests.reference_plan import sorted_rows
 from tqp.core.backends import Backend
-from tqp.core.datatypes import BIGINT, HUGEINT
+from tqp.core.datatypes import BIGINT, BOOLEAN, HUGEINT
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
+from tqp.planner.algebra.join_keys import LEFT_ONLY
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -264,3 +265,20 @@ def test_not_in_without_nulls_is_an_anti_join() -> None:
         plan_physical(Join(lines, open_parts, JoinType.NULL_AWARE_ANTI, with_more)), physical.Join
     )
     assert join.algorithm is JoinAlgorithm.NESTED_LOOP
+
+
+@pytest.mark.parametrize("join_type", LEFT_ONLY)
+def test_all_pairs_are_formed_with_each_right_row_once(join_type: JoinType) -> None:
+    lines = table("lines", 0, 1000, part=(100, False))
+    parts = table("parts", 10, 5000, key=(20, False), label=(5000, False))
+    condition = call("not_equal", column(lines, 0), column(parts, 0))
+    mark = Field(20, "mark", BOOLEAN) if join_type is JoinType.MARK else None
+    plan = Join(lines, parts, join_type, condition, mark)
+
+    def builds(plan: Join) -> list[type[PhysicalPlan]]:
+        return [type(join.build) for join in nodes(plan_physical(plan), physical.Join)]
+
+    assert builds(plan) == [physical.Aggregate]
+    assert builds(replace(plan, left=table("lines", 0, 3, part=(3, False)))) == [physical.TableScan]
+    unequal = call("not_equal", column(lines, 0), column(parts, 1))
+    assert builds(replace(plan, condition=unequal)) == [physical.TableScan]

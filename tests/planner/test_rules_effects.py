@@ -355,3 +355,17 @@ def test_a_left_join_is_grouped_before_it() -> None:
 def test_a_partner_that_drops_every_row_leaves_nothing_to_read(condition: str, is_empty: bool) -> None:
     plan = plan_of(f"SELECT a.k FROM t a, t b WHERE {condition}")
     assert any(isinstance(node, Scan) for node in walk_plan(plan)) != is_empty
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.k, u.a FROM t LEFT JOIN u ON t.k = u.k AND false",
+        "SELECT k FROM t ANTI JOIN (SELECT k FROM u WHERE false) w ON t.k = w.k",
+        "SELECT k, a IN (SELECT a FROM u WHERE false) FROM t",
+        "SELECT k FROM t WHERE a NOT IN (SELECT a FROM u WHERE u.k = t.k AND false)",
+        "SELECT k, (SELECT a FROM u WHERE u.k = t.k AND false) FROM t",
+    ],
+)
+def test_a_side_without_partners_is_not_read(query: str) -> None:
+    assert kinds(plan_of(query))[Scan] == 1

@@ -162,6 +162,9 @@ class PossibleAnswers(Interpreter):
             for expression in walk(part) if self._filters_early else (part, *part.inputs):
                 read = read_ids(expression)
                 rows = [self.run(table, outer) for table in tables if table.output_ids & read]
+                rows = (
+                    list(filter(None, rows)) or rows
+                )  # without a row, a table gives what nothing asks for, or nothing
                 if math.prod(map(len, rows)) > _MAX_STEPS:
                     raise TooLongError("too many pairs")
                 for combination in itertools.product(*rows):
@@ -266,7 +269,7 @@ class PossibleAnswers(Interpreter):
         if call.function == "coalesce":
             values = (self.evaluate(argument, row) for argument in call.arguments)
             return next((value for value in values if value is not None), None)
-        is_connective = call.function in ("and", "or")
+        is_connective, deciding = call.function in ("and", "or"), call.function == "or"
         arguments: list[Any] = []
         failed: tuple[int, ExecutionError] | None = None
         is_unknown = False
@@ -274,12 +277,14 @@ class PossibleAnswers(Interpreter):
             try:
                 arguments.append(self.evaluate(argument, row))
             except ExecutionError as error:
+                if is_connective and self._substitutes is None and deciding not in arguments:
+                    raise  # a condition after it may decide, but need not come first
                 failed = position, error
             except UnknownError:
                 is_unknown = True
         if is_connective:
-            verdict = any_of(arguments) if call.function == "or" else all_of(arguments)
-            if verdict is not (call.function == "or"):
+            verdict = any_of(arguments) if deciding else all_of(arguments)
+            if verdict is not deciding:
                 if failed is not None:
                     raise failed[1]
                 if is_unknown:

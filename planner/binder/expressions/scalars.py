@@ -310,10 +310,11 @@ class ExpressionBinder:
         span = span_of(node)
         target = bind_type(node.args["to"], span)
         is_try = isinstance(node, exp.TryCast)
-        if isinstance(node.this, exp.Array) and target.kind is TypeKind.ARRAY:
+        values = node.this.unnest()
+        if isinstance(values, exp.Array) and target.kind is TypeKind.ARRAY:
             if is_try:
                 raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
-            elements = [self.bind(element) for element in node.this.expressions]
+            elements = [self.bind(element) for element in values.expressions]
             return array_of(elements, target, span)
         operand = self.bind_flexible(node.this)
         return cast_to(operand, target, span, is_try)

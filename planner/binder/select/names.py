@@ -13,7 +13,7 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.keywords import KEYWORDS
 from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.parse import head_span, span_of
-from tqp.planner.syntax.parser import TYPE_START
+from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -73,6 +73,7 @@ _INFIX: dict[type, str] = {
     exp.Like: "~~",
     exp.ILike: "~~*",
     exp.StartsWith: "^@",
+    exp.Distance: "<->",
 }
 _INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
 _AS_CALLS: dict[type, str] = {
@@ -250,6 +251,10 @@ class Names:
             return written.strip('"') + array
         return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
 
+    def _list(self, node: exp.Array) -> str:
+        elements = ", ".join(map(self.text, node.expressions))
+        return f"(ARRAY[{elements}])" if node.meta.get(ARRAY_WORD) else f"list_value({elements})"
+
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
         unit = node.args.get("unit")
@@ -346,7 +351,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Trim: Names._trim,
     exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
-    exp.Array: lambda self, node: self._call("list_value", node.expressions),
+    exp.Array: Names._list,
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
     exp.Subquery: lambda self, node: f"({self.subquery(node)})",
     exp.Select: lambda self, node: f"({self.subquery(node)})",

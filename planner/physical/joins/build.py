@@ -53,6 +53,8 @@ class JoinPlanner:
         if plan.join_type is JoinType.FULL:
             expanded = expand_full_join(plan, self._planner.new_ids)
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
+        if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
+            plan = self._candidates.with_distinct_build(plan)
         identifier = self._next_join
         self._next_join += 1
         join = self._candidates.best(plan)

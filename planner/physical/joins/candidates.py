@@ -7,21 +7,31 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from tqp.core.backends import Backend
+from tqp.planner.algebra.expressions import all_column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Scan
+from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
-from tqp.planner.physical.joins.packing import dense_span, reduce_keys, single_key
+from tqp.planner.physical.joins.packing import (
+    dense_span,
+    keys_for_three_values,
+    reduce_keys,
+    single_key,
+)
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import saved_work
+from tqp.planner.rules.columns import reference
+from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
 _SWAP_GAIN = 0.1
+#: Pairs of a nested-loop join that take as long as grouping a row.
+_PAIRS_PER_GROUPED_ROW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,24 @@ class JoinCandidates:
         if build_rows <= 1 or not self.options.is_on("range_join"):
             return (), keys
         return split_bounds(keys, kind, probe, build)
+
+    def with_distinct_build(self, plan: Join) -> Join:
+        """A join that asks whether a right row matches and compares all pairs, with each right row once if that pays."""
+        left, right = plan.left.field_facts, plan.right.field_facts
+        keys = keys_for_three_values(plan.join_type, plan.keys, plan.condition, left, right)
+        if keys.left or self.bounds(plan.join_type, keys, left, right, plan.right.max_rows)[0]:
+            return plan
+        fields = tuple(
+            right[each.id] for each in plan.right.schema if each.id in all_column_ids(keys.residual)
+        )
+        columns = tuple(map(reference, fields))
+        if not columns or not all(map(same_for_equal_inputs, keys.residual)):
+            return plan
+        probes, rows = self.estimator.rows(plan.left), self.estimator.rows(plan.right)
+        saved_pairs = probes * (rows - self.estimator.distinct(plan.right, columns))
+        if saved_pairs < _PAIRS_PER_GROUPED_ROW * rows:
+            return plan
+        return replace(plan, right=Aggregate(plan.right, fields, columns, (), ()))
 
     def _span(self, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> int | None:
         rows = self.estimator.rows(probe) + self.estimator.rows(build)
