@@ -7,17 +7,14 @@ says so) and the output schema. Rules not in `REQUIRED` may be switched off one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from tqp.core.backends import Backend
-from tqp.core.datatypes import DataType
-from tqp.core.schema import NO_FACTS, ColumnFacts, Field, Schema
-from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
+from tqp.core.schema import Schema
+from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
-from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.joins.group_before_join import group_before_join
@@ -37,57 +34,6 @@ from tqp.planner.rules.remove_redundant import remove_redundant
 from tqp.planner.rules.simplify_expressions import simplify_expressions
 from tqp.planner.rules.subqueries.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.subqueries.unnest_subqueries import unnest_subqueries
-
-
-@dataclass
-class OptimizerContext:
-    """What rules share while one query is optimized."""
-
-    next_id: int = 0
-    next_shared: int = 0
-    disabled_rules: frozenset[str] = frozenset()
-    backend: Backend = Backend.HOST
-    estimator: Estimator = field(default_factory=Estimator)
-    rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
-
-    @property
-    def uses_indexes(self) -> bool:
-        """May the physical plan look rows up in the indexes of tables?"""
-        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
-
-    def new_id(self) -> int:
-        """A column id that nothing in the query has."""
-        self.next_id += 1
-        return self.next_id - 1
-
-    def new_field(
-        self, name: str, data_type: DataType, nullable: bool = True, facts: ColumnFacts = NO_FACTS
-    ) -> Field:
-        """A field under a new id."""
-        return Field(self.new_id(), name, data_type, nullable, facts)
-
-    def new_shared(self) -> int:
-        """An identifier for Shared nodes that nothing in the query has."""
-        self.next_shared += 1
-        return self.next_shared - 1
-
-    def rewrite_inputs(
-        self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]
-    ) -> LogicalPlan:
-        """The node over `function` of its inputs; the input of Shared nodes is rewritten once for each identifier.
-
-        For the rule that is running: its own results are kept until it ends.
-        """
-        if isinstance(plan, UnionAll):  # reads its branches by position
-            return plan.map_inputs(lambda branch: restore_schema(function(branch), branch.schema))
-        if not isinstance(plan, Shared):
-            return plan.map_inputs(function)
-        done = self.rewritten.get(plan.identifier)
-        if done is None:
-            done = restore_schema(function(plan.input), plan.input.schema)
-            self.rewritten[plan.identifier] = done
-        return plan if done is plan.input else plan.with_inputs((done,))
-
 
 Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 
@@ -132,13 +78,9 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     context = context or OptimizerContext()
     schema = plan.schema
     stages = [("binder", plan)]  # what made each plan
-    predicts = False
-    for node in walk_plan(plan, into_subqueries=True):
-        predicts = predicts or any(map(has_prediction, node.expressions))
-        for created in node.created_fields:
-            context.next_id = max(context.next_id, created.id + 1)
-        if isinstance(node, Shared):
-            context.next_shared = max(context.next_shared, node.identifier + 1)
+    nodes = list(walk_plan(plan, into_subqueries=True))
+    context.avoid(nodes)
+    predicts = any(has_prediction(expression) for node in nodes for expression in node.expressions)
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:

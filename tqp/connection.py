@@ -42,10 +42,11 @@ from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
-from tqp.planner.optimizer import RULES, OptimizerContext, optimize
+from tqp.planner.optimizer import RULES, optimize
 from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
+from tqp.planner.rules.context import OptimizerContext
 from tqp.result import Result
 from tqp.runtime.allocator import give_back_memory_of_tables
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Self
 
 from tqp.core.datatypes import BOOLEAN, DataType
@@ -33,6 +34,12 @@ class Expression:
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return self
+
+    def map_inputs(self, function: Callable[[Expression], Expression]) -> Expression:
+        """The expression over `function` of each input; the same object if nothing changes."""
+        inputs = self.inputs
+        mapped = tuple([function(child) for child in inputs])
+        return self if all(map(is_, mapped, inputs)) else self.with_inputs(mapped)
 
     if TYPE_CHECKING:
 
@@ -63,9 +70,8 @@ class ColumnRef(Expression):
 
     id: int
     data_type: DataType
-    name: str = (
-        ""  # display only; two references are equal only if their names are, so take it from the field
-    )
+    #: Display only; two references are equal only if their names are, so take it from the field.
+    name: str = ""
 
     @staticmethod
     def of(field: Field) -> ColumnRef:
@@ -80,9 +86,8 @@ class Call(Expression):
     function: str
     arguments: tuple[Expression, ...]
     data_type: DataType
-    span: tuple[int, int] | None = field(
-        default=None, compare=False
-    )  # where in the SQL; for errors and comments
+    #: Where in the SQL; for errors and comments.
+    span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property
     def inputs(self) -> tuple[Expression, ...]:

@@ -7,7 +7,7 @@ along with them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import TypeKind
@@ -26,10 +26,11 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.value_ranges import field_range, operand_range, value_range
-from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
-from tqp.planner.functions.ranges import Range
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import null_rejected_columns, strict_columns
+from tqp.planner.algebra.value_ranges import operand_range, value_range
+from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
+from tqp.planner.functions.ranges import Range, clamped
 from tqp.planner.functions.registry import AGGREGATES
 
 Fields = dict[int, Field]
@@ -59,11 +60,6 @@ def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) 
         return field
     facts = replace(old, is_unique=is_unique, is_sorted=is_sorted)
     return Field(field.id, field.name, field.data_type, can_be_null, facts, field.estimates)
-
-
-def as_not_null(field: Field) -> Field:
-    """The field of rows in which it is not NULL."""
-    return Field(field.id, field.name, field.data_type, False, field.facts, field.estimates)
 
 
 def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:
@@ -107,9 +103,9 @@ def field_distinct(field: Field) -> float | None:
         count = float(facts.dictionary_size)
     if field.data_type.kind is TypeKind.BOOLEAN:
         return 2.0
-    if facts.minimum is None or facts.maximum is None:
+    if facts.range is None:
         return count
-    span = float(facts.maximum - facts.minimum + 1)
+    span = float(facts.range[1] - facts.range[0] + 1)
     return span if count is None else min(count, span)
 
 
@@ -117,10 +113,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
     """Fields of the rows for which all `parts` are true."""
     result = dict(fields)
     for part in parts:
-        for identifier in null_rejected_columns(part):
-            field = result.get(identifier)
-            if field is not None and field.nullable:
-                result[identifier] = as_not_null(field)
+        _reject_null(result, null_rejected_columns(part))
         if isinstance(part, InList):
             if isinstance(part.input, ColumnRef):
                 _narrow_to_values(result, part.input, [literal.value for literal in part.values])
@@ -131,23 +124,22 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
     return result
 
 
+def _reject_null(fields: Fields, ids: Iterable[int]) -> None:
+    """Note that these columns are not NULL."""
+    for id in ids:
+        if id in fields and fields[id].nullable:
+            fields[id] = replace(fields[id], nullable=False)
+
+
 def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]) -> None:
     integers = [value for value in values if type(value) is int]
     field = fields.get(column.id)
     if len(integers) == len(values) > 0 and column.data_type.is_integer_like:
         _narrow(fields, column, min(integers), max(integers), len(set(integers)))
     elif field is not None:
-        old, distinct = field.facts, field_distinct(field)
+        distinct = field_distinct(field)
         count = float(len(values)) if distinct is None else min(distinct, float(len(values)))
-        fields[column.id] = with_facts(
-            field,
-            field_range(field),
-            field.nullable,
-            count,
-            old.is_unique,
-            old.is_sorted,
-            old.dictionary_size,
-        )
+        fields[column.id] = replace(field, estimates=ColumnEstimates(count))
 
 
 def _narrow_by_comparison(fields: Fields, function: str, column: Expression, other: Expression) -> None:
@@ -185,21 +177,20 @@ def _narrow(
     if field is None:
         return
     old = field.facts
-    bounds = field_range(field) or field.data_type.bounds
+    bounds = field.facts.range or field.data_type.bounds
     low = bounds[0] if low is None else max(low, bounds[0])
     high = bounds[1] if high is None else min(high, bounds[1])
     if low > high:  # no row is left, so any range is true of them
         low = high = bounds[0]
-    if (low, high) == field_range(field) and count is None:
+    if (low, high) == field.facts.range and count is None:
         return
     distinct = field.estimates.distinct_count
-    if distinct is not None and old.minimum is not None and old.maximum is not None:
-        distinct *= (high - low + 1) / (old.maximum - old.minimum + 1)
+    if distinct is not None and old.range is not None:
+        distinct *= (high - low + 1) / (old.range[1] - old.range[0] + 1)
     distinct = max(1.0, distinct) if distinct is not None else None
     distinct = distinct if count is None else min(count, count if distinct is None else distinct)
-    fields[column.id] = with_facts(
-        field, (low, high), field.nullable, distinct, old.is_unique, old.is_sorted, old.dictionary_size
-    )
+    facts = replace(old, minimum=low, maximum=high)
+    fields[column.id] = replace(field, facts=facts, estimates=ColumnEstimates(distinct))
 
 
 def join_fields(
@@ -243,10 +234,7 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
         left_column = key_column(left_key)
         left_field = None if left_column is None else left.get(left_column)
         if not null_equal:
-            for identifier in null_rejected_columns(left_key) | null_rejected_columns(right_key):
-                field = result.get(identifier)
-                if field is not None and field.nullable:
-                    result[identifier] = as_not_null(field)
+            _reject_null(result, strict_columns(left_key) | strict_columns(right_key))
         for key in (left_key, right_key):
             field = result.get(key.id) if isinstance(key, ColumnRef) else None
             if field is None:
@@ -254,16 +242,10 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
             old = field.facts
             in_order = left_field is not None and left_field.facts.is_sorted and keeps_left_order
             is_sorted = old.is_sorted or (in_order and not field.nullable)
-            if known is not None and known != field_range(field) or is_sorted != old.is_sorted:
-                result[field.id] = with_facts(
-                    field,
-                    known or field_range(field),
-                    field.nullable,
-                    field.estimates.distinct_count,
-                    old.is_unique,
-                    is_sorted,
-                    old.dictionary_size,
-                )
+            if known is not None and known != old.range or is_sorted != old.is_sorted:
+                low, high = known or (old.minimum, old.maximum)
+                facts = replace(old, minimum=low, maximum=high, is_sorted=is_sorted)
+                result[field.id] = replace(field, facts=facts)
 
 
 def _intersection(first: Range | None, second: Range | None) -> Range | None:
@@ -285,16 +267,8 @@ def aggregate_fields(
     result: list[Field] = []
     for field, key in zip(key_fields, keys, strict=True):
         source = project_field(field, key, fields)
-        result.append(
-            with_facts(
-                source,
-                field_range(source),
-                source.nullable,
-                source.estimates.distinct_count,
-                is_unique=len(keys) == 1,
-                dictionary_size=source.facts.dictionary_size,
-            )
-        )
+        facts = replace(source.facts, is_unique=len(keys) == 1, is_sorted=False)
+        result.append(replace(source, facts=facts))
     for field, call in zip(aggregate_fields, aggregates, strict=True):
         result.append(_aggregate_field(field, call, fields, bool(keys), max_rows))
     return result
@@ -324,7 +298,7 @@ def _aggregate_field(
 
 def union_field(field: Field, branches: Sequence[Field]) -> Field:
     """The field of a UNION ALL column over the fields of its branches."""
-    ranges = [field_range(branch) for branch in branches]
+    ranges = [branch.facts.range for branch in branches]
     counts = [field_distinct(branch) for branch in branches]
     low = [known[0] for known in ranges if known is not None]
     high = [known[1] for known in ranges if known is not None]
@@ -364,19 +338,27 @@ def sorted_fields(keys: Sequence[SortKey], below: Fields) -> Fields:
     return result
 
 
-def key_span(key: Expression, fields: Fields) -> int | None:
+def key_codes(key: Expression, fields: FieldsById) -> tuple[int, int, bool] | None:
+    """The least value of a group key, how many it can take, NULL included, and whether NULL is one; None if that is not known.
+
+    Of a bare dictionary-encoded string, and of a CASE between literals, the codes in the dictionary; of a boolean 0 and 1.
+    """
+    known, can_be_null = value_range(key, fields), nullable(key, fields)
+    if known is None:
+        field = fields.get(key.id) if isinstance(key, ColumnRef) else None
+        size = 2 if key.data_type.kind is TypeKind.BOOLEAN else len(literal_labels(key))
+        if not size and field is not None and field.facts.dictionary_size is not None:
+            size = max(1, field.facts.dictionary_size)
+        if not size:
+            return None
+        known = (0, size - 1)
+    return known[0], known[1] - known[0] + 1 + can_be_null, can_be_null
+
+
+def key_span(key: Expression, fields: FieldsById) -> int | None:
     """How many values a group key can take, NULL included, if that is known."""
-    known = value_range(key, fields)
-    if known is not None:
-        return known[1] - known[0] + 1 + nullable(key, fields)
-    if key.data_type.kind is TypeKind.BOOLEAN:
-        return 2 + nullable(key, fields)
-    if labels := literal_labels(key):
-        return len(labels) + nullable(key, fields)
-    field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-    if field is not None and field.facts.dictionary_size is not None:
-        return field.facts.dictionary_size + field.nullable
-    return None
+    codes = key_codes(key, fields)
+    return None if codes is None else codes[1]
 
 
 def most_groups(keys: Sequence[Expression], fields: Fields, rows: int) -> int:
@@ -394,28 +376,11 @@ def most_groups(keys: Sequence[Expression], fields: Fields, rows: int) -> int:
 
 def values_field(field: Field, column: Sequence[Expression]) -> Field:
     """The field of one column of VALUES."""
-    empty: Mapping[int, Field] = {}
-    ranges = [
-        value_range(value, empty)
-        for value in column
-        if not (isinstance(value, Literal) and value.value is None)
-    ]
-    known = [pair for pair in ranges if pair is not None]
-    return with_facts(
-        field,
-        _type_safe((min(p[0] for p in known), max(p[1] for p in known)), field)
-        if known and len(known) == len(ranges)
-        else None,
-        any(nullable(value, empty) for value in column),
-        float(len(column)),
-    )
+    known = union(column, [value_range(value, {}) for value in column])
+    can_be_null = any(nullable(value, {}) for value in column)
+    return with_facts(field, _type_safe(known, field), can_be_null, float(len(column)))
 
 
 def _type_safe(known: Range | None, field: Field) -> Range | None:
     """A column's values passed their overflow check, so they fit its type."""
-    if known is None or not field.data_type.is_integer_like:
-        return None
-    low, high = field.data_type.bounds
-    if known[0] >= low and known[1] <= high:
-        return known
-    return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else None
+    return clamped(known, field.data_type) if known and field.data_type.is_integer_like else None

@@ -21,9 +21,8 @@ class JoinType(Enum):
     FULL = "full"
     SEMI = "semi"  # left rows with at least one match
     ANTI = "anti"  # left rows without a match
-    NULL_AWARE_ANTI = (
-        "null-aware anti"  # NOT IN: left rows where the condition is false (not NULL) for every right row
-    )
+    # NOT IN: left rows where the condition is false (not NULL) for every right row
+    NULL_AWARE_ANTI = "null-aware anti"
     MARK = "mark"  # every left row, plus a boolean column: any match (true), unknown (NULL), none (false)
     SINGLE = "single"  # LEFT, and an ExecutionError where a left row has more than one match
 
@@ -44,6 +43,10 @@ class JoinKeys:
     right: tuple[Expression, ...]
     null_equal: tuple[bool, ...]
     residual: tuple[Expression, ...]
+
+    def swapped(self) -> JoinKeys:
+        """With the sides exchanged."""
+        return JoinKeys(self.right, self.left, self.null_equal, self.residual)
 
 
 def split_condition(condition: Expression, left_ids: Collection[int], right_ids: Collection[int]) -> JoinKeys:

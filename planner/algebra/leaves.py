@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from tqp.core.schema import Field, Schema, TableSource
 from tqp.planner.algebra.expression_text import Names
@@ -36,11 +37,7 @@ class Scan(Leaf):
     columns: tuple[str, ...]
     fields: Schema
 
-    EXPRESSIONS, FIELDS = (), ("fields",)
-
-    @property
-    def schema(self) -> Schema:
-        return self.fields
+    EXPRESSIONS, FIELDS, PAIRED = (), ("fields",), ("fields", "columns")
 
     @derived
     def field_facts(self) -> Fields:
@@ -54,16 +51,6 @@ class Scan(Leaf):
     def unique_sets(self) -> UniqueSets:
         return unique_columns(self.fields)
 
-    def without_unread(self, needed: Ids) -> Scan:
-        kept = kept_positions(self.fields, needed)
-        if len(kept) == len(self.fields):
-            return self
-        return replace(
-            self,
-            columns=tuple(self.columns[i] for i in kept),
-            fields=tuple(self.fields[i] for i in kept),
-        )
-
     def describe(self, names: Names) -> str:
         return f"Scan {self.table_name} {fields_text(self.fields, names)}"
 
@@ -76,10 +63,6 @@ class Values(Leaf):
     fields: Schema
 
     EXPRESSIONS, FIELDS = ("rows",), ("fields",)
-
-    @property
-    def schema(self) -> Schema:
-        return self.fields
 
     @derived
     def field_facts(self) -> Fields:
@@ -96,12 +79,12 @@ class Values(Leaf):
     def unique_sets(self) -> UniqueSets:
         return ONE_ROW if len(self.rows) <= 1 else frozenset()
 
-    def without_unread(self, needed: Ids) -> Values:
-        kept = kept_positions(self.fields, needed)
+    def without_unread(self, needed: Ids) -> Self:
+        kept = [position for position, field in enumerate(self.fields) if field.id in needed]
         if len(kept) == len(self.fields):
             return self
         rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
-        return Values(rows, tuple(self.fields[i] for i in kept))
+        return replace(self, rows=rows, fields=tuple(self.fields[i] for i in kept))
 
     def describe(self, names: Names) -> str:
         return f"Values {fields_text(self.fields, names)}"
@@ -117,10 +100,6 @@ class Series(Leaf):
     rows: int  # at least one
 
     EXPRESSIONS, FIELDS = (), ("field",)
-
-    @property
-    def schema(self) -> Schema:
-        return (self.field,)
 
     @derived
     def field_facts(self) -> Fields:
@@ -138,8 +117,3 @@ class Series(Leaf):
 
     def describe(self, names: Names) -> str:
         return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
-
-
-def kept_positions(fields: Schema, needed: Ids) -> list[int]:
-    """The positions of the fields that are needed."""
-    return [position for position, field in enumerate(fields) if field.id in needed]

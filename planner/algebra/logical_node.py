@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
@@ -21,14 +21,13 @@ class LogicalPlan(Node["LogicalPlan"]):
     """Base. What is REQUIRED has no default: no node inherits rows, keys or order from its inputs without saying so."""
 
     REQUIRED: ClassVar[frozenset[str]] = Node.REQUIRED | frozenset(
-        ("schema", "field_facts", "row_bounds", "unique_sets", "needs", "minds_order", "describe")
+        ("field_facts", "row_bounds", "unique_sets", "needs", "minds_order", "describe")
     )
 
-    if TYPE_CHECKING:
+    #: Attributes that pair up, the first of them fields: of these what nobody needs may be left out.
+    PAIRED: ClassVar[tuple[str, ...]] = ()
 
-        @property
-        def schema(self) -> Schema:
-            """The output fields in order."""
+    if TYPE_CHECKING:
 
         @property
         def field_facts(self) -> Fields:
@@ -41,6 +40,11 @@ class LogicalPlan(Node["LogicalPlan"]):
         @property
         def unique_sets(self) -> UniqueSets:
             """Some of the column sets that identify an output row; the empty set if there is at most one row."""
+
+    @property
+    def schema(self) -> Schema:
+        """The output fields in order."""
+        return self.created_fields
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         """The columns that the node reads of each input, if what reads the node needs these."""
@@ -84,9 +88,15 @@ class LogicalPlan(Node["LogicalPlan"]):
         """The input from which these columns of the output come, if a filter on them may as well stand there."""
         return None
 
-    def without_unread(self, needed: Ids) -> LogicalPlan:
+    def without_unread(self, needed: Ids) -> Self:
         """The node without what it lists and nobody needs; it may not drop what it has to compute anyway."""
-        return self
+        if not self.PAIRED:
+            return self
+        fields: Schema = self.__dict__[self.PAIRED[0]]
+        kept = [position for position, field in enumerate(fields) if field.id in needed]
+        if len(kept) == len(fields):
+            return self
+        return self.changed({name: tuple(self.__dict__[name][i] for i in kept) for name in self.PAIRED})
 
     def matches_at_most_once(self, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]) -> bool:
         """True if for given values of the keys at most one row can match."""

@@ -7,7 +7,7 @@ identify a row. Column ids are unique over the whole query, so a plan may be mov
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
@@ -24,7 +24,7 @@ from tqp.planner.algebra.field_facts import (
 )
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
-from tqp.planner.algebra.leaves import Scan, Series, Values, kept_positions
+from tqp.planner.algebra.leaves import Scan, Series, Values
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import (
@@ -63,12 +63,16 @@ class KeepsColumns(LogicalPlan):
 
     input: LogicalPlan
 
-    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "FIELDS", "schema", "needs"}
+    REQUIRED = LogicalPlan.REQUIRED - {"INPUTS", "FIELDS", "needs", "unique_sets"}
     INPUTS, FIELDS = ("input",), ()
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return self.input.unique_sets
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return (self.reads | needed,)
@@ -93,10 +97,6 @@ class Filter(KeepsColumns):
     def row_bounds(self) -> Bounds:
         return 0, self.input.max_rows
 
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return self.input.unique_sets
-
     def minds_order(self, is_seen: bool) -> bool:
         return is_seen
 
@@ -113,10 +113,7 @@ class Project(LogicalPlan):
     outputs: tuple[Expression, ...]
 
     INPUTS, EXPRESSIONS, FIELDS = ("input",), ("outputs",), ("fields",)
-
-    @property
-    def schema(self) -> Schema:
-        return self.fields
+    PAIRED = ("fields", "outputs")
 
     @derived
     def field_facts(self) -> Fields:
@@ -141,13 +138,6 @@ class Project(LogicalPlan):
     def source_of(self, columns: Ids) -> LogicalPlan | None:
         return self.input if columns <= bare_columns(self.fields, self.outputs) else None
 
-    def without_unread(self, needed: Ids) -> Project:
-        kept = kept_positions(self.fields, needed)
-        if len(kept) == len(self.fields):
-            return self
-        fields = tuple(self.fields[i] for i in kept)
-        return Project(self.input, fields, tuple(self.outputs[i] for i in kept))
-
     def describe(self, names: Names) -> str:
         return f"Project {outputs_text(self.fields, self.outputs, names)}"
 
@@ -166,11 +156,7 @@ class Aggregate(LogicalPlan):
     aggregates: tuple[AggregateCall, ...]
 
     INPUTS, EXPRESSIONS = ("input",), ("keys", "aggregates")
-    FIELDS = ("key_fields", "aggregate_fields")
-
-    @property
-    def schema(self) -> Schema:
-        return self.key_fields + self.aggregate_fields
+    FIELDS, PAIRED = ("key_fields", "aggregate_fields"), ("aggregate_fields", "aggregates")
 
     @derived
     def field_facts(self) -> Fields:
@@ -207,16 +193,6 @@ class Aggregate(LogicalPlan):
     def source_of(self, columns: Ids) -> LogicalPlan | None:
         return self.input if columns <= bare_columns(self.key_fields, self.keys) else None
 
-    def without_unread(self, needed: Ids) -> Aggregate:
-        kept = kept_positions(self.aggregate_fields, needed)
-        if len(kept) == len(self.aggregates):
-            return self
-        return replace(
-            self,
-            aggregate_fields=tuple(self.aggregate_fields[i] for i in kept),
-            aggregates=tuple(self.aggregates[i] for i in kept),
-        )
-
     def describe(self, names: Names) -> str:
         return f"Aggregate{grouping_text(self.keys, self.aggregate_fields, self.aggregates, names)}"
 
@@ -236,10 +212,6 @@ class Sort(KeepsColumns):
     @derived
     def row_bounds(self) -> Bounds:
         return self.input.row_bounds
-
-    @derived
-    def unique_sets(self) -> UniqueSets:
-        return self.input.unique_sets
 
     def minds_order(self, is_seen: bool) -> bool:
         return False
@@ -289,10 +261,6 @@ class UnionAll(LogicalPlan):
 
     INPUTS, EXPRESSIONS, FIELDS = ("branches",), (), ("fields",)
 
-    @property
-    def schema(self) -> Schema:
-        return self.fields
-
     @derived
     def field_facts(self) -> Fields:
         columns = zip(*(branch.facts_in_order for branch in self.branches), strict=True)
@@ -336,10 +304,6 @@ class Shared(LogicalPlan):
 
     INPUTS, EXPRESSIONS, FIELDS = ("input",), (), ("fields",)
 
-    @property
-    def schema(self) -> Schema:
-        return self.fields
-
     @derived
     def field_facts(self) -> Fields:
         return renamed_fields(self.fields, self.input.facts_in_order)
@@ -350,10 +314,7 @@ class Shared(LogicalPlan):
 
     @derived
     def unique_sets(self) -> UniqueSets:
-        renamed = {old.id: new.id for old, new in zip(self.input.schema, self.fields, strict=True)}
-        return frozenset(
-            frozenset(renamed[identifier] for identifier in unique) for unique in self.input.unique_sets
-        )
+        return renamed_sets(self.input.unique_sets, self.input.schema, self.fields)
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return (self.input.output_ids,)

@@ -6,7 +6,7 @@ shields it, and what raises is never dropped because nobody needs its value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.models import ModelInput, ModelSignature
@@ -24,6 +24,7 @@ from tqp.planner.algebra.expressions import (
     walk,
 )
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
+from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
 from tqp.planner.functions.conditions import COMPARISONS
@@ -43,6 +44,15 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
     suspects = [node for node in walk(expression) if not _is_harmless(node)]
     known = fields if len(suspects) < 2 else KnownFields(fields)
     return any(_node_may_raise(node, known) for node in suspects)
+
+
+def raising_in(expressions: Iterable[Expression], *plans: LogicalPlan) -> list[Expression]:
+    """Those of the expressions that may raise for some row of the plans' columns; most never do, whatever these hold."""
+    suspects = [expression for expression in expressions if may_raise(expression, {})]
+    if not suspects:
+        return []
+    fields = KnownFields({id: field for plan in plans for id, field in plan.field_facts.items()})
+    return [expression for expression in suspects if may_raise(expression, fields)]
 
 
 def is_failing_constant(expression: Expression) -> bool:

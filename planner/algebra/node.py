@@ -6,7 +6,7 @@ needed to walk, rewrite, renumber or compare plans, so none of that code knows t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from operator import is_
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -15,7 +15,7 @@ from tqp.planner.algebra.expressions import Expression, HasExpressions, Subquery
 
 Plan = TypeVar("Plan", bound="Node[Any]")
 Answer = TypeVar("Answer")
-Kind = TypeVar("Kind")
+Kind = TypeVar("Kind", bound="Node[Any]")
 
 
 class derived(Generic[Answer]):
@@ -96,6 +96,12 @@ class Node(Generic[Plan]):
         """The node with `function` applied to each field that it lists; the same object if nothing changes."""
         return _mapped(self, self.FIELDS, function)
 
+    def changed(self, values: Mapping[str, object]) -> Self:
+        """The node with other values of some attributes."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update({name: self.__dict__[name] for name in _attributes(self)}, **values)
+        return copy
+
     def with_inputs(self, inputs: Iterable[Plan]) -> Self:
         """The node over other inputs, in the order of `inputs`."""
         replacements = iter(inputs)
@@ -105,8 +111,9 @@ class Node(Generic[Plan]):
 def grow(node: Node[Any], **values: object) -> None:
     """Give attributes of a node longer tuples: for the binder, which finds out only at the end what a query reads.
 
-    Nothing may have been derived from the node yet, and nobody else may hold it for finished.
+    Nothing but its schema may have been derived from the node yet, and nobody else may hold it for finished.
     """
+    node.__dict__.pop("created_fields", None)
     assert len(node.__dict__) == len(_attributes(node)), "a node that something was derived from is finished"
     node.__dict__.update(values)
 
@@ -181,9 +188,7 @@ def _mapped(node: Kind, names: tuple[str, ...], function: Callable[[Any], Any]) 
             changes[name] = new
     if not changes:
         return node
-    copy = object.__new__(type(node))
-    copy.__dict__.update({name: node.__dict__[name] for name in _attributes(node)} | changes)
-    return copy
+    return node.changed(changes)
 
 
 def _map(value: Any, function: Callable[[Any], Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What is certain about NULL: which expressions never are NULL, and which columns a true predicate proves not to be."""
+"""Which expressions certainly never are NULL."""
 
 from __future__ import annotations
 
@@ -58,33 +58,3 @@ def _is_nullable_call(call: Call, schema_by_id: FieldsById) -> bool:
             )
         case NullRule.PROPAGATES:
             return True
-
-
-def null_rejected_columns(condition: Expression, outcome: bool = True) -> frozenset[int]:
-    """Ids of columns that are certainly not NULL in a row where `condition` is `outcome` (and not NULL).
-
-    A predicate on the padded side of an outer join that rejects NULLs turns it into an inner join.
-    """
-    if isinstance(condition, Call):
-        function, arguments = condition.function, condition.arguments
-        if function == "not":
-            return null_rejected_columns(arguments[0], not outcome)
-        if function in ("and", "or"):
-            parts = [null_rejected_columns(argument, outcome) for argument in arguments]
-            every_part_holds = (function == "and") == outcome
-            return frozenset.union(*parts) if every_part_holds else frozenset.intersection(*parts)
-        if function == "is_null":
-            return frozenset() if outcome else _strict_columns(arguments[0])
-    return _strict_columns(condition)
-
-
-def _strict_columns(expression: Expression) -> frozenset[int]:
-    """Columns that are not NULL wherever the expression is not NULL."""
-    match expression:
-        case ColumnRef():
-            return frozenset((expression.id,))
-        case Cast() | InList():
-            return _strict_columns(expression.input)
-        case Call() if SCALARS[expression.function].is_null_for_null:
-            return frozenset().union(*(_strict_columns(argument) for argument in expression.arguments))
-    return frozenset()

@@ -1,6 +1,6 @@
 """Which of true, false and NULL a condition may be in rows where some of its columns are NULL.
 
-So one sees whether a condition drops the padded rows of an outer join. The three are the bits of a set; a value that is
+So one sees which columns are not NULL where a condition is true, and whether it drops the padded rows of an outer join. The three are the bits of a set; a value that is
 no condition is TRUE or FALSE for not NULL. Sound, not exact: what is in no set cannot happen.
 """
 
@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import reduce
 
-from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    column_ids,
+)
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.registry import SCALARS
 
@@ -28,6 +37,16 @@ def rejects_null(condition: Expression, padded_ids: Collection[int]) -> bool:
 def null_if_padded(expression: Expression, padded_ids: Collection[int]) -> bool:
     """True only if the expression is NULL on every row in which all columns of `padded_ids` are NULL."""
     return outcomes(expression, padded_ids) == NULL
+
+
+def null_rejected_columns(condition: Expression) -> frozenset[int]:
+    """Ids of columns that are certainly not NULL in a row where the condition is true."""
+    return frozenset(id for id in column_ids(condition) if rejects_null(condition, (id,)))
+
+
+def strict_columns(expression: Expression) -> frozenset[int]:
+    """Ids of columns that are certainly not NULL in a row where the expression is not NULL."""
+    return frozenset(id for id in column_ids(expression) if null_if_padded(expression, (id,)))
 
 
 def outcomes(expression: Expression, padded_ids: Collection[int]) -> Outcomes:

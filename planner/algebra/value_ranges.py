@@ -7,12 +7,11 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
 from tqp.planner.functions.conditions import union
-from tqp.planner.functions.ranges import Range, operand
+from tqp.planner.functions.ranges import Range, clamped, operand
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 
@@ -25,7 +24,7 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
     match expression:
         case ColumnRef():
             field = schema_by_id.get(expression.id)
-            return None if field is None else field_range(field)
+            return None if field is None else field.facts.range
         case Literal():
             value = expression.value
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
@@ -50,17 +49,6 @@ def _case_range(case: Case, schema_by_id: FieldsById) -> Range | None:
     return union(values, [value_range(value, schema_by_id) for value in values])
 
 
-def range_of(expression: Expression, fields: Schema) -> Range | None:
-    """`value_range` over a schema, for callers with a single question."""
-    return value_range(expression, {field.id: field for field in fields})
-
-
-def field_range(field: Field) -> Range | None:
-    """The range a field's facts promise, if they do."""
-    low, high = field.facts.minimum, field.facts.maximum
-    return None if low is None or high is None else (low, high)
-
-
 def operand_range(expression: Expression, schema_by_id: FieldsById) -> Range | None:
     """The range of a value that passed its overflow check; the type's bounds where unknown, None if not integer-like."""
     if not expression.data_type.is_integer_like:
@@ -70,10 +58,7 @@ def operand_range(expression: Expression, schema_by_id: FieldsById) -> Range | N
 
 def is_finite(expression: Expression, schema_by_id: FieldsById) -> bool:
     """True if a date or timestamp provably is not +-infinity (on which most date functions return NULL)."""
-    data_type = expression.data_type
-    return data_type.kind is TypeKind.TIME or ranges.is_finite(
-        value_range(expression, schema_by_id), data_type
-    )
+    return ranges.is_finite(value_range(expression, schema_by_id), expression.data_type)
 
 
 def _divide_half_away(value: int, divisor: int) -> int:
@@ -86,10 +71,7 @@ def _cast_range(cast: Cast, schema_by_id: FieldsById) -> Range | None:
     if not can_cast(source, target):
         return None
     known = _convert(cast.input, source, target, schema_by_id)
-    if known is not None and cast.is_try:  # what does not fit becomes NULL
-        low, high = target.bounds
-        return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else None
-    return known
+    return clamped(known, target) if known and cast.is_try else known  # what does not fit becomes NULL
 
 
 def _convert(value: Expression, source: DataType, target: DataType, schema_by_id: FieldsById) -> Range | None:

@@ -25,15 +25,19 @@ def within(known: Range | None, data_type: DataType) -> bool:
     return known is not None and low <= known[0] and known[1] <= high
 
 
+def clamped(known: Range, data_type: DataType) -> Range | None:
+    """The part of the range that fits the type, if there is one."""
+    low, high = data_type.bounds
+    low, high = max(low, known[0]), min(high, known[1])
+    return (low, high) if low <= high else None
+
+
 def operand(known: Range | None, data_type: DataType) -> Range | None:
     """The range of values that passed their overflow check; the type's bounds where unknown, None if not integer-like."""
     if not data_type.is_integer_like:
         return None
-    low, high = data_type.bounds
-    if known is None:
-        return low, high
-    # A value that always overflows leaves an empty intersection; any range is sound for it.
-    return (max(low, known[0]), min(high, known[1])) if known[0] <= high and known[1] >= low else (low, high)
+    # A value that always overflows has nothing that fits; any range is sound for it.
+    return (known and clamped(known, data_type)) or data_type.bounds
 
 
 def operands_of(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:

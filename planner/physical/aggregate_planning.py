@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqp.core.backends import Backend
-from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import ColumnRef, Expression, literal_labels
+from tqp.core.datatypes import BIGINT
+from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.field_facts import key_codes
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.node import derived
-from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.ranges import within
 from tqp.planner.physical.choice import Choice, PhysicalOptions
 from tqp.planner.physical.dictionary_encoded_keys import encode_keys
 from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, PhysicalPlan
 
 _ALWAYS_DIRECT = 65_536
 _LARGEST_DIRECT = 1 << 27
-_LARGEST_PACKED = 1 << 63
-_INT64 = (-(2**63), 2**63 - 1)
 #: Sorting a row costs about as much as clearing and reading this many accumulators.
 _ACCUMULATORS_PER_SORTED_ROW = 4.0
 #: From so many rows in a group on, looking each up in a table of all groups costs less than collecting it.
@@ -27,20 +26,8 @@ _ROWS_PER_HASHED_GROUP = 8.0
 
 
 def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPacking | None:
-    """A packing of the keys, NULL being code 0 of a nullable part; None if a range is unknown or 63 bits too few.
-
-    A bare dictionary-encoded string, and a CASE between literals, is packed by its dictionary code, a boolean as 0 and 1.
-    """
-    parts: list[KeyPart] = []
-    size = 1
-    for part in key_parts(keys, fields):
-        if part is None:
-            return None
-        size *= part.span
-        if size >= _LARGEST_PACKED:
-            return None
-        parts.append(part)
-    return KeyPacking(tuple(parts), size) if parts else None
+    """A packing of the keys, NULL being code 0 of a nullable part; None if a range is unknown or 63 bits too few."""
+    return KeyPacking.of(key_parts(keys, fields))
 
 
 def key_parts(keys: Sequence[Expression], fields: FieldsById) -> list[KeyPart | None]:
@@ -49,33 +36,15 @@ def key_parts(keys: Sequence[Expression], fields: FieldsById) -> list[KeyPart | 
 
 
 def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
-    can_be_null = nullable(key, fields)
-    if key.data_type.is_integer_like:
-        known = value_range(key, fields)
-        if known is None or known[0] < _INT64[0] or known[1] > _INT64[1]:
-            return None
-        return KeyPart(known[0], known[1] - known[0] + 1 + can_be_null, can_be_null)
-    if key.data_type.kind is TypeKind.BOOLEAN:
-        return KeyPart(0, 2 + can_be_null, can_be_null)
-    if labels := literal_labels(key):
-        return KeyPart(0, len(labels) + can_be_null, can_be_null)
-    field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-    if field is None or not field.data_type.is_string or field.facts.dictionary_size is None:
+    codes = key_codes(key, fields)
+    if codes is None or (key.data_type.is_integer_like and not within(value_range(key, fields), BIGINT)):
         return None
-    return KeyPart(0, max(1, field.facts.dictionary_size) + can_be_null, can_be_null)
+    return KeyPart(*codes)
 
 
 def most_direct_groups(input_rows: float) -> float:
     """The accumulators that take no longer than sorting so many rows."""
     return min(_LARGEST_DIRECT, _ACCUMULATORS_PER_SORTED_ROW * input_rows)
-
-
-def _is_integer(key: Expression) -> bool:
-    """Is it a number of 64 bits?"""
-    if not key.data_type.is_integer_like:
-        return False
-    low, high = key.data_type.bounds
-    return _INT64[0] <= low and high <= _INT64[1]
 
 
 @dataclass(frozen=True)
@@ -124,7 +93,9 @@ class GroupSituation:
     @property
     def hashes(self) -> bool:
         """Are there few groups, each known by one word?"""
-        one_word = self.packing is not None or (len(self.keys) == 1 and _is_integer(self.keys[0]))
+        types = [key.data_type for key in self.keys]
+        is_integer = len(types) == 1 and types[0].is_integer_like and within(types[0].bounds, BIGINT)
+        one_word = self.packing is not None or is_integer
         few = _ROWS_PER_HASHED_GROUP * self.groups <= self.input.estimated_rows
         return one_word and few and self.options.backend is Backend.HOST
 

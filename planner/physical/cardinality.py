@@ -26,7 +26,7 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
 )
-from tqp.planner.algebra.value_ranges import field_range, value_range
+from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
 
@@ -138,11 +138,6 @@ class Estimator:
         return max(single, min(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right)))
 
 
-def estimate(plan: LogicalPlan) -> float:
-    """Estimated output rows."""
-    return Estimator().rows(plan)
-
-
 def selectivity(
     condition: Expression, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()
 ) -> float:
@@ -199,7 +194,7 @@ def _interval(
         field = fields.get(expression.id)
         if field is None or field.id in aggregate_ids:
             return None
-        known = field_range(field)
+        known = field.facts.range
     else:
         known = value_range(expression, fields)
     if known is None:

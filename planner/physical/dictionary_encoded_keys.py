@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tqp.core.backends import Backend
+from tqp.core.datatypes import BIGINT
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.functions.ranges import within
 from tqp.planner.physical.plan import (
     Filter,
     Join,
@@ -32,7 +34,6 @@ _TABLE_ROWS = 4.0
 _ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
 #: What a key spans for each of its values, at least: a wider packing costs less than codes.
 _SPANNED = 2.0
-_LARGEST_WORD = (1 << 63) - 1
 
 
 def encode_keys(
@@ -63,18 +64,15 @@ def encode_keys(
 
     def packing(count: Callable[[TableSource, str, float], float | None]) -> KeyPacking | None:
         """With so many values in each column."""
-        chosen, size = [], 1
+        chosen = []
         for key, part, id in zip(keys, parts, encoded, strict=True):
             if id is not None:
                 can_be_null, values = nullable(key, fields), count(*columns[id])
                 if values is None:
                     return None
                 part = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
-            if part is None:
-                return None
             chosen.append(part)
-            size *= part.span
-        return KeyPacking(tuple(chosen), size) if size <= most_groups else None
+        return KeyPacking.of(chosen, most_groups)
 
     if not any(id is not None for id in encoded) or packing(_estimated_values) is None:
         return None
@@ -88,16 +86,13 @@ def _estimated_values(table: TableSource, name: str, reads: float) -> float:
 def _is_worth(table: TableSource, name: str, reads: float, input: PhysicalPlan, backend: Backend) -> bool:
     """Are most rows of the table grouped, and its values few against how often the column is read?"""
     data_type, facts = table.column_type(name), table.column_facts(name)
-    count, low, high = table.column_estimates(name).distinct_count, facts.minimum, facts.maximum
+    count = table.column_estimates(name).distinct_count
     if data_type.is_string:
         rows = _ROWS_PER_STRING
         can_be = backend is Backend.HOST and facts.dictionary_size is None
     else:
         rows = _ROWS_PER_INTEGER
-        fits_a_word = (
-            low is not None and high is not None and low >= -_LARGEST_WORD - 1 and high <= _LARGEST_WORD
-        )
-        can_be = data_type.is_integer_like and fits_a_word
+        can_be = data_type.is_integer_like and within(facts.range, BIGINT)
     few = count is not None and 0 < rows * count <= reads
     return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
 

@@ -13,6 +13,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     Literal,
     Predict,
+    column_ids,
     transform,
     walk,
 )
@@ -52,7 +53,7 @@ def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Exp
         number = _combinations(node, known)
         if number is None:
             return node
-        columns = len({part.id for part in walk(node) if isinstance(part, ColumnRef)})
+        columns = len(column_ids(node))
         one = cost(node, known)
         by_table = number * one + rows * (_LOOK_UP + _PLACE * columns)
         return replace(node, combinations=number) if by_table < rows * one else node

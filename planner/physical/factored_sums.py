@@ -13,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tqp.core.datatypes import BIGINT
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, column_ids, walk
+from tqp.planner.algebra.field_facts import key_codes
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import operand_range, value_range
-from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.ranges import Range, within
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical.plan import FactoredSum, Factors, KeyPacking, KeyPart, Table
 
-_INT64: Range = (-(2**63), 2**63 - 1)
 #: Values of a column that may be a factor, at most, and groups by the keys and all factors: their accumulators are in the
 #: nearest caches.
 _MOST_VALUES, _MOST_GROUPS = 128, 4096
@@ -68,7 +69,8 @@ def choose_factors(
     }
     parts: list[KeyPart] = []
     chosen: list[ColumnRef] = []
-    for part, column in sorted(((_part(column, fields), column) for column in columns.values()), key=_span):
+    found = [(KeyPart(*codes), column) for column in columns.values() if (codes := key_codes(column, fields))]
+    for part, column in sorted(found, key=lambda pair: pair[0].span):
         if size * part.span <= most:
             size *= part.span
             parts.append(part)
@@ -86,10 +88,6 @@ def choose_factors(
         return None
     refined = KeyPacking((*packing.parts, *parts), size)
     return Factors(tuple(chosen), refined, tuple(sums))
-
-
-def _span(candidate: tuple[KeyPart, ColumnRef]) -> int:
-    return candidate[0].span
 
 
 def _is_plain(call: AggregateCall) -> bool:
@@ -134,10 +132,10 @@ class _Tables:
         field = self.fields.get(id)
         if field is None or field.nullable or not field.data_type.is_integer_like:
             return None
-        low, high = field.facts.minimum, field.facts.maximum
-        is_column = isinstance(expression, ColumnRef)
-        if low is None or high is None or high - low >= (self.most_values if is_column else _MOST_VALUES):
+        is_column, known = isinstance(expression, ColumnRef), field.facts.range
+        if known is None or known[1] - known[0] >= (self.most_values if is_column else _MOST_VALUES):
             return None
+        low, high = known
         if is_column:
             return id, range(low, high + 1)
         values = []
@@ -145,7 +143,7 @@ class _Tables:
             # the range of an expression where its column has one value is its value there, if that is known exactly
             facts = replace(field.facts, minimum=value, maximum=value)
             found = value_range(expression, {id: replace(field, facts=facts)})
-            if found is None or found[0] != found[1] or not _within(found, expression.data_type.bounds):
+            if found is None or found[0] != found[1] or not within(found, expression.data_type):
                 return None
             values.append(found[0])
         return id, tuple(values)
@@ -175,7 +173,7 @@ def _factored(call: AggregateCall, ids: Sequence[int], tables: _Tables, max_rows
     summed = (0, 1) if base is None else operand_range(base, tables.fields)
     if summed is None or not _fits(summed, max_rows) or not _fits(known, max_rows):
         return None
-    if not all(_within(_extremes(values), _INT64) for values in by_column.values()):
+    if not all(within(_extremes(values), BIGINT) for values in by_column.values()):
         return None  # nothing but zeros is multiplied then
     total = known if call.function in _EXTREMES else _of_rows(known, max_rows)
     return FactoredSum(base, tuple(by_column.get(id) for id in ids), total)
@@ -189,11 +187,8 @@ def _exact(expression: Expression, fields: FieldsById) -> bool:
     """Is a product exactly that of its operands' integers? No result overflows, and none is rounded to another scale."""
     if not _is_product(expression):
         return True
-    known = value_range(expression, fields)
-    return (
-        known is not None
-        and _within(known, expression.data_type.bounds)
-        and all(_exact(argument, fields) for argument in expression.inputs)
+    return within(value_range(expression, fields), expression.data_type) and all(
+        _exact(argument, fields) for argument in expression.inputs
     )
 
 
@@ -202,20 +197,10 @@ def _calculations(expressions: Iterable[Expression]) -> int:
     return len({part for each in expressions for part in walk(each) if isinstance(part, Call)})
 
 
-def _part(column: ColumnRef, fields: FieldsById) -> KeyPart:
-    facts = fields[column.id].facts
-    assert facts.minimum is not None and facts.maximum is not None
-    return KeyPart(facts.minimum, facts.maximum - facts.minimum + 1, False)
-
-
 def _of_rows(known: Range, rows: int) -> Range:
     """Where the sum of at most so many values lies."""
     return min(0, known[0] * rows), max(0, known[1] * rows)
 
 
 def _fits(known: Range, rows: int) -> bool:
-    return _within(_of_rows(known, rows), _INT64)
-
-
-def _within(known: Range, bounds: Range) -> bool:
-    return bounds[0] <= known[0] and known[1] <= bounds[1]
+    return within(_of_rows(known, rows), BIGINT)

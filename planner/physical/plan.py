@@ -6,9 +6,10 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field, Schema, TableSource
@@ -40,15 +41,13 @@ class JoinAlgorithm(Enum):
     """How build rows are found. The first five find equal keys: all but STRINGS by one integer; see `KeyPacking`."""
 
     PERFECT_HASH = "perfect-hash join"  # one unique key over a dense range: a position table
-    OFFSET_ARRAY = (
-        "offset-array join"  # duplicate keys over a dense range: rows sorted by key, an offset per key
-    )
+    # duplicate keys over a dense range: rows sorted by key, an offset per key
+    OFFSET_ARRAY = "offset-array join"
     HASH = "hash join"  # sparse, wide or composite keys: a hash table of the keys, candidates compared
     STRINGS = "string join"  # one string key: strings as numbers by the bytes of the build rows; if not, hashed and compared
     SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
-    RANGE = (
-        "range join"  # inequalities only: build rows sorted by a key, of which a probe row matches a range
-    )
+    # inequalities only: build rows sorted by a key, of which a probe row matches a range
+    RANGE = "range join"
     NESTED_LOOP = "nested-loop join"  # no bounds either: every pair, a block at a time
 
 
@@ -88,6 +87,13 @@ class KeyPacking:
 
     parts: tuple[KeyPart, ...]
     size: int
+
+    @staticmethod
+    def of(parts: Sequence[KeyPart | None], most: float = 2**63 - 1) -> KeyPacking | None:
+        """A packing of the parts; None where one is missing, of none, or where there are more keys than `most`."""
+        known = tuple(part for part in parts if part is not None)
+        size = prod(part.span for part in known)
+        return KeyPacking(known, size) if known and len(known) == len(parts) and size <= most else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +204,8 @@ class SeriesScan(PhysicalPlan):
 @dataclass(frozen=True)
 class Filter(PhysicalPlan):
     input: PhysicalPlan
-    conjuncts: tuple[
-        Expression, ...
-    ]  # evaluated in this order; a later one may see only the rows that are left
+    #: Evaluated in this order; a later one may see only the rows that are left.
+    conjuncts: tuple[Expression, ...]
 
     INPUTS, EXPRESSIONS = ("input",), ("conjuncts",)
 
@@ -261,9 +266,8 @@ class Join(PhysicalPlan):
     mark: Field | None = None
     all_match: bool = False  # every probe row has a partner, as is known
     by_key: bool = False  # of a perfect-hash join: build columns stand in tables by key, not in rows that a position leads to
-    indexed: bool = (
-        False  # the build side is a whole table, whose index on the key takes the place of a build
-    )
+    #: The build side is a whole table, whose index on the key takes the place of a build.
+    indexed: bool = False
     bounds: tuple[Bound, ...] = ()  # of a range join: all but the last on one build key, see `range_joins`
 
     INPUTS, EXPRESSIONS = ("probe", "build"), ("probe_keys", "build_keys", "bounds", "residual")

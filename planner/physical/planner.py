@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expressions import ColumnRef, Expression, conjuncts
+from tqp.planner.algebra.expressions import Expression, conjuncts
 from tqp.planner.algebra.field_facts import (
     Fields,
     aggregate_fields,
@@ -50,7 +51,6 @@ from tqp.planner.physical.filter_order import order_conjuncts
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES
 from tqp.planner.physical.joins.build import JoinPlanner
 from tqp.planner.physical.joins.candidates import dictionary_sizes
-from tqp.planner.physical.joins.rewrites import FreshIds
 from tqp.planner.physical.plan import GroupAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     Requests,
@@ -63,7 +63,7 @@ from tqp.planner.physical.runtime_filters import (
     stops_above,
 )
 from tqp.planner.physical.shared_scans import share_filtered_scans
-from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.columns import NewIds, is_pass_through, reference
 
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = (
@@ -82,7 +82,7 @@ def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> 
     planner = Planner(options or PhysicalOptions(), plan)
     planned = planner.plan(plan, _ids(plan.schema), ())
     if planner.is_on("share_filtered_scans"):
-        planned = share_filtered_scans(planned, planner.fresh_ids())
+        planned = share_filtered_scans(planned, planner.new_ids)
     if planner.is_on("predict_distinct"):
         planned = score_combinations(planned)
     return planner.with_schema(planned, plan.schema, keep_names=True)
@@ -96,7 +96,6 @@ class Planner:
         self.estimator = Estimator()
         self._root = root
         self._joins = JoinPlanner(self, dictionary_sizes(root) if self.is_on("dictionary_join") else {})
-        self._fresh: FreshIds | None = None
         self._shared: dict[int, PhysicalPlan] = {}
 
     def is_on(self, rule: str) -> bool:
@@ -150,7 +149,7 @@ class Planner:
             return plan
         by_id = plan.field_facts
         fields = tuple(replace(by_id[field.id], name=field.name) for field in schema)
-        outputs = tuple(ColumnRef(field.id, field.data_type, by_id[field.id].name) for field in schema)
+        outputs = tuple(reference(by_id[field.id]) for field in schema)
         return physical.Project(fields, plan.estimated_rows, plan.max_rows, plan, outputs)
 
     def rows(self, plan: LogicalPlan, *inputs: tuple[LogicalPlan, PhysicalPlan]) -> float:
@@ -251,15 +250,8 @@ class Planner:
         return physical.Sort(fields, rows, limit.max_rows, below, plan.keys, limit.limit, limit.offset)
 
     def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
-        if plan.limit is not None and self.is_on("topk"):
-            if isinstance(plan.input, Sort):
-                return self._sort(plan.input, required, (), plan)
-            if isinstance(plan.input, Project) and isinstance(plan.input.input, Sort):
-                # A projection keeps rows and order, so the limit may come before it.
-                projection = plan.input
-                return self._project(
-                    replace(projection, input=replace(plan, input=projection.input)), required, ()
-                )
+        if plan.limit is not None and self.is_on("topk") and isinstance(plan.input, Sort):
+            return self._sort(plan.input, required, (), plan)
         below = self.plan(plan.input, required, ())
         rows = max(0.0, below.estimated_rows - plan.offset)
         rows = rows if plan.limit is None else min(rows, float(plan.limit))
@@ -287,13 +279,12 @@ class Planner:
         fields = tuple(renamed_fields(plan.fields, below.fields).values())
         return physical.Shared(fields, below.estimated_rows, below.max_rows, below, plan.identifier)
 
-    def fresh_ids(self) -> FreshIds:
-        if self._fresh is None:
-            nodes = list(walk_plan(self._root))
-            last_id = max((field.id for node in nodes for field in node.created_fields), default=-1)
-            last_shared = max((node.identifier for node in nodes if isinstance(node, Shared)), default=-1)
-            self._fresh = FreshIds(last_id + 1, last_shared + 1)
-        return self._fresh
+    @cached_property
+    def new_ids(self) -> NewIds:
+        """Found when something asks: most plans need none."""
+        new = NewIds()
+        new.avoid(walk_plan(self._root))
+        return new
 
 
 def _ids(fields: Schema) -> frozenset[int]:

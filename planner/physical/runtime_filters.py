@@ -6,7 +6,7 @@ there if it has passed an operator on its way that it saves work (right below it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids
@@ -22,7 +22,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     bare_columns,
 )
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
 from tqp.planner.physical.cardinality import Estimator
@@ -87,7 +87,7 @@ def request_filter(
     place_below = origin(probe, request.columns())
     if place_below is None and not (by_runs and reads_runs(probe, request, estimator)):
         return None
-    if place_below is not None and _may_raise(keys.left, place_below, estimator):
+    if place_below is not None and raising_in(keys.left, place_below):
         return None
     return request if share <= _LARGEST_SHARE else None
 
@@ -105,19 +105,13 @@ def filter_from_probe(
     if keys.null_equal[0] or not isinstance(probe_key, ColumnRef) or not build_key.data_type.is_integer_like:
         return None
     place_below = origin(build, all_column_ids(keys.right))
-    if place_below is None or _may_raise(keys.right, place_below, estimator):
+    if place_below is None or raising_in(keys.right, place_below):
         return None
     join = inner_join_on(probed, probe_key.id)
     if join is None:
         return None
     share = join.build.estimated_rows / estimator.distinct(build, keys.right)
     return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
-
-
-def _may_raise(keys: Sequence[Expression], place: LogicalPlan, estimator: Estimator) -> bool:
-    """Could a key fail on a row of `place` that never reaches the join?"""
-    suspects = [key for key in keys if may_raise(key, {})]
-    return bool(suspects) and any(may_raise(key, place.field_facts) for key in suspects)
 
 
 def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
@@ -150,11 +144,11 @@ def saved_work(
     join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, estimator: Estimator
 ) -> float:
     """Nanoseconds that a runtime filter is expected to save on its way to where the probe keys come from."""
-    if request_filter(-1, join_type, keys, probe, build, estimator) is None:
+    request = request_filter(-1, join_type, keys, probe, build, estimator)
+    source = None if request is None else origin(probe, request.columns())
+    if request is None or source is None:
         return 0.0
-    source = origin(probe, all_column_ids(keys.left))
-    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
-    return 0.0 if source is None else (1.0 - share) * estimator.rows(source) * _SAVED_PER_ROW
+    return (1.0 - request.share) * estimator.rows(source) * _SAVED_PER_ROW
 
 
 def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:

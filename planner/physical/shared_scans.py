@@ -8,9 +8,9 @@ from typing import TypeGuard
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.node import transform_plan, walk_plan
-from tqp.planner.physical.joins.rewrites import FreshIds
 from tqp.planner.physical.plan import Filter, PhysicalPlan, RuntimeFilter, Shared, TableScan
 from tqp.planner.physical.runtime_filters import inner_join_on
+from tqp.planner.rules.columns import NewIds
 
 #: Rows are stored once and read by each part; beyond this share of the table that costs more than it saves.
 _LARGEST_SHARE = 0.15
@@ -47,7 +47,7 @@ def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPl
     return probed
 
 
-def share_filtered_scans(plan: PhysicalPlan, fresh: FreshIds) -> PhysicalPlan:
+def share_filtered_scans(plan: PhysicalPlan, new: NewIds) -> PhysicalPlan:
     """Equal runtime filters right above scans of one table become one, whose rows are stored for all who read them."""
     groups: dict[tuple[int, str | None, int], list[RuntimeFilter]] = {}
     for node in walk_plan(plan):
@@ -56,11 +56,11 @@ def share_filtered_scans(plan: PhysicalPlan, fresh: FreshIds) -> PhysicalPlan:
     found: dict[int, PhysicalPlan] = {}
     for group in groups.values():
         if len(group) > 1:
-            found.update(_shared(group, fresh))
+            found.update(_shared(group, new))
     return transform_plan(plan, lambda node: found.get(id(node), node)) if found else plan
 
 
-def _shared(group: list[RuntimeFilter], fresh: FreshIds) -> dict[int, PhysicalPlan]:
+def _shared(group: list[RuntimeFilter], new: NewIds) -> dict[int, PhysicalPlan]:
     """What stands for each filter of a group, by its id()."""
     uses = [(node, node.input) for node in group if isinstance(node.input, TableScan)]
     first, scan = uses[0]
@@ -68,15 +68,15 @@ def _shared(group: list[RuntimeFilter], fresh: FreshIds) -> dict[int, PhysicalPl
     for _, other in uses[1:]:
         for name, field in zip(other.columns, other.fields, strict=True):
             if name not in fields:
-                fields[name] = fresh.field(field)
+                fields[name] = new.renewed(field)
     schema = tuple(fields.values())
     below = dataclasses.replace(scan, fields=schema, columns=tuple(fields))
     common = dataclasses.replace(first, fields=schema, input=below)
-    identifier = fresh.shared()
+    identifier = new.new_shared()
     found: dict[int, PhysicalPlan] = {}
     for node, use in uses:
         own = dict(zip(use.columns, use.fields, strict=True))
-        outputs = tuple(own[name] if name in own else fresh.field(field) for name, field in fields.items())
+        outputs = tuple(own[name] if name in own else new.renewed(field) for name, field in fields.items())
         found[id(node)] = Shared(outputs, node.estimated_rows, node.max_rows, common, identifier)
     return found
 

@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
+from tqp.core.datatypes import DataType
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Subquery, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared
 from tqp.planner.algebra.node import subquery_plans
 
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+
+@dataclass
+class NewIds:
+    """Hands out column ids and identifiers of Shared nodes that nothing in a query has."""
+
+    next_id: int = 0
+    next_shared: int = 0
+
+    def avoid(self, nodes: Iterable[LogicalPlan]) -> None:
+        """Hand out none that one of the nodes has."""
+        for node in nodes:
+            for field in node.created_fields:
+                self.next_id = max(self.next_id, field.id + 1)
+            if isinstance(node, Shared):
+                self.next_shared = max(self.next_shared, node.identifier + 1)
+
+    def new_id(self) -> int:
+        """A column id."""
+        self.next_id += 1
+        return self.next_id - 1
+
+    def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
+        """A field under a new id."""
+        return Field(self.new_id(), name, data_type, nullable)
+
+    def renewed(self, field: Field) -> Field:
+        """The field under a new id."""
+        return replace(field, id=self.new_id())
+
+    def new_shared(self) -> int:
+        """An identifier of Shared nodes."""
+        self.next_shared += 1
+        return self.next_shared - 1
 
 
 def reference(field: Field) -> ColumnRef:
@@ -62,7 +93,7 @@ def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
 
 
 def fresh_copy(
-    plan: LogicalPlan, context: OptimizerContext, chosen: Mapping[int, int] | None = None
+    plan: LogicalPlan, new: NewIds, chosen: Mapping[int, int] | None = None
 ) -> tuple[LogicalPlan, dict[int, int]]:
     """The same plan under new ids (those in `chosen` are given), and the new id of each column."""
     ids: dict[int, int] = dict(chosen or {})
@@ -71,12 +102,19 @@ def fresh_copy(
         node = stack.pop()
         for field in node.created_fields:
             if field.id not in ids:
-                ids[field.id] = context.new_id()
+                ids[field.id] = new.new_id()
         if not isinstance(node, Shared):
             stack.extend(node.inputs)
         for expression in node.expressions:
             stack.extend(subquery_plans(expression))
     return renumber(plan, ids), ids
+
+
+def shared_twice(plan: LogicalPlan, new: NewIds) -> tuple[Shared, Shared]:
+    """The plan, computed once for two readers: under its own ids, and under new ones."""
+    copy, _ = fresh_copy(plan, new)
+    identifier, schema = new.new_shared(), plan.schema
+    return Shared(copy, identifier, schema), Shared(copy, identifier, tuple(map(new.renewed, schema)))
 
 
 def with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery:

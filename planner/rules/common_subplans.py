@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
 from tqp.planner.rules.columns import fresh_copy
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 
 def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -63,10 +60,7 @@ def _widened(plan: LogicalPlan, scans: dict[str, list[Scan]], context: Optimizer
         if wanted is None or tuple(wanted) == node.columns:
             return node
         own = dict(zip(node.columns, node.fields, strict=True))
-        fields = tuple(
-            own[name] if name in own else replace(field, id=context.new_id())
-            for name, field in wanted.items()
-        )
+        fields = tuple(own[name] if name in own else context.renewed(field) for name, field in wanted.items())
         return replace(node, columns=tuple(wanted), fields=fields)
 
     result = widen(plan)

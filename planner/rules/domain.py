@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
-from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction, read_ids
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -27,13 +26,11 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
 )
-from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import fresh_copy, reference, renumber, restore_schema, substitute
-from tqp.planner.rules.nulls import conjoin, is_null
+from tqp.planner.rules.columns import reference, restore_schema, shared_twice, substitute
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.nulls import conjoin
+from tqp.planner.rules.pull_up import PulledUp, row_of_nothing, with_single_row
 from tqp.planner.rules.subqueries.first_row import first_row
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: Outer column id -> the field that holds its value beside the rows computed for it.
 Binding = Mapping[int, Field]
@@ -46,18 +43,11 @@ def over_domain(
 
     Raises UnsupportedError where the right plan has a correlated LIMIT other than LIMIT 1.
     """
-    schema = left.schema
+    shared_left, source = shared_twice(left, context)
     used = right.free_ids & outer
-    columns = tuple(field for field in schema if field.id in used)
-    copy, _ = fresh_copy(left, context)
-    identifier = context.new_shared()
-    shared_left = Shared(copy, identifier, schema)
-    source = Shared(copy, identifier, tuple(replace(field, id=context.new_id()) for field in schema))
-    position = {field.id: i for i, field in enumerate(schema)}
-    keys = tuple(
-        replace(source.fields[position[column.id]], facts=NO_FACTS, estimates=NO_ESTIMATES)
-        for column in columns
-    )
+    pairs = [pair for pair in zip(left.schema, source.fields, strict=True) if pair[0].id in used]
+    columns = tuple(column for column, _ in pairs)
+    keys = tuple(replace(field, facts=NO_FACTS, estimates=NO_ESTIMATES) for _, field in pairs)
     distinct = Aggregate(source, keys, tuple(map(reference, keys)), (), ())
     domain = Domain(distinct, columns, context.new_shared(), context)
     computed, binding = domain.apply(right)
@@ -83,7 +73,7 @@ class Domain:
 
     def instance(self) -> tuple[LogicalPlan, Binding]:
         """The domain once more, under new ids."""
-        fields = tuple(replace(field, id=self.context.new_id()) for field in self.plan.schema)
+        fields = tuple(map(self.context.renewed, self.plan.schema))
         binding = {column.id: field for column, field in zip(self.columns, fields, strict=True)}
         return Shared(self.plan, self.identifier, fields), binding
 
@@ -154,30 +144,11 @@ class Domain:
     def _with_empty_groups(
         self, grouped: Aggregate, plan: Aggregate, binding: Binding
     ) -> tuple[LogicalPlan, Binding]:
-        """Without GROUP BY there is a row for no input too: count 0, most others NULL."""
+        """Without GROUP BY there is a row for no input too."""
         values, outer_binding = self.instance()
-        of_nothing = {
-            field.id: Literal(AGGREGATES[call.function].of_nothing, field.data_type)
-            for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True)
-        }
-        inner_ids = {id: self.context.new_id() for id, value in of_nothing.items() if value.value is not None}
-        right = renumber(grouped, inner_ids)
         matches = tuple(_same(outer_binding[column.id], binding[column.id]) for column in self.columns)
-        joined = Join(values, right, JoinType.LEFT, conjunction(matches))
-        if not inner_ids:
-            return joined, outer_binding
-        by_id = {field.id: field for field in joined.schema}
-        fields, outputs = list(values.schema), [reference(field) for field in values.schema]
-        results: list[Expression] = list(outputs)
-        for field in plan.aggregate_fields:
-            if field.id in inner_ids:
-                found = reference(by_id[inner_ids[field.id]])
-                results.append(Case(((is_null(found), of_nothing[field.id]),), found, field.data_type))
-                fields.append(field)
-            else:
-                results.append(reference(by_id[field.id]))
-                fields.append(by_id[field.id])
-        return Project(joined, tuple(fields), tuple(results)), outer_binding
+        rows = PulledUp(grouped, matches, row_of_nothing(plan))
+        return with_single_row(values, rows, self.context), outer_binding
 
     def _join(self, plan: Join) -> tuple[LogicalPlan, Binding]:
         on_left, on_right = self.depends(plan.left), self.depends(plan.right)
@@ -217,7 +188,7 @@ class Domain:
             computed = restore_schema(computed, plan.input.schema + extra)
             known = self.shared[plan.identifier] = (computed, inner, self.context.new_shared())
         computed, inner, identifier = known
-        fields = {column.id: replace(inner[column.id], id=self.context.new_id()) for column in self.columns}
+        fields = {column.id: self.context.renewed(inner[column.id]) for column in self.columns}
         return Shared(computed, identifier, (*plan.fields, *fields.values())), fields
 
     def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:

@@ -16,7 +16,6 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
-    Scan,
     Sort,
 )
 from tqp.planner.rules.joins.region import column_equality
@@ -67,11 +66,6 @@ class Dependencies:
 
     def _collect(self, plan: LogicalPlan) -> None:
         match plan:
-            case Scan():
-                ids = plan.output_ids
-                for column in plan.fields:
-                    if column.facts.is_unique and not column.nullable:
-                        self._add((column.id,), ids)
             case Filter():
                 self._conditions(plan.condition)
                 self._collect(plan.input)
@@ -89,7 +83,7 @@ class Dependencies:
                         self._equate(key.id, key_field.id)
                 self._add([f.id for f in plan.key_fields], [f.id for f in plan.schema])
                 self._collect(plan.input)
-            case Join():
+            case Join() if plan.join_type is not JoinType.FULL:
                 self._join(plan)
             case Sort() | Limit():
                 self._collect(plan.input)
@@ -98,10 +92,6 @@ class Dependencies:
                     self._add(unique, plan.output_ids)
 
     def _join(self, plan: Join) -> None:
-        if plan.join_type is JoinType.FULL:
-            for unique in plan.unique_sets:
-                self._add(unique, plan.output_ids)
-            return
         self._collect(plan.left)
         if plan.join_type is JoinType.INNER:
             self._conditions(plan.condition)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DATE, TypeKind
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.algebra.value_ranges import is_finite
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 
 _WHOLE_DAYS = frozenset("day week month quarter year isoyear decade century millennium".split())
 
@@ -24,14 +22,13 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """
 
     def rewrite(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, rewrite)
         if isinstance(node, Aggregate) and any(map(_truncates, node.keys)):
             fields = node.input.field_facts
             if any(_begins_a_day(key, fields) for key in node.keys):
                 return _by_days(node, fields, context)
         return node
 
-    return rewrite(plan)
+    return context.rewrite(plan, rewrite)
 
 
 def _truncates(key: Expression) -> bool:
@@ -46,7 +43,7 @@ def _begins_a_day(key: Expression, fields: FieldsById) -> bool:
 
 
 def _by_days(plan: Aggregate, fields: FieldsById, context: OptimizerContext) -> Project:
-    keys, key_fields, outputs = list(plan.keys), list(plan.key_fields), []
+    keys, key_fields, outputs = list(plan.keys), list(plan.key_fields), list[Expression]()
     for position, (key, field) in enumerate(zip(plan.keys, plan.key_fields, strict=True)):
         if _begins_a_day(key, fields):
             assert isinstance(key, Call)
@@ -55,8 +52,7 @@ def _by_days(plan: Aggregate, fields: FieldsById, context: OptimizerContext) -> 
             keys[position] = Cast(source if by_the_day else key, DATE)
             key_fields[position] = context.new_field(field.name, DATE, field.nullable)
         new = key_fields[position]
-        reference: Expression = ColumnRef(new.id, new.data_type, new.name)
-        outputs.append(reference if new is field else Cast(reference, field.data_type))
-    outputs += [ColumnRef(field.id, field.data_type, field.name) for field in plan.aggregate_fields]
+        outputs.append(reference(new) if new is field else Cast(reference(new), field.data_type))
+    outputs += map(reference, plan.aggregate_fields)
     grouped = replace(plan, keys=tuple(keys), key_fields=tuple(key_fields))
     return Project(grouped, plan.schema, tuple(outputs))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from math import inf
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import Expression, Subquery, has_subquery, transform
 from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared
 from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import below, readers, shared_inputs
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: Most joins (and unions) that the copies of one CTE may have together, the CTEs inlined in it included.
 _MOST_JOINS = 4
@@ -33,9 +30,8 @@ def inline_ctes(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 class _Inlining:
     def __init__(self, plan: LogicalPlan, context: OptimizerContext) -> None:
         self.context = context
-        self.relations: dict[
-            int, float
-        ] = {}  # how many each CTE that is inlined joins; infinite: not to be copied
+        # how many each CTE that is inlined joins; infinite: not to be copied
+        self.relations: dict[int, float] = {}
         self.used: set[int] = set()  # CTEs of which one copy has the ids of the original
         inputs = shared_inputs(plan)
         references = Counter(

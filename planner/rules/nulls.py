@@ -1,9 +1,10 @@
-"""Conditions that rules write: conjunction, negation, the test for NULL."""
+"""Conditions that rules write: conjunction, negation, the test for NULL; and the filter on them."""
 
 from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts
+from tqp.planner.algebra.logical_plan import Filter, LogicalPlan
 
 
 def conjoin(*parts: Expression) -> Expression:
@@ -12,6 +13,11 @@ def conjoin(*parts: Expression) -> Expression:
     for part in parts:
         unique.update(dict.fromkeys(conjuncts(part)))
     return conjunction(tuple(unique))
+
+
+def filtered(plan: LogicalPlan, parts: tuple[Expression, ...]) -> LogicalPlan:
+    """The rows of the plan on which all parts are true."""
+    return Filter(plan, conjunction(parts)) if parts else plan
 
 
 def negate(condition: Expression) -> Expression:

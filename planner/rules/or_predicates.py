@@ -65,28 +65,24 @@ def _with_lists(branches: list[Expression]) -> list[Expression]:
     """x = 1 or x = 2 or x in (3, 4) becomes x in (1, 2, 3, 4), at the place of the first."""
     values: dict[Expression, dict[Literal, None]] = {}
     for branch in branches:
-        match branch:
-            case Call(function="equal", arguments=(operand, Literal(value=value) as literal)) if (
-                value is not None and not isinstance(operand, Literal)
-            ):
-                values.setdefault(operand, {})[literal] = None
-            case InList():
-                values.setdefault(branch.input, {}).update(dict.fromkeys(branch.values))
+        operand, listed = _list_of(branch)
+        values.setdefault(operand, {}).update(dict.fromkeys(listed))
     result: dict[Expression, None] = {}
     for branch in branches:
-        listed = _listed(branch)
-        if listed is not None and len(values[listed]) > 1:
-            branch = InList(listed, tuple(values[listed]))
+        operand, listed = _list_of(branch)
+        if listed and len(values[operand]) > 1:
+            branch = InList(operand, tuple(values[operand]))
         result[branch] = None
     return list(result)
 
 
-def _listed(branch: Expression) -> Expression | None:
+def _list_of(branch: Expression) -> tuple[Expression, tuple[Literal, ...]]:
+    """What is looked for in which constants; in none, where that is not what the branch does."""
     match branch:
-        case Call(function="equal", arguments=(operand, Literal(value=value))) if (
-            value is not None and not isinstance(operand, Literal)
+        case Call(function="equal", arguments=(operand, Literal() as literal)) if (
+            literal.value is not None and not isinstance(operand, Literal)
         ):
-            return operand
+            return operand, (literal,)
         case InList():
-            return branch.input
-    return None
+            return branch.input, branch.values
+    return branch, ()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.logical_node import Ids
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll
 from tqp.planner.rules.columns import is_pass_through, pass_through
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import rewrite_readers_first
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def prune_columns(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:

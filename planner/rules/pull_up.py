@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
+    TRUE,
     Call,
+    Case,
     ColumnRef,
     Expression,
     Literal,
@@ -26,14 +28,13 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Sort,
 )
-from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
+from tqp.planner.algebra.may_raise import aggregate_may_raise, raising_in
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import reference, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.columns import reference, renumber, substitute
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.nulls import filtered, is_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +91,15 @@ def _through_filter(plan: Filter, outer: set[int], context: OptimizerContext) ->
         if not rejects_null(on_empty, ()):
             return None
         empty_row = None
-    filtered = Filter(below.plan, conjunction(local)) if local else below.plan
     single = below.is_single_row or below.empty_row is not None
-    return PulledUp(filtered, below.predicates + correlated, empty_row, single)
+    return PulledUp(filtered(below.plan, local), below.predicates + correlated, empty_row, single)
 
 
 def _through_project(plan: Project, outer: set[int], context: OptimizerContext) -> PulledUp | None:
     if any(read_ids(output) & outer for output in plan.outputs):
         return None
     below = pull_up(plan.input, outer, context)
-    if below is None or _any_may_raise(plan.outputs, below.plan, context):
+    if below is None or raising_in(plan.outputs, below.plan):
         return None
     kept = {output.id for output in plan.outputs if isinstance(output, ColumnRef)} & {
         f.id for f in plan.fields
@@ -114,12 +114,6 @@ def _through_project(plan: Project, outer: set[int], context: OptimizerContext) 
             for field, output in zip(plan.fields, plan.outputs, strict=True)
         }
     return PulledUp(projected, below.predicates, empty_row, below.is_single_row)
-
-
-def _any_may_raise(outputs: Iterable[Expression], plan: LogicalPlan, context: OptimizerContext) -> bool:
-    """Could one of the outputs fail on a row that no outer row asks for?"""
-    suspects = [output for output in outputs if may_raise(output, {})]
-    return bool(suspects) and any(may_raise(output, plan.field_facts) for output in suspects)
 
 
 def _default(output: Expression, empty_row: dict[int, Expression]) -> Expression:
@@ -172,11 +166,15 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
     grouped = replace(plan, input=below.plan, key_fields=tuple(key_fields), keys=tuple(keys))
     if plan.keys:
         return PulledUp(grouped, tuple(predicates), None, is_single_row=False)
-    empty_row: dict[int, Expression] = {
+    return PulledUp(grouped, tuple(predicates), row_of_nothing(plan), is_single_row=True)
+
+
+def row_of_nothing(plan: Aggregate) -> dict[int, Expression]:
+    """What the aggregates are of no rows, by column id: a count 0, most others NULL."""
+    return {
         field.id: Literal(AGGREGATES[call.function].of_nothing, field.data_type)
         for field, call in zip(plan.aggregate_fields, plan.aggregates, strict=True)
     }
-    return PulledUp(grouped, tuple(predicates), empty_row, is_single_row=True)
 
 
 def _is_same(a: Expression, b: Expression) -> bool:
@@ -215,3 +213,38 @@ def _split(
 
 def _inner_ids(predicates: tuple[Expression, ...], outer: set[int]) -> set[int]:
     return {identifier for predicate in predicates for identifier in read_ids(predicate)} - outer
+
+
+def with_single_row(left: LogicalPlan, pulled: PulledUp, context: OptimizerContext) -> LogicalPlan:
+    """Every left row beside the one row that the right side has for it: a default row where nothing matches.
+
+    That is the COUNT bug's cure: an aggregate without keys gives a row for no input, count 0.
+    """
+    assert pulled.empty_row is not None
+    right = pulled.plan
+    defaults = {
+        identifier: default
+        for identifier, default in pulled.empty_row.items()
+        if not (isinstance(default, Literal) and default.value is None)
+    }
+    fields = right.schema
+    defaulted = [field for field in fields if field.id in defaults]
+    if not defaulted:
+        return Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
+    inner_ids = {field.id: context.new_id() for field in defaulted}
+    right = renumber(right, inner_ids)
+    matched = context.new_field("matched", BOOLEAN, nullable=False)
+    inner_fields = right.schema
+    right = Project(right, (*inner_fields, matched), (*map(reference, inner_fields), TRUE))
+    joined = Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
+    by_id = {field.id: field for field in joined.schema}
+    outputs: list[Expression] = [reference(field) for field in left.schema]
+    for field in fields:
+        inner = by_id[inner_ids.get(field.id, field.id)]
+        output: Expression = reference(inner)
+        if field.id in defaults:
+            unmatched = is_null(reference(by_id[matched.id]))
+            output = Case(((unmatched, defaults[field.id]),), output, field.data_type)
+        outputs.append(output)
+    right_fields = tuple(field if field.id in defaults else by_id[field.id] for field in fields)
+    return Project(joined, (*left.schema, *right_fields), tuple(outputs))

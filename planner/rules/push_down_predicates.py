@@ -8,9 +8,8 @@ inner joins from outer ones where a predicate rejects the padded rows, semi and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
@@ -39,11 +38,12 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.outcomes import rejects_null
+from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import null_rejected_columns, rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
@@ -52,13 +52,10 @@ from tqp.planner.rules.joins.region import (
     with_condition,
 )
 from tqp.planner.rules.models.predictions import predictions_in
-from tqp.planner.rules.nulls import is_null, negate
+from tqp.planner.rules.nulls import filtered, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, implied_by_branches
 from tqp.planner.rules.shared_plans import rewrite_readers_first
 from tqp.planner.rules.simplify_expressions import Simplifier
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 Parts = tuple[Expression, ...]
 
@@ -110,7 +107,7 @@ class _PushDown:
         common = {substitute(part, own) for part in self.common[node.input.identifier]}
         parts = conjuncts(node.condition)
         left = tuple(part for part in parts if part not in common)
-        return node if len(left) == len(parts) else _filtered(node.input, left)
+        return node if len(left) == len(parts) else filtered(node.input, left)
 
     def push(self, plan: LogicalPlan, parts: Parts) -> LogicalPlan:
         """The rows of `plan` on which all `parts` are true."""
@@ -137,9 +134,9 @@ class _PushDown:
             case UnionAll():
                 return self.union(plan, parts)
             case Shared():  # entered later
-                return _filtered(plan, parts)
+                return filtered(plan, parts)
             case _:
-                return _filtered(plan.map_inputs(lambda child: self.push(child, ())), parts)
+                return filtered(plan.map_inputs(lambda child: self.push(child, ())), parts)
 
     def sinking(self, parts: Parts, can_sink: Callable[[Expression], bool], plan: LogicalPlan) -> Parts:
         """The parts that go below, to rows with the facts of `plan`; what may raise, only if no part stays above it."""
@@ -148,10 +145,7 @@ class _PushDown:
 
     def harmless(self, parts: Parts, plan: LogicalPlan) -> Parts:
         """The parts that raise for no row of `plan`."""
-        if not any(may_raise(part, {}) for part in parts):
-            return parts
-        fields = plan.field_facts
-        return tuple(part for part in parts if not may_raise(part, fields))
+        return _without(parts, raising_in(parts, plan))
 
     def implied(self, parts: Iterable[Expression], plan: LogicalPlan) -> Parts:
         """What the ORs among the parts imply about the columns of `plan` alone, without what may raise."""
@@ -167,7 +161,7 @@ class _PushDown:
         implied = tuple(new for part in _without(parts, down) for new in implied_by_branches(part, keys))
         below = self.push(plan.input, _rewritten(_merge(down, self.harmless(implied, plan)), keys))
         plan = plan if below is plan.input else replace(plan, input=below)
-        return _filtered(plan, _without(parts, down))
+        return filtered(plan, _without(parts, down))
 
     def union(self, plan: UnionAll, parts: Parts) -> LogicalPlan:
         branches = []
@@ -193,7 +187,7 @@ class _PushDown:
             case JoinType.LEFT | JoinType.SINGLE:
                 return self.left(plan, parts)
             case JoinType.FULL:
-                return _filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
+                return filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
             case JoinType.MARK:
                 return self.mark(plan, parts)
             case _:
@@ -231,7 +225,7 @@ class _PushDown:
         joined = connected_order(relations, shared)
         if any(_became_inner(new, old) for new, old in zip(relations, region.relations, strict=True)):
             return self.push(joined, held)  # the region has grown
-        return _filtered(joined, held)
+        return filtered(joined, held)
 
     def _for_models(self, own: list[Expression], relation: LogicalPlan, parts: Parts) -> list[Expression]:
         """A relation's conditions, and IS NOT NULL of what models in them read where the region's others say so.
@@ -247,45 +241,38 @@ class _PushDown:
         return [*own, *(negate(is_null(reference(fields[id]))) for id in sorted(read) if fields[id].nullable)]
 
     def left(self, plan: Join, parts: Parts) -> LogicalPlan:
-        left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
+        left_ids = plan.left.output_ids
         down = self.sinking(parts, lambda part: read_ids(part) <= left_ids, plan.left)
         above = _without(parts, down)
-        condition = conjuncts(plan.condition)
-        to_right = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
-        derived = tuple(
-            part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
-        )
-        implied = self.implied(condition, plan.right)
-        joined = self._rebuilt(
-            plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
-        )
+        joined = self._one_sided(plan, down, conjuncts(plan.condition))
         if joined.join_type is JoinType.SINGLE:
             checked = replace(joined, join_type=JoinType.LEFT)
             if checked.left_at_most_once:
                 joined = checked
-        return _filtered(joined, above)
+        return filtered(joined, above)
 
     def semi(self, plan: Join, parts: Parts) -> LogicalPlan:
         """SEMI and the ANTIs: all predicates above read the left side."""
-        left_ids, right_ids = plan.left.output_ids, plan.right.output_ids
-        condition = conjuncts(plan.condition)
+        left_ids, condition = plan.left.output_ids, conjuncts(plan.condition)
         down = self.harmless(parts, plan.left)
         above = _without(parts, down)
         if plan.join_type is JoinType.NULL_AWARE_ANTI:
             known = self._known(condition, plan)
-            return _filtered(self._rebuilt(plan, down, known, condition), above)
+            return filtered(self._rebuilt(plan, down, known, condition), above)
         if plan.join_type is JoinType.SEMI:
             left_only = self.sinking(condition, lambda part: _reads_only(part, left_ids), plan.left)
             down, condition = _merge(down, left_only), _without(condition, left_only)
+        return filtered(self._one_sided(plan, down, condition), above)
+
+    def _one_sided(self, plan: Join, down: Parts, condition: Parts) -> Join:
+        """The join on `condition`, which is false for other rows of the right side than those that reach the join."""
+        right_ids = plan.right.output_ids
         to_right = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
         derived = tuple(
             part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
         )
-        implied = self.implied(condition, plan.right)
-        joined = self._rebuilt(
-            plan, down, _merge(to_right, _merge(derived, implied)), _without(condition, to_right)
-        )
-        return _filtered(joined, above)
+        below = _merge(to_right, _merge(derived, self.implied(condition, plan.right)))
+        return self._rebuilt(plan, down, below, _without(condition, to_right))
 
     def _known(self, condition: Parts, plan: Join) -> Parts:
         """Conjuncts on the right side alone that are never NULL: rows where they are false cannot match or be unknown."""
@@ -308,7 +295,7 @@ class _PushDown:
                 join_type = JoinType.NULL_AWARE_ANTI if mark.nullable else JoinType.ANTI
         if join_type is None:
             condition = conjuncts(plan.condition)
-            return _filtered(self._rebuilt(plan, down, self._known(condition, plan), condition), above)
+            return filtered(self._rebuilt(plan, down, self._known(condition, plan), condition), above)
         joined = Join(plan.left, plan.right, join_type, plan.condition)
         known = Literal(join_type is JoinType.SEMI, BOOLEAN)
         rest = _rewritten(above, {mark.id: known})
@@ -405,12 +392,8 @@ def _merge(first: Parts, second: Parts) -> Parts:
     return tuple(dict.fromkeys(first + second)) if first and second else first or second
 
 
-def _without(parts: Parts, taken: Parts) -> Parts:
+def _without(parts: Parts, taken: Sequence[Expression]) -> Parts:
     return tuple(part for part in parts if part not in taken) if taken else parts
-
-
-def _filtered(plan: LogicalPlan, parts: Parts) -> LogicalPlan:
-    return Filter(plan, conjunction(parts)) if parts else plan
 
 
 def _is_true(part: Expression) -> bool:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, read_ids
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -19,17 +16,12 @@ def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
     Exact because all rows of a group then have one value (or all NULL) in the other keys.
     """
-
-    def reduce(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, reduce)
-        if isinstance(node, Aggregate) and len(node.keys) > 1:
-            return _reduced(node, context)
-        return node
-
-    return reduce(plan)
+    return context.rewrite(plan, _reduced)
 
 
-def _reduced(plan: Aggregate, context: OptimizerContext) -> Aggregate:
+def _reduced(plan: LogicalPlan) -> LogicalPlan:
+    if not isinstance(plan, Aggregate) or len(plan.keys) < 2:
+        return plan
     dependencies = Dependencies.of(plan.input)
     left_out: set[int] = set()
     columns = Counter(key.id for key in plan.keys if isinstance(key, ColumnRef))  # of the keys that are kept

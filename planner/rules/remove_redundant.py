@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
 from tqp.planner.algebra.logical_plan import (
@@ -18,9 +16,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.rules.columns import is_pass_through, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 
 def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -44,7 +40,7 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 assert isinstance(project, Project)
                 return project.with_inputs((node.with_inputs((project.input,)),))
             case Aggregate():
-                return _distinct(node, context)
+                return _distinct(node)
             case Join() if _is_empty_join(node):
                 return Values((), node.schema)
             case Join() if _is_empty(node.right) or FALSE in conjuncts(node.condition):
@@ -121,7 +117,7 @@ def _count_uses(expression: Expression, uses: dict[int, int], weight: int = 1) -
         _count_uses(child, uses, weight)
 
 
-def _distinct(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+def _distinct(plan: Aggregate) -> LogicalPlan:
     """DISTINCT of rows that are all different."""
     if plan.aggregates or not plan.keys:
         return plan

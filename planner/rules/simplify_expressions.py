@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
@@ -29,18 +28,15 @@ from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Fold constants, push NOT down, factor OR, turn equalities into lists, decide comparisons by value ranges."""
 
     def simplify(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, simplify)
         if not node.expressions:
             return node
 
@@ -52,7 +48,7 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
             return node.map_expressions(simplifier.condition)
         return node.map_expressions(simplifier.value)
 
-    return simplify(plan)
+    return context.rewrite(plan, simplify)
 
 
 class Simplifier:
@@ -93,11 +89,7 @@ class Simplifier:
 
     def value(self, expression: Expression) -> Expression:
         """A simpler expression of the same value and type."""
-        inputs = expression.inputs
-        if inputs:
-            changed = tuple([self.value(child) for child in inputs])
-            if any(new is not old for new, old in zip(changed, inputs, strict=True)):
-                expression = expression.with_inputs(changed)
+        expression = expression.map_inputs(self.value)
         match expression:
             case Call():
                 return self._call(expression)

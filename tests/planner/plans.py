@@ -10,7 +10,8 @@ from tests.reference_plan import MemoryTable
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.bind import bind
-from tqp.planner.optimizer import OptimizerContext, optimize
+from tqp.planner.optimizer import optimize
+from tqp.planner.rules.context import OptimizerContext
 
 
 class Catalog:

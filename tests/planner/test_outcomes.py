@@ -9,8 +9,17 @@ from tests.reference_plan import evaluate
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.algebra.null_facts import null_rejected_columns, nullable
-from tqp.planner.algebra.outcomes import FALSE, NULL, TRUE, null_if_padded, outcomes, rejects_null
+from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import (
+    FALSE,
+    NULL,
+    TRUE,
+    null_if_padded,
+    null_rejected_columns,
+    outcomes,
+    rejects_null,
+    strict_columns,
+)
 
 #: Conditions by id, the last two of the padded side, and one number of each side.
 _CONDITIONS = [ColumnRef(id, BOOLEAN, f"c{id}") for id in range(4)]
@@ -111,10 +120,12 @@ def test_columns_that_outcomes_reject(seed: int) -> None:
         predicate = generator.draw(3)
         found = [(row, evaluate(predicate, row)) for row in _ALL_ROWS]
         for outcome in (True, False):
-            present = null_rejected_columns(predicate, outcome)
+            present = null_rejected_columns(predicate if outcome else Call("not", (predicate,), BOOLEAN))
             assert all(row[id] is not None for row, value in found if value is outcome for id in present), (
                 predicate
             )
+        present = strict_columns(predicate)
+        assert all(row[id] is not None for row, value in found if value is not None for id in present)
         assert nullable(predicate, _FIELDS) or all(value is not None for _, value in found), predicate
 
 

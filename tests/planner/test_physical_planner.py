@@ -242,10 +242,11 @@ def test_top_k_passes_a_projection() -> None:
     lines = table("lines", 0, 1000, part=(100, False), quantity=(10, False))
     kept = (lines.fields[0],)
     project = Project(Sort(lines, (SortKey(column(lines, 1)),)), kept, (column(lines, 0),))
-    (sort,) = nodes(plan_physical(Limit(project, 5, 2)), physical.Sort)
+    plan = optimize(Limit(project, 5, 2))
+    (sort,) = nodes(plan_physical(plan), physical.Sort)
     assert (sort.limit, sort.offset) == (5, 2)
     off = PhysicalOptions(disabled_rules=frozenset({"topk"}))
-    assert nodes(plan_physical(Limit(project, 5, 2), off), physical.Limit)
+    assert nodes(plan_physical(plan, off), physical.Limit)
 
 
 def test_not_in_without_nulls_is_an_anti_join() -> None:

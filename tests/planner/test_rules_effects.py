@@ -25,7 +25,8 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
-from tqp.planner.optimizer import REQUIRED, RULES, OptimizerContext, optimize
+from tqp.planner.optimizer import REQUIRED, RULES, optimize
+from tqp.planner.rules.context import OptimizerContext
 
 SWITCHABLE = [name for name, _ in RULES if name not in REQUIRED]
 TABLES = example_tables(1)

@@ -7,7 +7,8 @@ import pytest
 from tests.planner.plan_generator import PlanGenerator, plan_size
 from tests.reference_plan import sorted_rows
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.planner.optimizer import REQUIRED, RULES, OptimizerContext, optimize
+from tqp.planner.optimizer import REQUIRED, RULES, optimize
+from tqp.planner.rules.context import OptimizerContext
 
 MOST_NODES = 25
 SWITCHABLE = [name for name, _ in RULES if name not in REQUIRED]

@@ -23,7 +23,7 @@ from tqp.core.datatypes import (
 )
 from tqp.core.schema import ColumnFacts, Field
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal
-from tqp.planner.algebra.value_ranges import is_finite, operand_range, range_of, value_range
+from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
 
 RANGES = [(-3, 2), (0, 4), (1, 3), (-5, -2)]
 
@@ -86,7 +86,7 @@ def test_unknown_columns() -> None:
 
 
 def test_range_of_takes_a_schema() -> None:
-    assert range_of(column(1), (field(0, 1, 2), field(1, 3, 4))) == (3, 4)
+    assert value_range(column(1), {0: field(0, 1, 2), 1: field(1, 3, 4)}) == (3, 4)
 
 
 def test_decimal_scales() -> None:

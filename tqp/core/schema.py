@@ -28,6 +28,11 @@ class ColumnFacts:
     dictionary_size: int | None = None
     is_null: bool = False  # NULL in every row
 
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """(`minimum`, `maximum`), if they are known."""
+        return None if self.minimum is None or self.maximum is None else (self.minimum, self.maximum)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimates:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tqp.core.backends import Backend
-from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType
-from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.algebra.unique_sets import all_find_one
 from tqp.planner.physical.choice import Choice
 from tqp.planner.physical.joins.costs import is_dense
 from tqp.planner.physical.plan import Bound, Join, JoinAlgorithm, KeyPacking, PhysicalPlan, Project, TableScan
@@ -61,19 +59,7 @@ JOIN_CHOICES: tuple[Choice[JoinSituation, JoinAlgorithm], ...] = (
 
 def every_row_matches(keys: JoinKeys, probe: PhysicalPlan, build: PhysicalPlan) -> bool:
     """True if each probe row is known to have a partner: the build side is a whole table with every key there can be."""
-    if len(keys.left) != 1 or keys.residual or not isinstance(keys.right[0], ColumnRef):
-        return False
-    probe_fields, build_fields = probe.field_facts, build.field_facts
-    field = build_fields[keys.right[0].id]
-    known, asked = value_range(keys.right[0], build_fields), value_range(keys.left[0], probe_fields)
-    if known is None or asked is None or field.nullable or not field.facts.is_unique:
-        return False
-    return (
-        known[1] - known[0] + 1 == _rows_of_whole_table(build)
-        and known[0] <= asked[0]
-        and asked[1] <= known[1]
-        and not nullable(keys.left[0], probe_fields)
-    )
+    return all_find_one(keys, probe.field_facts, build.field_facts, _rows_of_whole_table(build))
 
 
 def _rows_of_whole_table(plan: PhysicalPlan) -> int | None:

@@ -51,7 +51,7 @@ class JoinPlanner:
     def plan(self, plan: LogicalJoin, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """See `Planner.plan`."""
         if plan.join_type is JoinType.FULL:
-            expanded = expand_full_join(plan, self._planner.fresh_ids())
+            expanded = expand_full_join(plan, self._planner.new_ids)
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
         if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
             plan = self._candidates.with_distinct_build(plan)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from tqp.core.backends import Backend
-from tqp.planner.algebra.expressions import ColumnRef, all_column_ids
+from tqp.planner.algebra.expressions import all_column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan
@@ -18,7 +18,6 @@ from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
     dense_span,
-    flip,
     keys_for_three_values,
     reduce_keys,
     single_key,
@@ -26,6 +25,7 @@ from tqp.planner.physical.joins.packing import (
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import saved_work
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
@@ -48,9 +48,8 @@ class JoinCandidate:
 
     def swapped(self) -> JoinCandidate:
         """With the sides exchanged."""
-        return JoinCandidate(
-            self.build, self.probe, flip(self.keys), self.build_is_unique, self.probe_is_unique
-        )
+        keys = self.keys.swapped()
+        return JoinCandidate(self.build, self.probe, keys, self.build_is_unique, self.probe_is_unique)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ class JoinCandidates:
         fields = tuple(
             right[each.id] for each in plan.right.schema if each.id in all_column_ids(keys.residual)
         )
-        columns = tuple(ColumnRef(each.id, each.data_type, each.name) for each in fields)
+        columns = tuple(map(reference, fields))
         if not columns or not all(map(same_for_equal_inputs, keys.residual)):
             return plan
         probes, rows = self.estimator.rows(plan.left), self.estimator.rows(plan.right)

@@ -5,28 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjuncts
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.ranges import Range, Ranges, within
 from tqp.planner.physical.joins.costs import OFFSET, TABLE_ENTRY, is_dense
 from tqp.planner.physical.plan import KeyPacking, KeyPart
 
-_FREE_ENTRIES = (
-    1 << 12
-)  # entries that a table may have too many, to save subtracting the least key of each row
-_LARGEST_PACKED = 1 << 62
-_INT64 = (-(2**63), 2**63 - 1)
+#: Entries that a table may have too many, to save subtracting the least key of each row.
+_FREE_ENTRIES = 1 << 12
+_LARGEST_PACKED = (1 << 62) - 1
 _MOST_CANDIDATES = 16.0
-
-
-def flip(keys: JoinKeys) -> JoinKeys:
-    """The keys with the sides exchanged."""
-    return replace(keys, left=keys.right, right=keys.left)
 
 
 def single_key(keys: JoinKeys, position: int) -> JoinKeys:
@@ -85,45 +78,42 @@ def pack_join_keys(
     `dictionaries` gives the sizes by column id.
     A part is nullable only where NULLs match; elsewhere a row with a NULL key is dropped before it is packed.
     """
-    parts: list[KeyPart] = []
-    size = 1
-    for position, (left, right, null_equal) in enumerate(
-        zip(keys.left, keys.right, keys.null_equal, strict=True)
-    ):
-        if left.data_type != right.data_type:
-            return None
-        if left.data_type.is_string:
-            column = next(
-                (key.id for key in (left, right) if isinstance(key, ColumnRef) and key.id in dictionaries),
-                None,
-            )
-            if column is None:
-                return None
-            span = dictionaries[column] + 1 + null_equal
-            size *= span
-            if size >= _LARGEST_PACKED:
-                return None
-            parts.append(KeyPart(0, span, null_equal, column))
-            continue
-        if not left.data_type.is_integer_like:
-            return None
-        known = [value_range(left, probe), value_range(right, build)]
+    parts = []
+    for position, (left, right) in enumerate(zip(keys.left, keys.right, strict=True)):
+        ranges = [value_range(left, probe), value_range(right, build)]
         if filtered is not None:
-            known.append(filtered[position])
-        ranges = [pair for pair in known if pair is not None]
-        if len(ranges) < len(known):
-            return None
-        low, high = min(pair[0] for pair in ranges), max(pair[1] for pair in ranges)
-        if low < _INT64[0] or high > _INT64[1]:
-            return None
-        if len(keys.left) == 1 and 0 < low <= _FREE_ENTRIES and not null_equal:
-            low = 0  # the key is its own code then
-        span = high - low + 1 + null_equal
-        size *= span
-        if size >= _LARGEST_PACKED:
-            return None
-        parts.append(KeyPart(low, span, null_equal))
-    return KeyPacking(tuple(parts), size) if parts else None
+            ranges.append(filtered[position])
+        free = _FREE_ENTRIES if len(keys.left) == 1 else 0
+        parts.append(_part(left, right, keys.null_equal[position], ranges, free, dictionaries))
+    return KeyPacking.of(parts, _LARGEST_PACKED)
+
+
+def _part(
+    left: Expression,
+    right: Expression,
+    null_equal: bool,
+    ranges: Ranges,
+    free: int,
+    dictionaries: Mapping[int, int],
+) -> KeyPart | None:
+    """One key whose values lie in the `ranges`; from 0 on, as its own code, if that makes no more than `free` more of them."""
+    if left.data_type != right.data_type:
+        return None
+    if left.data_type.is_string:
+        columns = (key.id for key in (left, right) if isinstance(key, ColumnRef) and key.id in dictionaries)
+        column = next(columns, None)
+        return (
+            None if column is None else KeyPart(0, dictionaries[column] + 1 + null_equal, null_equal, column)
+        )
+    known = [pair for pair in ranges if pair is not None]
+    if not left.data_type.is_integer_like or len(known) < len(ranges):
+        return None
+    low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
+    if not within((low, high), BIGINT):
+        return None
+    if 0 < low <= free and not null_equal:
+        low = 0
+    return KeyPart(low, high - low + 1 + null_equal, null_equal)
 
 
 def match_plain_nulls(keys: JoinKeys, join_type: JoinType, probe: FieldsById, build: FieldsById) -> JoinKeys:

@@ -13,9 +13,8 @@ from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
+from tqp.planner.functions.ranges import within
 from tqp.planner.physical.plan import Bound
-
-_INT64 = BIGINT.bounds
 
 # Nanoseconds, rounded; only their ratios matter.
 _SORT = 100.0  # a build row
@@ -99,6 +98,4 @@ def _fits(expression: Expression, fields: FieldsById) -> bool:
     """Has each value a word of 64 bits?"""
     if expression.data_type.is_float:
         return True
-    known = value_range(expression, fields)
-    low, high = expression.data_type.bounds if known is None else known
-    return _INT64[0] <= low and high <= _INT64[1]
+    return within(value_range(expression, fields) or expression.data_type.bounds, BIGINT)

@@ -13,10 +13,11 @@ from math import inf, prod
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import Call, Expression, conjunction, read_ids
 from tqp.planner.algebra.join_keys import is_two_sided
-from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.joins.index import IndexedTable, indexed_table
 from tqp.planner.rules.joins.region import column_equality, equivalence_classes
+from tqp.planner.rules.nulls import filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class JoinGraph:
             first, second = mask.bit_length() - 1, (mask & -mask).bit_length() - 1
             parts = [part for of, part, _ in self._rest if of == mask]
             sides = (self.relations[side].field_facts for side in (first, second))
-            if not is_two_sided(parts, *sides) or mask & self._reachable(first) == mask:
+            if not is_two_sided(parts, *sides) or mask & self.reachable(first) == mask:
                 continue
             self.neighbours[first] |= 1 << second
             self.neighbours[second] |= 1 << first
@@ -102,7 +103,7 @@ class JoinGraph:
             known = prod(share for of, _, share in self._rest if of == mask)
             self._range_shares[mask] = min(1.0, matched / known) if known else 1.0
 
-    def _reachable(self, relation: int) -> int:
+    def reachable(self, relation: int) -> int:
         """The relations that are tied to one, directly or through others."""
         mask, reached = 0, 1 << relation
         while mask != reached:
@@ -220,8 +221,7 @@ class JoinGraph:
             members = equality.members.get(relation, ())
             for (first, _), (second, _) in pairwise(members):
                 parts.append(Call("equal", (first, second), BOOLEAN))
-        plan = self.relations[relation]
-        return Filter(plan, conjunction(tuple(parts))) if parts else plan
+        return filtered(self.relations[relation], tuple(parts))
 
     def _member(self, equality: _Equality, mask: int) -> Expression | None:
         for relation, members in equality.members.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
@@ -11,9 +10,8 @@ from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expr
 from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import aggregate_may_raise
 from tqp.planner.functions.registry import AGGREGATES
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 
 #: A join that keeps fewer of the right rows than this is done first: it leaves less to group.
 _LEAST_SHARE = 0.5
@@ -27,12 +25,11 @@ def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     """
 
     def push(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, push)
         if isinstance(node, Aggregate) and isinstance(node.input, Join) and node.keys:
             return _pushed(node, node.input, context)
         return node
 
-    return push(plan)
+    return context.rewrite(plan, push)
 
 
 def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:
@@ -65,11 +62,11 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
         of_nothing = AGGREGATES[call.function].of_nothing
         if of_nothing is not None:
             grouped_field = context.new_field(field.name, field.data_type)
-            either = (_reference(grouped_field), Literal(of_nothing, field.data_type))
+            either = (reference(grouped_field), Literal(of_nothing, field.data_type))
             outputs.append(Call("coalesce", either, field.data_type))
             field = grouped_field
         else:
-            outputs.append(_reference(field))
+            outputs.append(reference(field))
         fields.append(field)
         calls.append(call)
     key_fields = tuple(
@@ -80,12 +77,8 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
     )
     grouped = Aggregate(join.right, key_fields, keys.right, tuple(fields), tuple(calls))
     equal = tuple(
-        Call("equal", (key, _reference(field)), BOOLEAN)
+        Call("equal", (key, reference(field)), BOOLEAN)
         for key, field in zip(keys.left, key_fields, strict=True)
     )
     joined = replace(join, right=grouped, condition=conjunction(equal))
     return Project(joined, plan.schema, tuple(outputs))
-
-
-def _reference(field: Field) -> ColumnRef:
-    return ColumnRef(field.id, field.data_type, field.name)

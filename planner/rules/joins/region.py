@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.nulls import filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
             unique.update(dict.fromkeys(conjuncts(node.condition)))
             collect(node.left)
             collect(node.right)
-        elif isinstance(node, Filter) and _leads_to_join(node.input):
+        elif isinstance(node, Filter) and leads_to_join(node.input):
             unique.update(dict.fromkeys(conjuncts(node.condition)))
             collect(node.input)
-        elif is_pass_through(node) and _leads_to_join(node.inputs[0]):
+        elif is_pass_through(node) and leads_to_join(node.inputs[0]):
             collect(node.inputs[0])
         else:
             relations.append(node)
@@ -47,10 +48,8 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
 
     Equalities of two relations do not wait: they are what makes a join of a cross product.
     """
-    suspects = tuple(part for part in region.parts if may_raise(part, {}))
-    if not suspects or len(region.relations) < 2:
+    if len(region.relations) < 2:
         return ()
-    fields = {id: field for relation in region.relations for id, field in relation.field_facts.items()}
     ids = [relation.output_ids for relation in region.relations]
 
     def joins(part: Expression) -> bool:
@@ -62,10 +61,11 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
             and not any(set().union(*reads) <= available for available in ids)
         )
 
-    return tuple(part for part in suspects if may_raise(part, fields) and not joins(part))
+    return tuple(part for part in raising_in(region.parts, *region.relations) if not joins(part))
 
 
-def _leads_to_join(plan: LogicalPlan) -> bool:
+def leads_to_join(plan: LogicalPlan) -> bool:
+    """Is the plan an inner join, or filters and projects that only drop columns above one?"""
     while isinstance(plan, Filter) or is_pass_through(plan):
         plan = plan.inputs[0]
     return isinstance(plan, Join) and plan.join_type is JoinType.INNER
@@ -114,8 +114,7 @@ def connected_order(relations: Sequence[LogicalPlan], parts: Sequence[Expression
         here = tuple(part for part, needed in reads if needed <= available)
         reads = [(part, needed) for part, needed in reads if not needed <= available]
         plan = Join(plan, relations[chosen], JoinType.INNER, conjunction(here))
-    rest = tuple(part for part, _ in reads)
-    return Filter(plan, conjunction(rest)) if rest else plan
+    return filtered(plan, tuple(part for part, _ in reads))
 
 
 def _connects(
@@ -139,6 +138,4 @@ def with_condition(join: Join, parts: Iterable[Expression]) -> Join:
 
 def condition_may_raise(join: Join) -> bool:
     """Can the condition of the join fail for a pair of rows?"""
-    if not may_raise(join.condition, {}):
-        return False
-    return may_raise(join.condition, {**join.left.field_facts, **join.right.field_facts})
+    return bool(raising_in((join.condition,), join.left, join.right))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_node import Ids
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, Shared, UnionAll
-from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.algebra.unique_sets import all_find_one
 from tqp.planner.rules.columns import is_pass_through
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import condition_may_raise
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def remove_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -55,10 +49,8 @@ def _kept_side(join: Join, needed: Ids) -> LogicalPlan | None:
             return join.left
         if join.join_type is JoinType.INNER and _finds_one(keys, join.left, join.right):
             return join.left
-    if not left_is_needed:
-        flipped = JoinKeys(keys.right, keys.left, keys.null_equal, keys.residual)
-        if _finds_one(flipped, join.right, join.left):
-            return join.right
+    if not left_is_needed and _finds_one(keys.swapped(), join.right, join.left):
+        return join.right
     return None
 
 
@@ -66,14 +58,6 @@ def _finds_one(keys: JoinKeys, side: LogicalPlan, other: LogicalPlan) -> bool:
     """True if each row of `side` has exactly one partner: `other` is a whole table with every key that there can be."""
     while is_pass_through(other):
         other = other.inputs[0]
-    if not isinstance(other, Scan) or len(keys.left) != 1 or keys.residual:
-        return False
-    key = keys.right[0]
-    field = next((field for field in other.fields if isinstance(key, ColumnRef) and field.id == key.id), None)
-    if field is None or field.nullable or not field.facts.is_unique:
-        return False
-    fields = side.field_facts
-    known, asked = value_range(key, {field.id: field}), value_range(keys.left[0], fields)
-    if known is None or asked is None or nullable(keys.left[0], fields):
-        return False
-    return known[1] - known[0] + 1 == other.table.num_rows and known[0] <= asked[0] and asked[1] <= known[1]
+    return isinstance(other, Scan) and all_find_one(
+        keys, side.field_facts, other.field_facts, other.table.num_rows
+    )

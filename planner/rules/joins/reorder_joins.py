@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import Expression, conjunction, read_ids
-from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
+from tqp.planner.algebra.expressions import Expression, read_ids
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
 from tqp.planner.rules.columns import is_pass_through, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.graph import JoinGraph
-from tqp.planner.rules.joins.region import condition_may_raise, equivalence_classes, flatten, held_back
+from tqp.planner.rules.joins.region import (
+    condition_may_raise,
+    equivalence_classes,
+    flatten,
+    held_back,
+    leads_to_join,
+)
 from tqp.planner.rules.joins.search import best_tree
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.nulls import filtered
 
 _REDUCING = (JoinType.SEMI, JoinType.ANTI)
 
@@ -28,22 +32,16 @@ def reorder_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """
 
     def reorder(node: LogicalPlan) -> LogicalPlan:
-        if _is_region(node):
+        if leads_to_join(node):
             return _reorder_region(node, (), reorder, context)
         if isinstance(node, Join) and node.join_type in _REDUCING:
             reducing, base = _reducing_joins(node)
-            if _is_region(base):
+            if leads_to_join(base):
                 done = [replace(join, right=reorder(join.right)) for join in reducing]
                 return _reorder_region(base, tuple(done), reorder, context)
         return context.rewrite_inputs(node, reorder)
 
     return reorder(plan)
-
-
-def _is_region(plan: LogicalPlan) -> bool:
-    while isinstance(plan, Filter) or is_pass_through(plan):
-        plan = plan.inputs[0]
-    return isinstance(plan, Join) and plan.join_type is JoinType.INNER
 
 
 def _reducing_joins(plan: LogicalPlan) -> tuple[list[Join], LogicalPlan]:
@@ -95,7 +93,7 @@ def _reorder_region(
     result = graph.plan(tree)
     for join in (*reversed(late), *above):
         result = replace(join, left=result)
-    return Filter(result, conjunction(above_all)) if above_all else result
+    return filtered(result, above_all)
 
 
 def _late_outer_join(relation: LogicalPlan, parts: tuple[Expression, ...]) -> Join | None:

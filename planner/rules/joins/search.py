@@ -31,12 +31,8 @@ def best_tree(graph: JoinGraph) -> JoinTree:
 def _components(graph: JoinGraph) -> list[int]:
     rest, components = (1 << len(graph.rows)) - 1, []
     while rest:
-        component, reached = 0, rest & -rest
-        while reached != component:
-            component = reached
-            reached = component | graph.adjacent(component)
-        components.append(component)
-        rest &= ~component
+        components.append(graph.reachable(rest.bit_length() - 1))
+        rest &= ~components[-1]
     return components
 
 
@@ -76,11 +72,11 @@ def _dynamic(graph: JoinGraph, leaves: list[JoinTree], component: int) -> JoinTr
                 if mask ^ lowest in adjacent
                 else graph.adjacent(mask)
             )
-            best[mask] = _best_split(graph, best, adjacent, mask)
+            best[mask] = _best_split(graph, best, mask)
     return best[component]
 
 
-def _best_split(graph: JoinGraph, best: dict[int, JoinTree], adjacent: dict[int, int], mask: int) -> JoinTree:
+def _best_split(graph: JoinGraph, best: dict[int, JoinTree], mask: int) -> JoinTree:
     """The cheapest pair of connected sets that make up `mask`. Its rows are those of the first pair found."""
     lowest = mask & -mask
     rest = mask ^ lowest

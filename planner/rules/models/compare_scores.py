@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.functions.conditions import MIRRORED
-from tqp.planner.rules.models.predictions import has_prediction, plain
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.models.predictions import plain
 
 
 def compare_scores(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """`p > 0.9` on a logistic model becomes a bound on its score, found so that exactly the same rows pass."""
     computed = set(_computed(plan))
 
-    def compare(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, compare)
-        return node.map_expressions(lambda expression: _compared(expression, computed))
+    def compare(expression: Expression) -> Expression:
+        return transform(expression, lambda part: _compared(part, computed))
 
-    return compare(plan)
+    return context.rewrite(plan, lambda node: node.map_expressions(compare))
 
 
 def _computed(plan: LogicalPlan) -> Iterator[Predict]:
@@ -55,11 +51,6 @@ def _comparison(expression: Expression) -> tuple[Predict, str, float] | None:
 
 
 def _compared(expression: Expression, computed: set[Predict]) -> Expression:
-    if not has_prediction(expression):
-        return expression
-    inputs = tuple(_compared(child, computed) for child in expression.inputs)
-    if any(new is not old for new, old in zip(inputs, expression.inputs, strict=True)):
-        expression = expression.with_inputs(inputs)
     compared = _comparison(expression)
     if compared is None or plain(compared[0]) in computed:
         return expression

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, conjunction, conjuncts, read_ids
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -20,6 +19,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import scoring_may_raise
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.predictions import (
     Scoring,
     has_prediction,
@@ -31,9 +31,7 @@ from tqp.planner.rules.models.predictions import (
     scoring,
     with_columns,
 )
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.nulls import filtered
 
 #: Plain calls that nodes above make, of columns that keep their ids down to here; in order, as plans do not depend on hashes.
 Wanted = dict[Predict, None]
@@ -87,10 +85,10 @@ class _Once:
             calls = _of(made, (*predictions_in(parts), *wanted))
             ready = tuple(part for part in parts if not has_prediction(part))
             parts = [part for part in parts if has_prediction(part)]
-            below, added = predicted(_filtered(below, ready), calls, self.context)
+            below, added = predicted(filtered(below, ready), calls, self.context)
             columns |= added
             parts = [with_columns(part, added) for part in parts]
-        return _filtered(below, tuple(parts)), columns
+        return filtered(below, tuple(parts)), columns
 
     def project(self, plan: Project, wanted: Wanted) -> tuple[LogicalPlan, Columns]:
         # What is a column here already need not become one below, but for its siblings' sake.
@@ -206,7 +204,3 @@ def _repeated(parts: Iterable[Expression]) -> set[Scoring]:
         repeated |= own & seen
         seen |= own
     return repeated
-
-
-def _filtered(plan: LogicalPlan, parts: tuple[Expression, ...]) -> LogicalPlan:
-    return Filter(plan, conjunction(parts)) if parts else plan

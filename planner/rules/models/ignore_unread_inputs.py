@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DOUBLE
 from tqp.planner.algebra.expressions import Expression, Literal, Predict, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan
-from tqp.planner.rules.models.predictions import has_prediction
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 _NOTHING = Literal(0.0, DOUBLE)
 
@@ -19,15 +15,10 @@ _NOTHING = Literal(0.0, DOUBLE)
 def ignore_unread_inputs(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Inputs that a model ignores (weights of zero, features in no tree) become constants: nothing is read for them."""
 
-    def ignore(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, ignore)
-        return node.map_expressions(_ignored)
+    def ignore(expression: Expression) -> Expression:
+        return transform(expression, without_unread)
 
-    return ignore(plan)
-
-
-def _ignored(expression: Expression) -> Expression:
-    return transform(expression, without_unread) if has_prediction(expression) else expression
+    return context.rewrite(plan, lambda node: node.map_expressions(ignore))
 
 
 def without_unread(node: Expression) -> Expression:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import ColumnRef, Expression, read_ids
 from tqp.planner.algebra.logical_plan import Limit, LogicalPlan, Project, Sort
 from tqp.planner.rules.columns import reference, substitute
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.predictions import has_prediction
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def predict_after_limit(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """SELECT id, m(x) FROM t ORDER BY y LIMIT 5 scores five rows: columns that call a model move above the sort."""
 
     def move(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, move)
         if isinstance(node, Limit) and node.limit is not None:
             sort = node.input
             if isinstance(sort, Sort) and isinstance(sort.input, Project):
                 return _moved(node, sort, sort.input)
         return node
 
-    return move(plan)
+    return context.rewrite(plan, move)
 
 
 def _moved(limit: Limit, sort: Sort, project: Project) -> LogicalPlan:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import scoring_may_raise
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.predictions import (
     Scoring,
     has_prediction,
@@ -18,9 +18,6 @@ from tqp.planner.rules.models.predictions import (
     scoring,
 )
 
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
-
 #: Nanoseconds to carry a prediction through a join, for each row that comes out.
 _CARRY = 1.0
 
@@ -29,14 +26,13 @@ def predict_before_join(plan: LogicalPlan, context: OptimizerContext) -> Logical
     """Let a model of one side's columns score that side's rows, if these are fewer than what comes out of the joins."""
 
     def push(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, push)
         for made in dict.fromkeys(scoring(call) for call in predictions_in(node.expressions)):
             ids = set[int]().union(*(read_ids(argument) for argument in made[1]))
             if ids:
                 node = _placed(node, made, ids, context)
         return node
 
-    return push(plan)
+    return context.rewrite(plan, push)
 
 
 def _placed(node: LogicalPlan, made: Scoring, ids: set[int], context: OptimizerContext) -> LogicalPlan:
@@ -82,13 +78,11 @@ def _rebuilt(plan: LogicalPlan, place: LogicalPlan, replacement: LogicalPlan) ->
     """The plan over `replacement` instead of the node `place`, whose additional columns pass on to the top."""
     if plan is place:
         return replacement
-    inputs = tuple(_rebuilt(child, place, replacement) for child in plan.inputs)
-    if all(new is old for new, old in zip(inputs, plan.inputs, strict=True)):
-        return plan
-    if not isinstance(plan, Project):
-        return plan.with_inputs(inputs)
-    known = {field.id for field in (*plan.fields, *place.schema)}
+    rebuilt = plan.map_inputs(lambda child: _rebuilt(child, place, replacement))
+    if rebuilt is plan or not isinstance(rebuilt, Project):
+        return rebuilt
+    known = {field.id for field in (*rebuilt.fields, *place.schema)}
     new = {field.id for field in replacement.schema} - known
-    added = tuple(field for field in inputs[0].schema if field.id in new)
-    outputs = (*plan.outputs, *(reference(field) for field in added))
-    return replace(plan, input=inputs[0], fields=(*plan.fields, *added), outputs=outputs)
+    added = tuple(field for field in rebuilt.input.schema if field.id in new)
+    outputs = (*rebuilt.outputs, *map(reference, added))
+    return replace(rebuilt, fields=(*rebuilt.fields, *added), outputs=outputs)

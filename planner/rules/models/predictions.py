@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.models import ModelSignature
 from tqp.planner.algebra.expressions import (
@@ -20,9 +19,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.rules.columns import reference, substitute
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.context import OptimizerContext
 
 #: A model and what it scores: calls that agree in it are scored once, whatever each makes of the scores.
 Scoring = tuple[ModelSignature, tuple[Expression, ...]]
@@ -30,13 +27,7 @@ Scoring = tuple[ModelSignature, tuple[Expression, ...]]
 
 def has_prediction(expression: Expression) -> bool:
     """Does a model's call stand in the expression?"""
-    left = [expression]
-    while left:
-        node = left.pop()
-        if isinstance(node, Predict):
-            return True
-        left.extend(node.inputs)
-    return False
+    return any(isinstance(node, Predict) for node in walk(expression))
 
 
 def predictions_in(expressions: Iterable[Expression]) -> list[Predict]:
@@ -71,10 +62,7 @@ def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -
         return expression
     if isinstance(expression, Predict) and (column := columns.get(plain(expression))) is not None:
         return column
-    inputs = tuple(with_columns(child, columns) for child in expression.inputs)
-    if all(new is old for new, old in zip(inputs, expression.inputs, strict=True)):
-        return expression
-    return expression.with_inputs(inputs)
+    return expression.map_inputs(lambda child: with_columns(child, columns))
 
 
 def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:

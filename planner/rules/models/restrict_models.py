@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING
 
 from tqp.core.models import InputRange, ModelSignature
 from tqp.planner.algebra.expressions import (
@@ -24,11 +23,9 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.ignore_unread_inputs import without_unread
 from tqp.planner.rules.models.predictions import Scoring, has_prediction, plain, predictions_in, scoring
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: A model is pruned where scoring all rows takes longer than this, in nanoseconds: building the smaller one takes time.
 _WORTH_PRUNING = 2e7
@@ -46,7 +43,9 @@ def restrict_models(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
     restriction = _Restriction(context)
     for node in walk_plan(plan):
         restriction.collect(node)
-    return restriction.rewrite(plan) if restriction.ranges else plan
+    if not restriction.ranges:
+        return plan
+    return context.rewrite(plan, lambda node: node.map_expressions(restriction.restricted))
 
 
 class _Restriction:
@@ -75,20 +74,13 @@ class _Restriction:
             self.ranges[made] = tuple(_hull(a, b) for a, b in zip(before, here, strict=True))
             self.rows[made] = max(rows, self.rows.get(made, 0.0))
 
-    def rewrite(self, plan: LogicalPlan) -> LogicalPlan:
-        plan = self.context.rewrite_inputs(plan, self.rewrite)
-        return plan.map_expressions(self.restricted)
-
     def restricted(self, expression: Expression) -> Expression:
         if not has_prediction(expression):
             return expression
         if isinstance(expression, Predict):
             model = self.model(scoring(plain(expression)))
             return expression if model is None else without_unread(replace(expression, model=model))
-        inputs = tuple(self.restricted(child) for child in expression.inputs)
-        if all(new is old for new, old in zip(inputs, expression.inputs, strict=True)):
-            return expression
-        return expression.with_inputs(inputs)
+        return expression.map_inputs(self.restricted)
 
     def model(self, made: Scoring) -> ModelSignature | None:
         """The smaller model, or None where there is none or it is not worth it."""

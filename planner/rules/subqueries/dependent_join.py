@@ -6,17 +6,13 @@ costs nothing. Otherwise by computing the right side for the distinct outer valu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     FALSE,
     TRUE,
     Call,
-    Case,
     Expression,
-    Literal,
     conjunction,
     conjuncts,
 )
@@ -29,13 +25,11 @@ from tqp.planner.algebra.logical_plan import (
     Project,
 )
 from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.rules.columns import reference, renumber
+from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
-from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up, with_single_row
 
 
 def join_dependent(
@@ -52,30 +46,23 @@ def join_dependent(
     """
     outer = left.output_ids
     if not right.free_ids & outer:
-        return _independent(left, right, join_type, condition, mark)
+        return Join(left, right, _plain_type(join_type, right, condition), condition, mark)
     pulled = pull_up(right, outer, context)
     if pulled is not None:
         if pulled.empty_row is None:
-            return _joined(left, pulled, join_type, condition, mark, context)
+            return _joined(left, pulled, join_type, condition, mark)
         if join_type is not JoinType.LEFT or condition == TRUE:
-            return _on_single_row(_with_single_row(left, pulled, context), join_type, condition, mark)
-    if right.row_bounds == (1, 1) and join_type in (JoinType.SINGLE, JoinType.LEFT) and condition == TRUE:
-        join_type = JoinType.INNER
-    elif join_type is JoinType.SINGLE and right.max_rows <= 1:
-        join_type = JoinType.LEFT
+            return _on_single_row(with_single_row(left, pulled, context), join_type, condition, mark)
+    join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
 
 
-def _independent(
-    left: LogicalPlan, right: LogicalPlan, join_type: JoinType, condition: Expression, mark: Field | None
-) -> LogicalPlan:
-    if join_type is JoinType.SINGLE:
-        if condition == TRUE and right.row_bounds == (1, 1):
-            join_type = JoinType.INNER
-        elif right.max_rows <= 1:
-            join_type = JoinType.LEFT
-    return Join(left, right, join_type, condition, mark)
+def _plain_type(join_type: JoinType, right: LogicalPlan, condition: Expression) -> JoinType:
+    """The type of the join by how many rows the right side has for each left row."""
+    if condition == TRUE and right.row_bounds == (1, 1) and join_type in (JoinType.SINGLE, JoinType.LEFT):
+        return JoinType.INNER
+    return JoinType.LEFT if join_type is JoinType.SINGLE and right.max_rows <= 1 else join_type
 
 
 def _joined(
@@ -84,7 +71,6 @@ def _joined(
     join_type: JoinType,
     condition: Expression,
     mark: Field | None,
-    context: OptimizerContext,
 ) -> LogicalPlan:
     """The join on the pulled-up predicates, as part of its condition."""
     right = pulled.plan
@@ -108,41 +94,6 @@ def _joined(
                 known.append(Call("coalesce", (predicate, FALSE), BOOLEAN))
         predicates = tuple(known)
     return Join(left, right, join_type, conjunction((*predicates, *conjuncts(condition))), mark)
-
-
-def _with_single_row(left: LogicalPlan, pulled: PulledUp, context: OptimizerContext) -> LogicalPlan:
-    """Every left row beside the one row that the right side has for it: a default row where nothing matches.
-
-    That is the COUNT bug's cure: an aggregate without keys gives a row for no input, count 0.
-    """
-    assert pulled.empty_row is not None
-    right = pulled.plan
-    defaults = {
-        identifier: default
-        for identifier, default in pulled.empty_row.items()
-        if not (isinstance(default, Literal) and default.value is None)
-    }
-    fields = right.schema
-    defaulted = [field for field in fields if field.id in defaults]
-    if not defaulted:
-        return Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
-    inner_ids = {field.id: context.new_id() for field in defaulted}
-    right = renumber(right, inner_ids)
-    matched = context.new_field("matched", BOOLEAN, nullable=False)
-    inner_fields = right.schema
-    right = Project(right, (*inner_fields, matched), (*map(reference, inner_fields), TRUE))
-    joined = Join(left, right, JoinType.LEFT, conjunction(pulled.predicates))
-    by_id = {field.id: field for field in joined.schema}
-    outputs: list[Expression] = [reference(field) for field in left.schema]
-    for field in fields:
-        inner = by_id[inner_ids.get(field.id, field.id)]
-        output: Expression = reference(inner)
-        if field.id in defaults:
-            unmatched = is_null(reference(by_id[matched.id]))
-            output = Case(((unmatched, defaults[field.id]),), output, field.data_type)
-        outputs.append(output)
-    right_fields = tuple(field if field.id in defaults else by_id[field.id] for field in fields)
-    return Project(joined, (*left.schema, *right_fields), tuple(outputs))
 
 
 def _on_single_row(

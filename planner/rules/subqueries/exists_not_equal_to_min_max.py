@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import (
     FALSE,
@@ -17,11 +15,9 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, JoinType, LogicalPlan
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import column_equality
 from tqp.planner.rules.nulls import negate
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def exists_not_equal_to_min_max(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -32,12 +28,11 @@ def exists_not_equal_to_min_max(plan: LogicalPlan, context: OptimizerContext) ->
     """
 
     def rewrite(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, rewrite)
         if isinstance(node, Join) and node.join_type in (JoinType.SEMI, JoinType.ANTI):
             return _rewritten(node, context)
         return node
 
-    return rewrite(plan)
+    return context.rewrite(plan, rewrite)
 
 
 def _rewritten(plan: Join, context: OptimizerContext) -> LogicalPlan:

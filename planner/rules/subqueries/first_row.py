@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
@@ -21,11 +20,9 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjunction,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project, Shared, SortKey
-from tqp.planner.rules.columns import fresh_copy, reference, renumber
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
+from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project, SortKey
+from tqp.planner.rules.columns import reference, renumber, shared_twice
+from tqp.planner.rules.context import OptimizerContext
 
 
 def first_row(
@@ -41,7 +38,7 @@ def first_row(
         rows = _with_best_value(rows, group, SortKey(reference(field)), context)
     results, calls = [], []
     for field in open_fields[-1:]:
-        inner = replace(field, id=context.new_id())
+        inner = context.renewed(field)
         rows = renumber(rows, {field.id: inner.id})
         results.append(replace(field, nullable=True, facts=NO_FACTS, estimates=NO_ESTIMATES))
         calls.append(AggregateCall("any_value", (reference(inner),), field.data_type))
@@ -64,16 +61,13 @@ def _with_best_value(
         schema = rows.schema
         rows = Project(rows, (*schema, made), (*map(reference, schema), value))
         value = reference(made)
-    schema = rows.schema
-    copy, _ = fresh_copy(rows, context)
-    identifier = context.new_shared()
-    again = tuple(replace(field, id=context.new_id()) for field in schema)
-    renamed = {field.id: other for field, other in zip(schema, again, strict=True)}
+    rows, again = shared_twice(rows, context)
+    renamed = {field.id: other for field, other in zip(rows.fields, again.fields, strict=True)}
     groups = tuple(replace(renamed[field.id], facts=NO_FACTS, estimates=NO_ESTIMATES) for field in group)
-    best, field = _best_value(Shared(copy, identifier, again), groups, renamed[value.id], key, context)
+    best, field = _best_value(again, groups, renamed[value.id], key, context)
     pairs = [*zip(map(reference, group), map(reference, groups), strict=True), (value, reference(field))]
     condition = conjunction(tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs))
-    return Join(Shared(copy, identifier, schema), best, JoinType.SEMI, condition)
+    return Join(rows, best, JoinType.SEMI, condition)
 
 
 def _best_value(

@@ -9,19 +9,17 @@ where that is true; else it is false if q has no row, unknown if x or a value of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Literal
+from tqp.planner.algebra.expressions import TRUE, AggregateCall, Call, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.pull_up import pull_up
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 #: The extremes that decide `x comparison ANY (q)`.
 _EXTREMES: dict[str, tuple[str, ...]] = {
@@ -38,20 +36,20 @@ _WITHOUT_EXTREMES = frozenset((TypeKind.ARRAY, TypeKind.NULL))
 
 def compare_with_extremes(
     plan: LogicalPlan,
-    operand: Expression,
+    operands: Sequence[Expression],
     comparison: str,
     subquery: LogicalPlan,
     where_true: bool,
     context: OptimizerContext,
 ) -> tuple[LogicalPlan, Expression] | None:
-    """The plan with the extremes of the subquery joined to it, and `operand comparison ANY (subquery)` over that.
+    """The plan with the extremes of the subquery joined to it, and `operands comparison ANY (subquery)` over that.
 
     With `where_true` the expression is true where that is, and may be NULL where it is false. None where a join on the
-    comparison itself is as good: `=`, and subqueries correlated otherwise than by equalities.
+    comparison itself is as good: `=`, several operands, and subqueries correlated otherwise than by equalities.
     """
     extremes = _EXTREMES.get(comparison)
     column = subquery.schema[0]
-    if extremes is None or column.data_type.kind in _WITHOUT_EXTREMES:
+    if extremes is None or len(operands) > 1 or column.data_type.kind in _WITHOUT_EXTREMES:
         return None
     calls = [(name, AggregateCall(name, (reference(column),), column.data_type)) for name in extremes]
     if not where_true:
@@ -63,8 +61,8 @@ def compare_with_extremes(
     outer = plan.output_ids
     if grouped.free_ids & outer and pull_up(grouped, outer, context) is None:
         return None
-    joined = join_dependent(plan, grouped, JoinType.SINGLE, _TRUE, None, context)
-    tests = tuple(Call(comparison, (operand, reference(fields[name])), BOOLEAN) for name in extremes)
+    joined = join_dependent(plan, grouped, JoinType.SINGLE, TRUE, None, context)
+    tests = tuple(Call(comparison, (operands[0], reference(fields[name])), BOOLEAN) for name in extremes)
     if where_true:
         return joined, tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
     if "values" in fields:
@@ -73,9 +71,6 @@ def compare_with_extremes(
     found = tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
     has_rows = Call("greater", (reference(fields["rows"]), Literal(0, BIGINT)), BOOLEAN)
     return joined, Call("and", (has_rows, found), BOOLEAN)
-
-
-_TRUE = Literal(True, BOOLEAN)
 
 
 def _field(name: str, data_type: DataType, context: OptimizerContext) -> Field:

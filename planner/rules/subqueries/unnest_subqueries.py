@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
@@ -42,17 +41,15 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
-from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
+from tqp.planner.algebra.may_raise import is_failing_constant, raising_in
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.null_facts import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
-from tqp.planner.rules.nulls import is_null, negate
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.nulls import filtered, is_null, negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
 from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extremes
-
-if TYPE_CHECKING:
-    from tqp.planner.optimizer import OptimizerContext
 
 
 def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -121,11 +118,10 @@ class _Unnesting:
         """
         parts = tuple(piece for part in parts for piece in conjuncts(_push_not(part)))
         plain = tuple(part for part in parts if not has_subquery(part))
-        if len(plain) < len(parts) and any(may_raise(part, {}) for part in plain):
-            fields = plan.field_facts
-            plain = tuple(part for part in plain if not may_raise(part, fields))
-        if plain:
-            plan = Filter(plan, conjunction(plain))
+        if len(plain) < len(parts):
+            raising = raising_in(plain, plan)
+            plain = tuple(part for part in plain if part not in raising)
+        plan = filtered(plan, plain)
         for part in parts:
             if isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan = self.quantified(plan, part)
@@ -134,7 +130,7 @@ class _Unnesting:
             if id(part) not in done and not isinstance(_without_not(part), Exists | QuantifiedComparison):
                 plan, part = self.extract(plan, part)
                 rest.append(part)
-        return Filter(plan, conjunction(tuple(rest))) if rest else plan
+        return filtered(plan, tuple(rest))
 
     def quantified(self, plan: LogicalPlan, part: Expression) -> LogicalPlan:
         """A conjunct that is EXISTS, IN, ANY or the negation of one."""
@@ -147,7 +143,9 @@ class _Unnesting:
             )
         assert isinstance(subquery, QuantifiedComparison)
         plan, operands, inner = self.comparison(plan, subquery)
-        compared = self.with_extremes(plan, operands, subquery, inner, where_true=not negated)
+        compared = compare_with_extremes(
+            plan, operands, subquery.comparison, inner, not negated, self.context
+        )
         if compared is not None:
             plan, condition = compared
             return Filter(plan, negate(condition) if negated else condition)
@@ -168,19 +166,6 @@ class _Unnesting:
             operands.append(operand)
         inner = self.once(subquery.plan)
         return plan, operands, restore_schema(self.unnest(inner), inner.schema)
-
-    def with_extremes(
-        self,
-        plan: LogicalPlan,
-        operands: list[Expression],
-        subquery: QuantifiedComparison,
-        inner: LogicalPlan,
-        where_true: bool,
-    ) -> tuple[LogicalPlan, Expression] | None:
-        """The comparison by the extremes of the subquery; None where it needs a join of its own."""
-        if len(operands) > 1:
-            return None
-        return compare_with_extremes(plan, operands[0], subquery.comparison, inner, where_true, self.context)
 
     def once(self, plan: LogicalPlan) -> LogicalPlan:
         """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
@@ -212,7 +197,9 @@ class _Unnesting:
                 return plan, reference(mark)
             case QuantifiedComparison():
                 plan, operands, inner = self.comparison(plan, expression)
-                compared = self.with_extremes(plan, operands, expression, inner, where_true=False)
+                compared = compare_with_extremes(
+                    plan, operands, expression.comparison, inner, False, self.context
+                )
                 if compared is not None:
                     return compared
                 condition = _pairwise(expression.comparison, operands, inner)
@@ -248,7 +235,7 @@ class _Unnesting:
         """VALUES with subqueries as a union of one-row projections."""
         branches = []
         for row in plan.rows:
-            fields = tuple(replace(field, id=self.context.new_id()) for field in plan.fields)
+            fields = tuple(map(self.context.renewed, plan.fields))
             branches.append(Project(Values(((),), ()), fields, row))
         return UnionAll(tuple(branches), plan.fields)
 

@@ -11,8 +11,7 @@ import torch
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Literal
-from tqp.planner.algebra.null_facts import null_rejected_columns
-from tqp.planner.algebra.value_ranges import field_range
+from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.physical.filter_order import RemainingConjuncts
@@ -188,7 +187,7 @@ class PlanLowering:
         slot, stream = self.program.slot("series"), Stream(self._unit())
         self.enter(stream, node)
         (output,) = node.fields
-        layout = integer_layout(output.data_type, field_range(output), nullable=False)
+        layout = integer_layout(output.data_type, output.facts.range, nullable=False)
         made = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
         self.program.close(stream, [], made, "series")
         return self.stream_of(slot, [StoredColumn(layout, slot, 0)], node.fields)

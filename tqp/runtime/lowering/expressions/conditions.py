@@ -21,7 +21,7 @@ from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, literal_labels, walk
 from tqp.planner.algebra.expressions import Value as StorageValue
-from tqp.planner.algebra.null_facts import null_rejected_columns
+from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.runtime.lowering.expressions.domain import domain_of
 from tqp.runtime.lowering.expressions.kernel_calls import makes_text
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node

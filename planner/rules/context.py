@@ -1,0 +1,47 @@
+"""What rules share while one query is optimized: new ids, estimates, and how a rule goes through a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tqp.core.backends import Backend
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
+from tqp.planner.physical.cardinality import Estimator
+from tqp.planner.rules.columns import NewIds, restore_schema
+
+
+@dataclass
+class OptimizerContext(NewIds):
+    """`disabled_rules`: names of logical and physical rules that the query does without."""
+
+    disabled_rules: frozenset[str] = frozenset()
+    backend: Backend = Backend.HOST
+    estimator: Estimator = field(default_factory=Estimator)
+    rewritten: dict[int, LogicalPlan] = field(default_factory=dict)
+
+    @property
+    def uses_indexes(self) -> bool:
+        """May the physical plan look rows up in the indexes of tables?"""
+        return self.backend is Backend.HOST and "index_join" not in self.disabled_rules
+
+    def rewrite_inputs(
+        self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]
+    ) -> LogicalPlan:
+        """The node over `function` of its inputs; the input of Shared nodes is rewritten once for each identifier.
+
+        For the rule that is running: its own results are kept until it ends.
+        """
+        if isinstance(plan, UnionAll):  # reads its branches by position
+            return plan.map_inputs(lambda branch: restore_schema(function(branch), branch.schema))
+        if not isinstance(plan, Shared):
+            return plan.map_inputs(function)
+        done = self.rewritten.get(plan.identifier)
+        if done is None:
+            done = restore_schema(function(plan.input), plan.input.schema)
+            self.rewritten[plan.identifier] = done
+        return plan if done is plan.input else plan.with_inputs((done,))
+
+    def rewrite(self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
+        """The plan with `function` applied to every node after its inputs."""
+        return function(self.rewrite_inputs(plan, lambda child: self.rewrite(child, function)))
