@@ -21,24 +21,29 @@ from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_arrow, from_list, replace_rows, take, to_arrow
 from tqp.operators.text.float_text import float32_to_write
-from tqp.operators.text.runs import digit_counts, digits, literal, number_strings, width_of
+from tqp.operators.text.runs import WORD, digit_counts, digits, literal, number_strings, width_of
 
 
 def format_integers(values: Tensor) -> Strings:
-    """Decimal digits of integers [n] of any width, or wide [n, 2]; on the host Arrow writes them."""
+    """Decimal digits of integers [n] of any width, or wide [n, 2]; on the host Arrow writes those of many digits."""
     if wide.is_wide(values):
         return _format_wide_integers(values)
     numbers = values.reshape(-1)
     if not numbers.numel():
         return from_list([], values.device)
+    least, greatest = int(numbers.min()), int(numbers.max())
+    sizes: Any
     if is_host(numbers):
-        return from_arrow(pa.array(numbers.numpy()).cast(pa.large_string()))
-    negative: Any = numbers < 0
-    if int(numbers.min()) == -(2**63):  # it has no positive counterpart
+        if max(-least, greatest) >= 10**WORD:
+            return from_arrow(pa.array(numbers.numpy()).cast(pa.large_string()))
+        sizes = numbers.to(torch.int32).numpy()
+    elif least == -(2**63):  # it has no positive counterpart
         return _format_wide_integers(wide.from_narrow(numbers))
-    sizes: Any = numbers.to(torch.int64)
-    if bool(negative.any()):
-        sizes = sizes.abs()
+    else:
+        sizes = numbers.to(torch.int64)
+    negative = sizes < 0
+    if least < 0:
+        sizes = abs(sizes)
     width = width_of(sizes)
     return number_strings([digits(sizes, width)], sizes, width - digit_counts(sizes, width), negative)
 
