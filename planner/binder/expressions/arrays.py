@@ -8,7 +8,7 @@ from typing import Any
 from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, array
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.coercion import cast_to, unify
 from tqp.planner.functions.literal_casts import cast_value, rounded_to_float32
 from tqp.planner.parse import Span
 
@@ -17,7 +17,9 @@ def array_of(elements: Sequence[Expression], target: DataType, span: Span | None
     """The elements as FLOAT[n]: a literal if all are."""
     if len(elements) != target.size:
         raise BindError(f"cannot cast a list of {len(elements)} values to {target}", span)
-    if any(each.data_type == NULL for each in elements):
+    has_null = any(each.data_type == NULL for each in elements)
+    elements, _ = unify(elements, "a list", span)
+    if has_null:
         raise UnsupportedError("an array with a NULL in it is not supported", span)
     values = [_constant(each) for each in elements]
     known = tuple(value for value in values if value is not None)

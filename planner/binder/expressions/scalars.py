@@ -274,7 +274,7 @@ class ExpressionBinder:
         if isinstance(values, exp.Array) and target.kind is TypeKind.ARRAY:
             if is_try:
                 raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
-            elements = [self.bind(element) for element in values.expressions]
+            elements = [self.bind_flexible(element) for element in values.expressions]
             return array_of(elements, target, span)
         operand = self.bind_flexible(node.this)
         return cast_to(operand, target, span, is_try)
