@@ -68,6 +68,7 @@ class MembershipBuild:
     table: Tensor  # bool [size]
     nulls: BuildNulls = NO_NULLS
     blocks: Tensor | None = None  # bool
+    num_rows: int | None = None  # with a key, where columns stand under them
     takes_arrays: ClassVar[bool] = True
 
     def contains(self, keys: Values, validity: Values | None = None) -> Values:

@@ -343,8 +343,17 @@ def test_a_query_leaves_nothing_for_the_garbage_collector(query: str) -> None:
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("join", ["JOIN", "SEMI JOIN"])
+@pytest.mark.parametrize(
+    "side",
+    [
+        "many",
+        "(FROM many UNION ALL FROM many WHERE v < 0)",
+        "(SELECT s, sum(v) AS v FROM many GROUP BY s, v ORDER BY v LIMIT 2000)",
+        "(SELECT a.* FROM many a LEFT JOIN many b ON a.v = b.v + 2000)",
+    ],
+)
 def test_where_a_build_side_is_empty_no_probe_row_is_read(
-    join: str, backend: str, monkeypatch: pytest.MonkeyPatch
+    side: str, join: str, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: dict[str, int] = {}
     num_rows = Pipeline.num_rows
@@ -358,9 +367,21 @@ def test_where_a_build_side_is_empty_no_probe_row_is_read(
     with tqp.connect(backend=backend, batch_rows=100) as connection:
         connection.register("many", {"s": [f"{i % 7}" for i in range(1000)], "v": list(range(1000))})
         connection.register("few", {"s": ["1", "2"], "x": [3, 4]})
-        query = f"SELECT count(*), sum(v) FROM many {join} (SELECT s FROM few WHERE x > $x) f ON many.s = f.s"
-        assert connection.sql(query, {"x": 3}).fetchall() == [(143, 71357)]
+        build = "(SELECT s FROM few WHERE x * x % 11 = $x) f"  # no range says that there is no row
+        query = f"SELECT count(*), sum(v) FROM {side} m {join} {build} ON m.s = f.s"
+        assert connection.sql(query, {"x": 5}).fetchall() == [(143, 71357)]
         assert max(read.values()) == 1000
         read.clear()
-        assert connection.sql(query, {"x": 4}).fetchall() == [(0, None)]
+        assert connection.sql(query, {"x": 7}).fetchall() == [(0, None)]
         assert max(read.values()) < 1000
+
+
+def test_a_shared_plan_is_computed_although_one_of_its_readers_has_nothing_to_match() -> None:
+    with tqp.connect(batch_rows=100) as connection:
+        connection.register("many", {"s": [f"{i % 7}" for i in range(1000)], "v": list(range(1000))})
+        query = """
+            WITH g AS MATERIALIZED (SELECT s, sum(v) AS v FROM many GROUP BY s)
+            SELECT (SELECT count(*) FROM (FROM g UNION ALL FROM g) m JOIN (FROM many WHERE v * v % 1009 = $v) f ON m.s = f.s), sum(v) FROM g
+        """
+        assert connection.sql(query, {"v": 121}).fetchall() == [(4, 499500)]
+        assert connection.sql(query, {"v": 11}).fetchall() == [(0, 499500)]

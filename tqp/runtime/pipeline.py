@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -93,7 +93,7 @@ class Pipeline:
         breaker: Breaker,
         *,
         row_limit: int | None = None,
-        needs: Sequence[str] = (),
+        needs: Iterable[str] = (),
         marks: Sequence[tuple[int, Node | None]] = (),
         operator: int | None = None,
         title: str = "",

@@ -13,7 +13,6 @@ from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.joins.perfect_hash_join import MembershipBuild, are_few, blocks_of, empty_membership
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
-from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import Breaker, State
@@ -26,6 +25,7 @@ class _Tables(NamedTuple):
     keys: Tensor  # bool [size]
     columns: tuple[FrameColumn, ...]  # [size] each; what stands under a key that is not there is any value
     batches: list[Tensor | None]  # the keys of each batch; None: they are not few
+    counts: list[int]  # how many keys each batch had
 
 
 class ScatterBuild(Breaker):
@@ -62,7 +62,7 @@ class ScatterBuild(Breaker):
             FrameColumn(self._table(dtype), self._table(torch.bool) if nullable else None)
             for dtype, nullable in self.columns
         )
-        return _Tables(empty_membership(self.size, self.device, workers), tuple(columns), [])
+        return _Tables(empty_membership(self.size, self.device, workers), tuple(columns), [], [])
 
     def _table(self, dtype: torch.dtype) -> Tensor:
         table = allocation.empty((self.size,), dtype, self.device)
@@ -82,6 +82,7 @@ class ScatterBuild(Breaker):
         keys = keys if rows is None else take(keys, rows)
         keys = keys if keys.dtype is torch.int64 else keys.to(torch.int64)
         mark_rows(state.keys, keys)
+        state.counts.append(keys.shape[0])
         state.batches.append(keys if are_few(keys.shape[0], self.size) else None)
         for table, column in zip(state.columns, columns[1:], strict=True):
             for target, values in zip(table, column, strict=True):
@@ -96,14 +97,16 @@ class ScatterBuild(Breaker):
         for other in others:
             if other is not first:
                 merge_sets(first.keys, other.keys)
+                first.counts.extend(other.counts)
         return first
 
     def finish(self, state: _Tables, program_state: State) -> State:
-        found: State = {self.slot: MembershipBuild(state.keys, blocks=blocks_of(state.batches, self.size))}
+        blocks = blocks_of(state.batches, self.size)
+        found: State = {self.slot: MembershipBuild(state.keys, blocks=blocks, num_rows=sum(state.counts))}
         if state.columns:
             found[self.payload_slot] = Frame(self.size, state.columns)
         if self.has_keys is not None:
-            found[self.has_keys] = any_true(state.keys)
+            found[self.has_keys] = sum(state.counts) > 0
         return found
 
     def describe(self) -> str:

@@ -110,8 +110,11 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     stream = plan.lower(node.probe) if probe_first else None
     slot, hidden = lower_build(plan, node)
     plan.joins[node.identifier] = slot
+    drops = node.join_type in (JoinType.INNER, JoinType.SEMI) and not node.all_match
+    needs: set[str] = {slot.build if slot.by_key else slot.payload} if drops else set()
     if stream is None:
-        stream = plan.lower(node.probe)
+        with plan.needing(plan.needs | needs):
+            stream = plan.lower(node.probe)
     defers = _defers(node) and _can_defer(stream, node.probe_keys, node.packing)
     if (
         node.all_match and stream.space is not stream.root
@@ -123,8 +126,7 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     parts = listed(conditions, " AND ") or ["every pair"]
     with stream.builder.fragment(f"{node.join_type.value} join on ", *parts):
         _Probe(plan, lowering, node, slot, hidden).lower()
-    if node.join_type in (JoinType.INNER, JoinType.SEMI) and not slot.by_key and not node.all_match:
-        stream.needs.append(slot.payload)
+    stream.needs |= needs
     stream.builder.operator = id(original)
     return stream
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,7 @@ class PlanLowering:
         self._note_columns(root, set())
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of nodes that may leave rows in place, see Stream.select
+        self.needs: set[str] = set()  # of every stream that is lowered now, see Stream
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
@@ -78,9 +80,17 @@ class PlanLowering:
         if id(node) in self.selecting and self.program.on_host:  # a device would wait for the number of rows
             stream.select_pending()
         stream.fields.put(node.fields)
+        stream.needs |= self.needs
         stream.estimated_rows = node.estimated_rows
         stream.mark(id(node))
         return stream
+
+    @contextmanager
+    def needing(self, frames: set[str]) -> Iterator[None]:
+        """What is lowered here is read by nobody else, and in vain if one of the frames has no row."""
+        outer, self.needs = self.needs, frames
+        yield
+        self.needs = outer
 
     def enter(
         self, stream: Stream, node: physical.PhysicalPlan, *, settle: bool = True
@@ -317,7 +327,8 @@ class PlanLowering:
     def _shared_plan(self, node: physical.Shared) -> Stream:
         known = self._shared.get(node.identifier)
         if known is None:
-            stream = self.lower(node.input)
+            with self.needing(set()):
+                stream = self.lower(node.input)
             self.enter(stream, node)
             known = self._shared[node.identifier] = self.materialise(stream, node.input.fields, "shared")
         slot, stored = known

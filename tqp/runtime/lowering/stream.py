@@ -143,7 +143,7 @@ class Stream:
         self.selected_share = 1.0  # of rows that `select` is expected to keep
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         #: Frames of which each must have a row, or the pipeline puts out none: build sides of joins that keep what matches.
-        self.needs: list[str] = []
+        self.needs: set[str] = set()
         self.estimated_rows: float | None = None  # that the last node of the plan puts out; None: unknown
         self.is_domain = False  # the rows are the values of a column's domain
         #: After which physical node which rows are left, as indices or mask; None: all.
