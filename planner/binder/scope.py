@@ -258,6 +258,8 @@ class Scope:
                 )
             around = around.parent
         if qualifier is not None and not self.has_relation(qualifier):
+            if any(qualifier.lower() in relation.by_name for relation in self._all_relations()):
+                return UnsupportedError(f'fields of columns ("{qualifier}.{name}") are not supported', span)
             aliases = [relation.alias for relation in self._all_relations()]
             return BindError(
                 f'no table "{qualifier}" in FROM{nearest(qualifier, aliases)}' + _listing("tables", aliases),

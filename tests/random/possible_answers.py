@@ -391,6 +391,11 @@ def _bound(
             fold(expression) if all(isinstance(each, Literal) for each in expression.inputs) else expression
         )
 
+    def all_branches(
+        conditions: Sequence[Expression], values: Sequence[Expression]
+    ) -> tuple[Any, Expression]:
+        return list(zip(conditions, values, strict=False)), values[-1]
+
     bind_lazy = QueryBinder.bind_lazy
 
     def bind_whole(*arguments: Any) -> BoundQuery:
@@ -403,6 +408,7 @@ def _bound(
     bind_derived = bind_whole if with_unread else bind_lazy
     with (
         patch("tqp.planner.binder.expressions.coercion.fold", fold_constants),
+        patch("tqp.planner.binder.expressions.cases._that_may_be_taken", all_branches),
         patch.object(QueryBinder, "bind_lazy", bind_derived),
     ):
         return bind(sql, connection._snapshot(), parameters or None).plan

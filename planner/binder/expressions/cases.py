@@ -18,16 +18,21 @@ def make_case(
     """
     common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
     cast = [cast_to(value, common, span) for value in values]
-    branches: list[tuple[Expression, Expression]] = []
-    default = cast[-1]
-    for condition, value in zip(conditions, cast):
-        if isinstance(condition, Literal):
-            if condition.value is True:
-                default = value
-                break
-            continue
-        branches.append((condition, value))
+    branches, default = _that_may_be_taken(conditions, cast)
     is_null = not branches and isinstance(default, Literal) and default.value is None
     if is_null and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
         return Case(tuple(zip(conditions, cast)), cast[-1], common)
     return Case(tuple(branches), default, common) if branches else default
+
+
+def _that_may_be_taken(
+    conditions: Sequence[Expression], values: Sequence[Expression]
+) -> tuple[list[tuple[Expression, Expression]], Expression]:
+    """The branches without those that constants decide, and what ELSE gives then."""
+    branches: list[tuple[Expression, Expression]] = []
+    for condition, value in zip(conditions, values):
+        if not isinstance(condition, Literal):
+            branches.append((condition, value))
+        elif condition.value is True:
+            return branches, value
+    return branches, values[-1]

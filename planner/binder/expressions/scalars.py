@@ -90,9 +90,13 @@ class ExpressionBinder:
         name = identifier.name
         table = node.args.get("table")
         qualifier = table.name if table is not None else None
+        span = span_of(node) if table is not None else head_span(identifier)
+        for part in ("catalog", "db"):
+            outer = node.args.get(part)
+            if outer is not None and self.scope.has_relation(outer.name):
+                raise UnsupportedError(_FEATURES[exp.Dot], span)
         if node.args.get("db") is not None:
             check_schema(node.args["db"])
-        span = span_of(node) if table is not None else head_span(identifier)
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             return self._alias(name.lower(), span)
