@@ -108,7 +108,6 @@ class Predictor:
 
     body: nn.Module
     outputs: dict[str, nn.Module]
-    columns: dict[str, int]
     classes: Sequence[Any] = ()
     cost: float = 100.0
     margin: nn.Module | None = None
@@ -176,7 +175,7 @@ def transformed(estimator: Any, features: list[Feature], inputs: Inputs) -> Pred
             raise UnsupportedError(
                 f'the strings of "{inputs.names[feature.raw]}" are a result of the model: encode them in its last step'
             )
-    return Predictor(module, {"value": nn.Identity()}, {"value": len(given)})
+    return Predictor(module, {"value": nn.Identity()})
 
 
 def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
@@ -194,11 +193,14 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
         raise BindError(f"{type(estimator).__qualname__} is not fitted: {error}") from error
     body = composed([found.body])
     read = inputs_read(body)
+    with torch.no_grad():
+        raw = body(torch.empty((0, len(inputs.names)), dtype=torch.float64))
+        columns = {kind: head(raw).shape[1] for kind, head in found.outputs.items() if kind != "label"}
     return Converted(
         body,
         inputs.described(None if read is None else {*read}),
         found.outputs,
-        found.columns,
+        columns,
         tuple(_label(each) for each in found.classes),
         cost=found.cost,
         dtypes=(torch.float64,) if inputs.needs_doubles else (torch.float32, torch.float64),

@@ -19,9 +19,8 @@ from tqp.ml.sklearn.scalers import above
 
 def _predictor(estimator: Any, body: nn.Module) -> Predictor:
     """Of joint log likelihoods [n, classes]."""
-    classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": softmax()}
-    return Predictor(body, outputs, {"proba": len(classes)}, classes)
+    return Predictor(body, outputs, list(estimator.classes_))
 
 
 def multinomial(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -59,7 +58,6 @@ class Gaussians(nn.Module):
         self.means = nn.Buffer(means)
         self.precisions = nn.Buffer(0.5 / variances)
         self.constants = nn.Buffer(constants)
-        self.width = means.shape[0]
 
     def forward(self, features: Tensor) -> Tensor:
         # By difference, not by expanding the square: means far from zero would cancel.

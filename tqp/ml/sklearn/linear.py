@@ -29,7 +29,7 @@ def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) ->
     inputs.refuse_null(features)
     _compare_unscaled_exactly(features, inputs)
     body = affine(estimator)
-    return Predictor(body, {"value": nn.Identity()}, {"value": body.bias.shape[0]}, cost=_cost(body))
+    return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
 def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -53,13 +53,8 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
     solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
     if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
         proba = _one_against_the_rest()
-    return Predictor(
-        body,
-        {"label": Largest(), "proba": proba, "score": nn.Identity()},
-        {"proba": len(classes), "score": scores},
-        classes,
-        _cost(body),
-    )
+    outputs = {"label": Largest(), "proba": proba, "score": nn.Identity()}
+    return Predictor(body, outputs, classes, _cost(body))
 
 
 def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -70,15 +65,12 @@ def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
     body = affine(estimator)
     classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
-    columns = {"score": body.bias.shape[0]}
     loss = getattr(estimator, "loss", None)
     if loss == "log_loss":
         outputs["proba"] = BothClasses() if len(classes) == 2 else _one_against_the_rest()
-        columns["proba"] = len(classes)
     elif loss == "modified_huber":
         outputs["proba"] = ClippedShares()
-        columns["proba"] = len(classes)
-    return Predictor(body, outputs, columns, classes, _cost(body))
+    return Predictor(body, outputs, classes, _cost(body))
 
 
 def _one_against_the_rest() -> Apply:
@@ -110,11 +102,11 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     cost = sum(float(np.size(weight)) for weight in weights) * 0.05
     last = estimator.out_activation_
     if not hasattr(estimator, "classes_"):
-        return Predictor(body, {"value": activation(last)}, {"value": len(biases[-1])}, cost=cost)
+        return Predictor(body, {"value": activation(last)}, cost=cost)
     _refuse_several_labels(estimator)
     classes = list(estimator.classes_)
     proba = BothClasses() if last == "logistic" else activation(last)
-    return Predictor(body, {"label": Largest(), "proba": proba}, {"proba": len(classes)}, classes, cost)
+    return Predictor(body, {"label": Largest(), "proba": proba}, classes, cost)
 
 
 def _compare_unscaled_exactly(features: list[Feature], inputs: Inputs) -> None:

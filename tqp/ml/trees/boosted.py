@@ -88,9 +88,7 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     heads: dict[str, nn.Module]
     if not hasattr(model, "classes_"):
         heads = {"value": link} if averaged else {"value": link, "score": nn.Identity()}
-        return tree_predictor(
-            ensemble, features, inputs, heads, {"value": outputs, "score": outputs}, (), prepared
-        )
+        return tree_predictor(ensemble, features, inputs, heads, (), prepared)
     if objective not in _LIGHTGBM_LINKS:
         raise UnsupportedError(
             f"a classifier with the objective {objective!r} has no probabilities; register its booster_ instead"
@@ -102,8 +100,7 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     }
     if not averaged:  # raw sums are not averaged by the library
         heads["score"] = nn.Identity()
-    columns = {"proba": len(classes), "score": outputs}
-    return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
 def _facts(text: str) -> dict[str, str]:
@@ -207,8 +204,7 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
     if not hasattr(model, "classes_"):
         value = Apply(_label_number, elementwise=False) if objective == "multi:softmax" else link
         values: dict[str, nn.Module] = {"value": value, "score": nn.Identity()}
-        columns = {"value": 1 if objective == "multi:softmax" else outputs, "score": outputs}
-        return tree_predictor(ensemble, features, inputs, values, columns, (), prepared)
+        return tree_predictor(ensemble, features, inputs, values, (), prepared)
     classes = list(model.classes_)
     if outputs > 1 and not objective.startswith("multi:"):
         raise UnsupportedError("a classifier with several labels a row is not supported")
@@ -217,11 +213,9 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
         "label": Largest(0.5 if objective == "binary:logitraw" else 0.0),
         "score": nn.Identity(),
     }
-    columns = {"score": outputs}
     if objective != "binary:logitraw":
         heads["proba"] = nn.Sequential(link, both_of()) if outputs == 1 else link
-        columns["proba"] = len(classes)
-    return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
 def _label_number(raw: Tensor) -> Tensor:

@@ -49,7 +49,6 @@ def tree_predictor(
     features: list[Feature],
     inputs: Inputs,
     outputs: Mapping[str, nn.Module],
-    columns: dict[str, int],
     classes: Sequence[object] = (),
     prepared: Mapping[int, nn.Module] | None = None,
 ) -> Predictor:
@@ -65,7 +64,7 @@ def tree_predictor(
         if ensemble.category_set[ensemble.feature == place][0] < 0:
             limits = np.unique(ensemble.threshold[ensemble.feature == place])
             inputs.try_values(features[place], limits[:: 1 + len(limits) // _TRIED])
-    return Predictor(body, dict(outputs), columns, classes, body.cost + 2.0 * len(features))
+    return Predictor(body, dict(outputs), classes, body.cost + 2.0 * len(features))
 
 
 class ValueCodes(nn.Module):
