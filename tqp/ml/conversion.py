@@ -114,7 +114,9 @@ class Predictor:
     cancels: bool = False
 
 
-TransformConverter = Callable[[Any, list[Feature], Inputs], tuple[nn.Module, list[Feature]]]
+#: A step as a module, and the features it gives.
+Transformed = tuple[nn.Module, list[Feature]]
+TransformConverter = Callable[[Any, list[Feature], Inputs], Transformed]
 PredictConverter = Callable[[Any, list[Feature], Inputs], Predictor]
 
 
@@ -149,8 +151,8 @@ def entry_of(model: object) -> Entry:
     )
 
 
-def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> tuple[nn.Module, list[Feature]]:
-    """A fitted transformer as a module, and the features it gives."""
+def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """A fitted transformer."""
     entry = entry_of(estimator)
     converter: TransformConverter | None = entry.converter if entry.is_transformer else entry.transformer
     if converter is None:
@@ -214,7 +216,7 @@ def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     count = getattr(estimator, "n_features_in_", None)
     fitted = getattr(estimator, "feature_names_in_", None)
     if count is None:
-        count, fitted = _of_booster(estimator)
+        count, fitted = of_booster(estimator)
     if names is None:
         if fitted is not None:
             return [str(name) for name in fitted]
@@ -239,7 +241,7 @@ def _check_order(names: Sequence[str], fitted: Sequence[str]) -> None:
             )
 
 
-def _of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
+def of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
     """How many features a booster of LightGBM or XGBoost has, and their names where it knows them."""
     if hasattr(model, "num_feature"):
         return model.num_feature(), model.feature_name()

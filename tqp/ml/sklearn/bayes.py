@@ -12,14 +12,17 @@ from torch import Tensor, nn
 from tqp.ml.arrays import doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Apply, Total, first_largest, softmax
+from tqp.ml.layers import Affine, Apply, Total, first_largest, link
 from tqp.ml.lookup import Category, Codes, Lookup, by_position
 from tqp.ml.sklearn.scalers import above
 
 
 def _predictor(estimator: Any, body: nn.Module) -> Predictor:
     """Of joint log likelihoods [n, classes]."""
-    outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": softmax()}
+    outputs: dict[str, nn.Module] = {
+        "label": Apply(first_largest, elementwise=False),
+        "proba": link("softmax"),
+    }
     return Predictor(body, outputs, list(estimator.classes_))
 
 

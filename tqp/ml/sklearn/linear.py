@@ -12,11 +12,18 @@ from torch import Tensor, nn
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, shares_of_sum, softmax
+from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, link, shares_of_sum
 
 
-def affine(estimator: Any) -> Affine:
-    """coef_ and intercept_ as a module."""
+def _sums(estimator: Any, features: list[Feature], inputs: Inputs) -> Affine:
+    """coef_ and intercept_ as a module. Sums of inputs that no step has scaled are made of doubles.
+
+    Nothing tells how large such inputs are, so the proof cannot try it. Of large ones that nearly cancel, as two times of the
+    same day or a year and the bias, float32 leaves the rounding.
+    """
+    inputs.refuse_null(features)
+    if any(feature.raw is not None for feature in features):
+        inputs.compare_exactly()
     weight = np.atleast_2d(np.asarray(dense(estimator.coef_), dtype=np.float64))
     bias = np.broadcast_to(
         np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), weight.shape[:1]
@@ -26,9 +33,7 @@ def affine(estimator: Any) -> Affine:
 
 def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD and whatever else is linear in the inputs."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
-    body = affine(estimator)
+    body = _sums(estimator, features, inputs)
     return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
@@ -44,12 +49,10 @@ def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs
 def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Logistic regression and linear discriminant analysis: two classes by a sigmoid, several by a softmax, or by one
     against the rest."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
-    body = affine(estimator)
+    body = _sums(estimator, features, inputs)
     classes = list(estimator.classes_)
     scores = body.bias.shape[0]
-    proba: nn.Module = BothClasses() if scores == 1 else softmax()
+    proba: nn.Module = BothClasses() if scores == 1 else link("softmax")
     solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
     if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
         proba = _one_against_the_rest()
@@ -59,10 +62,8 @@ def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
 
 def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
     _refuse_several_labels(estimator)
-    body = affine(estimator)
+    body = _sums(estimator, features, inputs)
     classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
     loss = getattr(estimator, "loss", None)
@@ -107,16 +108,6 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     classes = list(estimator.classes_)
     proba = BothClasses() if last == "logistic" else activation(last)
     return Predictor(body, {"label": Largest(), "proba": proba}, classes, cost)
-
-
-def _compare_unscaled_exactly(features: list[Feature], inputs: Inputs) -> None:
-    """Sums of inputs that no step has scaled are made of doubles.
-
-    Nothing tells how large such inputs are, so the proof cannot try it. Of large ones that nearly cancel, as two times of the
-    same day or a year and the bias, float32 leaves the rounding.
-    """
-    if any(feature.raw is not None for feature in features):
-        inputs.compare_exactly()
 
 
 def _refuse_several_labels(estimator: Any) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.conversion import Feature, Inputs, Predictor, Transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Apply, first_largest
 
@@ -53,9 +53,7 @@ def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Predicto
     return Predictor(body, outputs, list(range(body.width)), cost, cancels=True)
 
 
-def k_means_transformer(
-    estimator: Any, features: list[Feature], inputs: Inputs
-) -> tuple[nn.Module, list[Feature]]:
+def k_means_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """KMeans and MiniBatchKMeans as a step: the distances to all centers."""
     body = _distances(estimator, features, inputs)
     return composed([body, _distance_of_square()]), [Feature(None, frozenset())] * body.width

@@ -50,13 +50,11 @@ def support_vector_classifier(estimator: Any, features: list[Feature], inputs: I
     classes = list(estimator.classes_)
     if len(classes) > 2 and estimator.break_ties:
         raise UnsupportedError("SVC break_ties=True is not supported")
-    kernel = _kernel(estimator, features, inputs)
+    weights = Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))
+    body = composed([_kernel(estimator, features, inputs), weights])
     if len(classes) == 2:
-        weights = doubles(dense(estimator.dual_coef_)).T
-        body = composed([kernel, Affine(weights, doubles(estimator.intercept_))])
         outputs: dict[str, nn.Module] = {"label": Largest(reached=True), "score": nn.Identity()}
         return Predictor(body, outputs, classes, _cost(estimator))
-    body = composed([kernel, Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))])
     rest = estimator.decision_function_shape == "ovr"
     outputs = {
         "label": nn.Sequential(Votes(len(classes)), Apply(first_largest, elementwise=False)),

@@ -9,9 +9,9 @@ from torch import nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Apply, Largest
+from tqp.ml.layers import Apply, Largest, link
 from tqp.ml.trees.ensemble import Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import both_of, category_codes, link, tree_predictor
+from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
 
 
 def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -57,13 +57,9 @@ def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -
     if not hasattr(estimator, "classes_"):
         return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()})
     classes = list(estimator.classes_)
-    if outputs == 1:
-        factor = 2.0 if estimator.loss == "exponential" else 1.0
-        proba: nn.Module = nn.Sequential(link("sigmoid", factor), both_of())
-        label = Largest(reached=True)
-    else:
-        proba, label = link("softmax"), Largest()
-    heads = {"label": label, "proba": proba, "score": nn.Identity()}
+    factor = 2.0 if estimator.loss == "exponential" else 1.0
+    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax", factor), both_of())
+    heads = {"label": Largest(reached=True), "proba": proba, "score": nn.Identity()}
     return tree_predictor(ensemble, features, inputs, heads, classes)
 
 
@@ -130,7 +126,7 @@ def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inpu
         value = link(known[estimator.loss])
         return tree_predictor(ensemble, features, inputs, {"value": value}, prepared=prepared)
     classes = list(estimator.classes_)
-    proba = nn.Sequential(link("sigmoid"), both_of()) if outputs == 1 else link("softmax")
+    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax"), both_of())
     heads: dict[str, nn.Module] = {"label": Largest(), "proba": proba, "score": nn.Identity()}
     return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
