@@ -16,6 +16,7 @@ from torch import nn
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.models import ModelInput
+from tqp.ml.arrays import plain
 from tqp.ml.folding import composed, inputs_read
 from tqp.ml.model import Converted, Trial
 
@@ -203,7 +204,7 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
         inputs.described(None if read is None else {*read}),
         found.outputs,
         columns,
-        tuple(_label(each) for each in found.classes),
+        tuple(plain(found.classes)),
         cost=found.cost,
         dtypes=(torch.float64,) if inputs.needs_doubles else (torch.float32, torch.float64),
         trials=inputs.trials(),
@@ -248,8 +249,3 @@ def of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
     if hasattr(model, "num_features"):
         return model.num_features(), model.feature_names
     return None, None
-
-
-def _label(label: Any) -> Any:
-    """A class as a plain Python value."""
-    return label.tolist() if hasattr(label, "tolist") else label

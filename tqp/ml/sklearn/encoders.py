@@ -12,7 +12,7 @@ from torch import nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml import layers
-from tqp.ml.arrays import doubles
+from tqp.ml.arrays import doubles, plain
 from tqp.ml.conversion import Feature, Inputs, Transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Apply, Fill, Select, SideBySide
@@ -31,11 +31,6 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def _plain(values: Any) -> list[Any]:
-    """The values of an array as Python's."""
-    return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-
-
 def side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
     """The parts' columns; raises UnsupportedError if there are no parts."""
     if not parts:
@@ -48,7 +43,7 @@ def side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
 
 def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """SimpleImputer: every strategy, numbers and strings; `missing_values` NaN, None, a number or a string; indicators."""
-    statistics = _plain(estimator.statistics_)
+    statistics = plain(estimator.statistics_)
     marker = estimator.missing_values
     means_null = is_missing(marker)
     if not means_null:
@@ -113,7 +108,7 @@ class Known:
 
 def known_categories(feature: Feature, categories: Any, inputs: Inputs) -> Known:
     """How the categories of a feature are found. Raises UnsupportedError for what is neither string nor number."""
-    values = _plain(categories)
+    values = plain(categories)
     absent = [place for place, value in enumerate(values) if is_missing(value)]
     if len(absent) > 1:
         raise UnsupportedError("categories with both None and NaN: SQL has one NULL for them")
