@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 from tqp.core.datatypes import DataType
 
@@ -13,14 +13,6 @@ from tqp.core.datatypes import DataType
 class NullRule(Enum):
     PROPAGATE = "propagate"  # NULL in, NULL out: the kernel sees values only, the caller combines validities
     CUSTOM = "custom"  # the kernel sees (values, validity) pairs and returns such a pair
-
-
-class Origin(NamedTuple):
-    """How a kernel is found again: `resolve(*arguments).function`, or the form of it for any device."""
-
-    resolve: str
-    arguments: tuple[Any, ...]
-    of_device: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,6 @@ class Kernel:
     accepts_wide: bool = False
     any_width: bool = False
     scans: bool = False
-    origin: Origin | None = None
 
 
 #: Finds the kernel of a function for argument types and a result type; None if there is no such overload.

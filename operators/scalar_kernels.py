@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
-from tqp.operators.kernel import Kernel, Origin, Overload
+from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
@@ -43,5 +41,4 @@ def resolve(function: str, argument_types: tuple[DataType, ...], result_type: Da
     if kernel is None:
         types = ", ".join(str(data_type) for data_type in argument_types)
         raise UnsupportedError(f'The function "{function}" has no form for ({types})')
-    origin = Origin("resolve", (function, argument_types, result_type))
-    return replace(fix_form(kernel, result_type), origin=origin)
+    return fix_form(kernel, result_type)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+import tqp
 from tests import sqllogic
 
 
@@ -23,16 +24,26 @@ def complete(path: Path) -> list[str]:
         where = f"{path.name}:{record.line}"
         if record.kind == "query":
             try:
-                answer = connection.sql(record.sql, params=record.params).to_arrow_table()
+                answer = _as_result(connection.sql(record.sql, params=record.params))
             except duckdb.Error as error:
                 problems.append(f"{where}: DuckDB refuses: {str(error).splitlines()[0]}")
                 continue
-            record.head[1:2] = [sqllogic.type_letters(answer.schema)]
+            record.head[1:2] = [sqllogic.type_letters(answer)]
             record.expected = sqllogic.rows(answer, record.sort)
         elif record.kind != "statement ok" and not _holds(connection, record):
             problems.append(f"{where}: {record.kind} does not hold of DuckDB: {record.sql!r}")
     path.write_text("\n\n".join(map(_text, records)) + "\n", encoding="utf-8")
     return problems
+
+
+def _as_result(relation: duckdb.DuckDBPyRelation) -> tqp.Result:
+    """DuckDB's answer as one of tqp, whose texts the files hold."""
+    answer = relation.to_arrow_table()
+    with tqp.connect() as connection:
+        connection.register(
+            "answer", answer.rename_columns([f"c{place}" for place in range(answer.num_columns)])
+        )
+        return connection.sql("FROM answer")
 
 
 def _holds(connection: duckdb.DuckDBPyConnection, record: sqllogic.Record) -> bool:

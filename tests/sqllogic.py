@@ -41,7 +41,7 @@ import pyarrow as pa
 
 import tqp
 from tests.oracle import arrow_of
-from tqp.data.results.formats import column_texts
+from tqp.data.results.display import cell_texts
 
 DIRECTORY = Path(__file__).parent / "slt"
 
@@ -137,8 +137,8 @@ def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
 def check(record: Record, connection: tqp.Connection) -> None:
     """Raises AssertionError unless tqp does what a record that is no setup says."""
     if record.kind == "query":
-        answer = connection.sql(record.sql, params=record.params).to_arrow()
-        letters = type_letters(answer.schema)
+        answer = connection.sql(record.sql, params=record.params)
+        letters = type_letters(answer)
         assert letters == record.head[1], f"types {letters}, not {record.head[1]}, of\n{record.sql}"
         actual = rows(answer, record.sort)
         if not same_rows(actual, record.expected, letters):
@@ -157,14 +157,14 @@ def check(record: Record, connection: tqp.Connection) -> None:
         raise AssertionError(f"no error of\n{record.sql}")
 
 
-def type_letters(schema: pa.Schema) -> str:
+def type_letters(answer: tqp.Result) -> str:
     """One letter a column."""
-    return "".join(_type_letter(column.type) for column in schema)
+    return "".join(_type_letter(column.type) for column in answer.to_arrow().schema)
 
 
-def rows(table: pa.Table, sort: str) -> list[str]:
+def rows(answer: tqp.Result, sort: str) -> list[str]:
     """The lines that stand under `----`."""
-    columns = [[_cell(text) for text in column_texts(column)] for column in table.columns]
+    columns = [[_cell(text) for text in cell_texts(column)] for column in answer._table.columns]
     lines = ["\t".join(row) for row in zip(*columns, strict=True)]
     if sort == "rowsort":
         return sorted(lines)

@@ -49,6 +49,11 @@ def test_sql_as_json(people: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[1]["name"] is None and rows[2]["name"] == 'quo"te, [b]'
 
 
+def test_sql_of_arrays_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", "SELECT [0.1, 2]::FLOAT[2] AS a", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == 'a\n"[0.1, 2.0]"\n'
+
+
 def test_sql_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", "SELECT 1 AS a WHERE false", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == []

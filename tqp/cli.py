@@ -178,13 +178,13 @@ def _run_sql(options: argparse.Namespace) -> int:
         return 2
     with _connect(options) as connection:
         if file is None:
-            answer = connection.sql(query).to_arrow()
+            answer = connection.sql(query)
         else:
             with connection.trace() as trace:
-                answer = connection.sql(query).to_arrow()
+                answer = connection.sql(query)
             trace.write(file)
             print(trace, file=sys.stderr)
-        write_table(answer, options.format, sys.stdout)
+        write_table(answer._table, options.format, sys.stdout)
     return 0
 
 

@@ -7,7 +7,6 @@ TRY_CAST makes them NULL.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 import torch
@@ -17,7 +16,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
-from tqp.operators.kernel import Kernel, Origin
+from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide_forms import fix_form, narrow_if_possible
@@ -36,12 +35,6 @@ def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
 
     With `is_try` the kernel returns (values, validity) and never raises for a value.
     """
-    return replace(
-        _cast_kernel(source, target, is_try), origin=Origin("resolve_cast", (source, target, is_try))
-    )
-
-
-def _cast_kernel(source: DataType, target: DataType, is_try: bool) -> Kernel:
     if source == target:
         return Kernel(_same, accepts_wide=True)
     if source.is_string or target.is_string:

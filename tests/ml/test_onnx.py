@@ -195,6 +195,8 @@ def test_a_session_runs_what_has_no_tensor_form() -> None:
         with pytest.raises(tqp.UnsupportedError, match="Hardmax has no tensor form; register an onnxruntime"):
             con.register_model("m", model)
         session = onnxruntime.InferenceSession(model.SerializeToString())
+        with pytest.raises(tqp.BindError, match="names 3 inputs, and the ONNX model takes 4"):
+            con.register_model("m", session, inputs=["a", "b", "c"])
         con.register_model("m", session)
         found = [row[0] for row in con.sql("SELECT m(a, b, c, d) FROM t").fetchall()]
         assert np.argmax(found, 1).tolist() == values.argmax(1).tolist()

@@ -14,6 +14,11 @@ def doubles(values: Any) -> Tensor:
     return torch.from_numpy(np.array(values, dtype=np.float64))
 
 
+def plain(values: Any) -> list[Any]:
+    """The values as Python's."""
+    return [value.tolist() if hasattr(value, "tolist") else value for value in values]
+
+
 def dense(values: Any) -> Any:
     """A sparse matrix as an array; an array as it is."""
     return values.toarray() if hasattr(values, "toarray") else values

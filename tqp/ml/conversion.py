@@ -16,6 +16,7 @@ from torch import nn
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.models import ModelInput
+from tqp.ml.arrays import plain
 from tqp.ml.folding import composed, inputs_read
 from tqp.ml.model import Converted, Trial
 
@@ -108,14 +109,15 @@ class Predictor:
 
     body: nn.Module
     outputs: dict[str, nn.Module]
-    columns: dict[str, int]
     classes: Sequence[Any] = ()
     cost: float = 100.0
     margin: nn.Module | None = None
     cancels: bool = False
 
 
-TransformConverter = Callable[[Any, list[Feature], Inputs], tuple[nn.Module, list[Feature]]]
+#: A step as a module, and the features it gives.
+Transformed = tuple[nn.Module, list[Feature]]
+TransformConverter = Callable[[Any, list[Feature], Inputs], Transformed]
 PredictConverter = Callable[[Any, list[Feature], Inputs], Predictor]
 
 
@@ -150,8 +152,8 @@ def entry_of(model: object) -> Entry:
     )
 
 
-def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> tuple[nn.Module, list[Feature]]:
-    """A fitted transformer as a module, and the features it gives."""
+def transform(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """A fitted transformer."""
     entry = entry_of(estimator)
     converter: TransformConverter | None = entry.converter if entry.is_transformer else entry.transformer
     if converter is None:
@@ -176,7 +178,7 @@ def transformed(estimator: Any, features: list[Feature], inputs: Inputs) -> Pred
             raise UnsupportedError(
                 f'the strings of "{inputs.names[feature.raw]}" are a result of the model: encode them in its last step'
             )
-    return Predictor(module, {"value": nn.Identity()}, {"value": len(given)})
+    return Predictor(module, {"value": nn.Identity()})
 
 
 def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
@@ -194,12 +196,15 @@ def convert(estimator: Any, names: Sequence[str] | None) -> Converted:
         raise BindError(f"{type(estimator).__qualname__} is not fitted: {error}") from error
     body = composed([found.body])
     read = inputs_read(body)
+    with torch.no_grad():
+        raw = body(torch.empty((0, len(inputs.names)), dtype=torch.float64))
+        columns = {kind: head(raw).shape[1] for kind, head in found.outputs.items() if kind != "label"}
     return Converted(
         body,
         inputs.described(None if read is None else {*read}),
         found.outputs,
-        found.columns,
-        tuple(_label(each) for each in found.classes),
+        columns,
+        tuple(plain(found.classes)),
         cost=found.cost,
         dtypes=(torch.float64,) if inputs.needs_doubles else (torch.float32, torch.float64),
         trials=inputs.trials(),
@@ -212,7 +217,7 @@ def _input_names(estimator: Any, names: Sequence[str] | None) -> list[str]:
     count = getattr(estimator, "n_features_in_", None)
     fitted = getattr(estimator, "feature_names_in_", None)
     if count is None:
-        count, fitted = _of_booster(estimator)
+        count, fitted = of_booster(estimator)
     if names is None:
         if fitted is not None:
             return [str(name) for name in fitted]
@@ -237,15 +242,10 @@ def _check_order(names: Sequence[str], fitted: Sequence[str]) -> None:
             )
 
 
-def _of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
+def of_booster(model: Any) -> tuple[int | None, Sequence[str] | None]:
     """How many features a booster of LightGBM or XGBoost has, and their names where it knows them."""
     if hasattr(model, "num_feature"):
         return model.num_feature(), model.feature_name()
     if hasattr(model, "num_features"):
         return model.num_features(), model.feature_names
     return None, None
-
-
-def _label(label: Any) -> Any:
-    """A class as a plain Python value."""
-    return label.tolist() if hasattr(label, "tolist") else label

@@ -131,21 +131,31 @@ def _one_column_at_a_time(features: Tensor) -> bool:
     return features.device.type == "cpu" and features.shape[1] <= 64 and features.shape[0] >= 1024
 
 
+#: Functions of each number, or (softmax) of each row of them: [n, k] to [n, k].
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "": lambda raw: raw,
+    "sigmoid": torch.sigmoid,
+    "softmax": lambda raw: torch.softmax(raw, 1),
+    "exp": torch.exp,
+    "softplus": lambda raw: nn.functional.softplus(raw, threshold=1e9),
+    "signed square": lambda raw: raw * raw.abs(),
+    "power of two": lambda raw: -torch.exp2(-raw),
+    "positive": lambda raw: (raw > 0).to(raw.dtype),
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+}
+
+
+def link(name: str, factor: float = 1.0) -> Apply:
+    """One of `_FUNCTIONS` as a module. `factor`: what numbers are multiplied by first."""
+    function = _FUNCTIONS[name]
+    scaled = function if factor == 1.0 else lambda raw: function(raw * factor)
+    return Apply(scaled, elementwise=name != "softmax")
+
+
 def activation(name: str) -> nn.Module:
     """A function by the name that scikit-learn has for it: identity, logistic, tanh, relu, softmax, exp."""
-    match name:
-        case "identity":
-            return nn.Identity()
-        case "softmax":
-            return softmax()
-        case "logistic":
-            return Apply(torch.sigmoid)
-    return Apply(getattr(torch, name))
-
-
-def softmax() -> Apply:
-    """Probabilities from scores [n, k]."""
-    return Apply(lambda scores: torch.softmax(scores, 1), elementwise=False)
+    return nn.Identity() if name == "identity" else link("sigmoid" if name == "logistic" else name)
 
 
 def sign(numbers: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tqp.core.datatypes import DataType
-from tqp.operators.kernel import Origin
 from tqp.runtime.graph import function_name, has_syntax, unique_name
 from tqp.runtime.lowering.graph_builder import NamedKernel
 from tqp.runtime.lowering.stream import BATCH_KINDS
@@ -95,15 +94,12 @@ def _definition(name: str, function: Any) -> str:
     """The line that gives a function its name."""
     if isinstance(function, NamedKernel):
         if function.origin is not None:
-            return f"{name} = {_origin_text(function.origin)}"
+            arguments = ", ".join(map(_text, function.origin.args))
+            form = ".function.device" if function.of_device else ".function"
+            return f"{name} = {function.origin.func.__name__}({arguments}){form}"
         function = function.function
     known = function.__qualname__
     return f"from {function.__module__} import {known if known == name else f'{known} as {name}'}"
-
-
-def _origin_text(origin: Origin) -> str:
-    arguments = ", ".join(_text(each) for each in origin.arguments)
-    return f"{origin.resolve}({arguments}).function{'.device' if origin.of_device else ''}"
 
 
 def _text(item: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.data.column import Column, Table
 from tqp.data.results.to_python import column_slice, python_values, storage_values
-from tqp.data.results.value_text import blob_text, interval_text, time_text, timestamp_text
+from tqp.data.results.value_text import blob_text, date_text, interval_text, time_text, timestamp_text
 
 MAX_ROWS = 20
 _MAX_CELL = 60
@@ -23,24 +24,20 @@ _GAP = "·"
 _MORE = "…"
 
 
-def cell_texts(column: Column) -> list[str]:
-    """Every value of a (short) column as DuckDB prints it, NULL as `NULL`."""
+def cell_texts(column: Column) -> list[str | None]:
+    """Every value of a column as DuckDB prints it; None for NULL."""
     kind = column.data_type.kind
-    if kind in TICKS_PER_SECOND and column.values is not None:
-        texts = [timestamp_text(ticks, kind) for ticks in storage_values(column.values)]
-    elif kind is TypeKind.TIME and column.values is not None:
-        texts = list(map(time_text, column.values.tolist()))
-    elif kind is TypeKind.INTERVAL and column.values is not None:
-        texts = [interval_text(*parts) for parts in column.values.tolist()]
-    elif kind is TypeKind.FLOAT and column.values is not None:
-        texts = [_float_text(value) for value in column.values.tolist()]
-    elif kind is TypeKind.ARRAY and column.values is not None:
-        texts = [f"[{', '.join(map(_float_text, row))}]" for row in column.values.tolist()]
+    if kind in _TIMES:
+        assert column.values is not None
+        items = storage_values(column.values)
+        if column.validity is not None:
+            items = [
+                item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)
+            ]
     else:
-        return [_text(value) for value in python_values(column)]
-    if column.validity is None:
-        return texts
-    return [text if valid else "NULL" for text, valid in zip(texts, column.validity.tolist(), strict=True)]
+        items = python_values(column)
+    write = _WRITERS.get(kind, str)
+    return [None if item is None else write(item) for item in items]
 
 
 def text_table(table: Table, width: int | None = None) -> str:
@@ -155,22 +152,32 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, bytes):
-        return blob_text(value)
-    return format(value, "f") if hasattr(value, "as_tuple") else str(value)
-
-
 def _float_text(value: float) -> str:
     """The shortest digits that give back the 32-bit float."""
     return str(np.float32(value))
 
 
-def _one_line(text: str) -> str:
+#: Of stored numbers: Python's own dates and times lack year 0, year 10000 and nanoseconds.
+_TIMES: dict[TypeKind, Callable[[Any], str]] = {
+    TypeKind.DATE: date_text,
+    TypeKind.TIME: time_text,
+    TypeKind.INTERVAL: lambda parts: interval_text(*parts),
+    **{kind: partial(timestamp_text, kind=kind) for kind in TICKS_PER_SECOND},
+}
+#: How a value is written where `str` is not the way.
+_WRITERS: dict[TypeKind, Callable[[Any], str]] = {
+    **_TIMES,
+    TypeKind.BOOLEAN: lambda value: "true" if value else "false",
+    TypeKind.DECIMAL: "{:f}".format,
+    TypeKind.FLOAT: _float_text,
+    TypeKind.BLOB: blob_text,
+    TypeKind.ARRAY: lambda row: f"[{', '.join(map(_float_text, row))}]",
+}
+
+
+def _one_line(text: str | None) -> str:
+    if text is None:
+        return "NULL"
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 

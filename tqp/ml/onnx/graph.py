@@ -128,27 +128,30 @@ def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converte
     wide = any(each.type.tensor_type.elem_type == TensorProto.DOUBLE for each in given)
     dtype = torch.float64 if wide else torch.float32
     module = OnnxModule(model).to(dtype)
-    sizes = [_width(each) for each in given]
-    if len(given) == 1 and sizes[0] is not None:
-        count = sizes[0]
-        default = [given[0].name] if count == 1 else [f"x{i}" for i in range(count)]
-    elif len(given) == 1:
-        if names is None:
-            raise BindError(
-                "the ONNX model does not say how many inputs it takes: name them with inputs=[...]"
-            )
-        count, default = len(names), list(names)
-    elif any(size not in (1, None) for size in sizes):
-        raise UnsupportedError(
-            "an ONNX model with several inputs of which some are matrices is not supported"
-        )
-    else:
-        count, default = len(given), [each.name for each in given]
-    if names is not None and len(names) != count:
-        raise BindError(f"inputs= names {len(names)} inputs, and the ONNX model takes {count}")
-    columns = _columns(module, count, dtype)
-    inputs = tuple(ModelInput(name, takes_null=True) for name in names or default)
+    inputs = _inputs([(each.name, _width(each)) for each in given], names)
+    columns = _columns(module, len(inputs), dtype)
     return Converted(module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=1_000.0, dtypes=(dtype,))
+
+
+def _inputs(given: Sequence[tuple[str, int | None]], names: Sequence[str] | None) -> tuple[ModelInput, ...]:
+    """The numbers that a model takes of each row, by the `names` if there are any. `given`: its inputs and their widths,
+    None for one that it does not say. Raises BindError for a wrong number of names, UnsupportedError for several matrices.
+    """
+    known = [name for name, _ in given]
+    if len(given) > 1:
+        if any(width not in (1, None) for _, width in given):
+            raise UnsupportedError(
+                "an ONNX model with several inputs of which some are matrices is not supported"
+            )
+    elif (width := given[0][1]) is not None:
+        known = [f"x{i}" for i in range(width)] if width > 1 else known
+    elif names is None:
+        raise BindError("the ONNX model does not say how many inputs it takes: name them with inputs=[...]")
+    else:
+        known = list(names)
+    if names is not None and len(names) != len(known):
+        raise BindError(f"inputs= names {len(names)} inputs, and the ONNX model takes {len(known)}")
+    return tuple(ModelInput(name, takes_null=True) for name in names or known)
 
 
 def _columns(module: OnnxModule, count: int, dtype: torch.dtype) -> int:
@@ -238,18 +241,12 @@ def convert_session(session: Any, names: Sequence[str] | None, kind: str) -> Con
         raise UnsupportedError(
             f'the output "{outputs[place].name}" of the session is {outputs[place].type}; export it as a tensor (zipmap=False)'
         )
-    if len(given) > 1:
-        default: list[str] | None = [each.name for each in given]
-    else:
-        width = given[0].shape[1] if len(given[0].shape) > 1 else 1
-        default = [f"x{i}" for i in range(width)] if isinstance(width, int) else None
-    chosen = list(names) if names is not None else default
-    if chosen is None:
-        raise BindError("the session does not say how many inputs it takes: name them with inputs=[...]")
+    widths = [each.shape[1] if len(each.shape) > 1 else 1 for each in given]
+    sizes = [width if isinstance(width, int) else None for width in widths]
+    inputs = _inputs([(each.name, size) for each, size in zip(given, sizes, strict=True)], names)
     module = SessionModule(session, place)
-    made = module(torch.zeros(2, len(chosen)))
+    made = module(torch.zeros(2, len(inputs)))
     columns = made.shape[1] if made.dim() == 2 else 1
-    inputs = tuple(ModelInput(name, takes_null=True) for name in chosen)
     return Converted(
         module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=5_000.0, dtypes=(torch.float32,)
     )

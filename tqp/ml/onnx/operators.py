@@ -6,6 +6,7 @@ Definitions: the operator schemas of ONNX (github.com/onnx/onnx, docs/Operators.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -45,13 +46,8 @@ def _reshape(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
 
 
 def _flatten(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
-    axis = attributes.get("axis", 1)
-    values = inputs[0]
-    axis += values.dim() if axis < 0 else 0
-    rows = 1
-    for size in values.shape[:axis]:
-        rows *= size
-    return values.reshape(rows, -1)
+    values, axis = inputs[0], attributes.get("axis", 1)
+    return values.reshape(math.prod(values.shape[:axis]), -1)
 
 
 def _axes(inputs: Sequence[Tensor], attributes: Attributes) -> list[int] | None:
@@ -100,10 +96,9 @@ def _reduce(function: Callable[..., Tensor]) -> Operator:
 
 
 def _arg_extreme(function: Callable[..., Tensor]) -> Operator:
-    def find(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
-        return function(inputs[0], attributes.get("axis", 0), bool(attributes.get("keepdims", 1)))
-
-    return find
+    return lambda inputs, attributes: function(
+        inputs[0], attributes.get("axis", 0), bool(attributes.get("keepdims", 1))
+    )
 
 
 def _clip(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
@@ -130,10 +125,6 @@ def _split(inputs: Sequence[Tensor], attributes: Attributes) -> tuple[Tensor, ..
         parts = attributes["num_outputs"]
         sizes = -(-values.shape[axis] // parts)
     return torch.split(values, sizes, axis)
-
-
-def _softmax(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
-    return torch.softmax(inputs[0], attributes.get("axis", -1))
 
 
 def _gather(inputs: Sequence[Tensor], attributes: Attributes) -> Tensor:
@@ -209,7 +200,7 @@ OPERATORS: dict[str, Operator] = {
     "Shape": lambda inputs, attributes: torch.tensor(list(inputs[0].shape)),
     "Sign": _elementwise(sign),
     "Slice": _slice,
-    "Softmax": _softmax,
+    "Softmax": lambda inputs, attributes: torch.softmax(inputs[0], attributes.get("axis", -1)),
     "Split": _split,
     "Squeeze": _squeeze,
     "Sum": lambda inputs, attributes: sum(inputs[1:], inputs[0]),

@@ -12,16 +12,18 @@ from torch import Tensor, nn
 from tqp.ml.arrays import doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Apply, Total, first_largest, softmax
+from tqp.ml.layers import Affine, Apply, Total, first_largest, link
 from tqp.ml.lookup import Category, Codes, Lookup, by_position
 from tqp.ml.sklearn.scalers import above
 
 
 def _predictor(estimator: Any, body: nn.Module) -> Predictor:
     """Of joint log likelihoods [n, classes]."""
-    classes = list(estimator.classes_)
-    outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": softmax()}
-    return Predictor(body, outputs, {"proba": len(classes)}, classes)
+    outputs: dict[str, nn.Module] = {
+        "label": Apply(first_largest, elementwise=False),
+        "proba": link("softmax"),
+    }
+    return Predictor(body, outputs, list(estimator.classes_))
 
 
 def multinomial(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -59,7 +61,6 @@ class Gaussians(nn.Module):
         self.means = nn.Buffer(means)
         self.precisions = nn.Buffer(0.5 / variances)
         self.constants = nn.Buffer(constants)
-        self.width = means.shape[0]
 
     def forward(self, features: Tensor) -> Tensor:
         # By difference, not by expanding the square: means far from zero would cancel.

@@ -9,9 +9,19 @@ import torch
 from torch import nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.conversion import Feature, Inputs, Predictor, entry_of, predictor, transform, transformed
+from tqp.ml.conversion import (
+    Feature,
+    Inputs,
+    Predictor,
+    Transformed,
+    entry_of,
+    predictor,
+    transform,
+    transformed,
+)
 from tqp.ml.folding import composed
-from tqp.ml.layers import Multiply, Select, SideBySide
+from tqp.ml.layers import Multiply, Select
+from tqp.ml.sklearn.encoders import side_by_side
 from tqp.ml.sklearn.scalers import inverse
 from tqp.ml.trees.layers import TreeSum
 
@@ -26,9 +36,7 @@ def pipeline(estimator: Any, features: list[Feature], inputs: Inputs) -> Predict
     return replace(last, body=composed([*modules, last.body]))
 
 
-def pipeline_of_transformers(
-    estimator: Any, features: list[Feature], inputs: Inputs
-) -> tuple[nn.Module, list[Feature]]:
+def pipeline_of_transformers(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """Pipeline whose last step transforms too."""
     modules, features = _chain([step for _, step in estimator.steps], features, inputs)
     return composed(modules), features
@@ -58,9 +66,7 @@ def _chain(
     return modules, features
 
 
-def column_transformer(
-    estimator: Any, features: list[Feature], inputs: Inputs
-) -> tuple[nn.Module, list[Feature]]:
+def column_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """ColumnTransformer: each transformer on its columns, the results in the order of the transformers."""
     places_of = estimator._transformer_to_input_indices
     parts = [
@@ -68,22 +74,22 @@ def column_transformer(
         for name, each, _ in estimator.transformers_
         if not _is(each, "drop") and len(places_of[name])
     ]
-    return _side_by_side(parts, features, inputs, estimator.transformer_weights)
+    return _parts(parts, features, inputs, estimator.transformer_weights)
 
 
-def feature_union(estimator: Any, features: list[Feature], inputs: Inputs) -> tuple[nn.Module, list[Feature]]:
+def feature_union(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """FeatureUnion: each transformer on all columns."""
     every = list(range(len(features)))
     parts = [(name, each, every) for name, each in estimator.transformer_list if not _is(each, "drop")]
-    return _side_by_side(parts, features, inputs, estimator.transformer_weights)
+    return _parts(parts, features, inputs, estimator.transformer_weights)
 
 
-def _side_by_side(
+def _parts(
     parts: list[tuple[str, Any, list[int]]],
     features: list[Feature],
     inputs: Inputs,
     weights: dict[str, float] | None,
-) -> tuple[nn.Module, list[Feature]]:
+) -> Transformed:
     modules, given = [], []
     for name, transformer, places in parts:
         module: nn.Module = nn.Identity()
@@ -94,9 +100,7 @@ def _side_by_side(
             continue
         modules.append(composed([Select(places), module, *_weighting(weights, name, len(chosen))]))
         given += chosen
-    if not modules:
-        raise UnsupportedError("a transformer that leaves no columns is not supported")
-    return (modules[0] if len(modules) == 1 else SideBySide(modules)), given
+    return side_by_side(modules), given
 
 
 def _is(transformer: Any, word: str) -> bool:

@@ -12,13 +12,11 @@ from torch import nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml import layers
-from tqp.ml.arrays import doubles
-from tqp.ml.conversion import Feature, Inputs
+from tqp.ml.arrays import doubles, plain
+from tqp.ml.conversion import Feature, Inputs, Transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Apply, Fill, Select, SideBySide
 from tqp.ml.lookup import Category, Codes, Intervals, Lookup, OneHot, by_position, finder_of_numbers
-
-Transformed = tuple[nn.Module, list[Feature]]
 
 #: From here on, numbers that are not whole numbers of float32 may be rounded to one.
 _LARGEST_EXACT = 1 << 24
@@ -33,12 +31,8 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def _plain(values: Any) -> list[Any]:
-    """The values of an array as Python's."""
-    return [value.tolist() if hasattr(value, "tolist") else value for value in values]
-
-
-def _side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
+def side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
+    """The parts' columns; raises UnsupportedError if there are no parts."""
     if not parts:
         raise UnsupportedError("a transformer that leaves no columns is not supported")
     return parts[0] if len(parts) == 1 else SideBySide(parts)
@@ -49,7 +43,7 @@ def _side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
 
 def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """SimpleImputer: every strategy, numbers and strings; `missing_values` NaN, None, a number or a string; indicators."""
-    statistics = _plain(estimator.statistics_)
+    statistics = plain(estimator.statistics_)
     marker = estimator.missing_values
     means_null = is_missing(marker)
     if not means_null:
@@ -75,7 +69,7 @@ def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     if missing is not None:
         for feature in features:
             inputs.try_values(feature, [missing])
-    return _side_by_side(parts), given
+    return side_by_side(parts), given
 
 
 def _number(value: Any, features: Sequence[Feature], inputs: Inputs) -> float:
@@ -114,7 +108,7 @@ class Known:
 
 def known_categories(feature: Feature, categories: Any, inputs: Inputs) -> Known:
     """How the categories of a feature are found. Raises UnsupportedError for what is neither string nor number."""
-    values = _plain(categories)
+    values = plain(categories)
     absent = [place for place, value in enumerate(values) if is_missing(value)]
     if len(absent) > 1:
         raise UnsupportedError("categories with both None and NaN: SQL has one NULL for them")
@@ -144,7 +138,7 @@ def one_hot_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> 
         if part.width:
             parts.append(part)
     width = sum(part.width for part in parts)
-    return _side_by_side(parts), [Feature(None, frozenset())] * width
+    return side_by_side(parts), [Feature(None, frozenset())] * width
 
 
 def _one_hot(estimator: Any, place: int, feature: Feature, inputs: Inputs) -> OneHot:
@@ -214,7 +208,7 @@ def ordinal_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> 
         )
         parts.append(Lookup(known.category(place, refuses), doubles(table)[:, None]))
         given.append(Feature(None, feature.missing if math.isnan(missing) else frozenset()))
-    return _side_by_side(parts), given
+    return side_by_side(parts), given
 
 
 # discretizer
@@ -239,4 +233,4 @@ def bins_discretizer(estimator: Any, features: list[Feature], inputs: Inputs) ->
             columns = by_position(list(range(count)), range(count), count, count, count)
             parts.append(OneHot(category, torch.tensor(columns), count))
             width += count
-    return _side_by_side(parts), [Feature(None, frozenset())] * width
+    return side_by_side(parts), [Feature(None, frozenset())] * width

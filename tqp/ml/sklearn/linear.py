@@ -12,11 +12,18 @@ from torch import Tensor, nn
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, shares_of_sum, softmax
+from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, link, shares_of_sum
 
 
-def affine(estimator: Any) -> Affine:
-    """coef_ and intercept_ as a module."""
+def _sums(estimator: Any, features: list[Feature], inputs: Inputs) -> Affine:
+    """coef_ and intercept_ as a module. Sums of inputs that no step has scaled are made of doubles.
+
+    Nothing tells how large such inputs are, so the proof cannot try it. Of large ones that nearly cancel, as two times of the
+    same day or a year and the bias, float32 leaves the rounding.
+    """
+    inputs.refuse_null(features)
+    if any(feature.raw is not None for feature in features):
+        inputs.compare_exactly()
     weight = np.atleast_2d(np.asarray(dense(estimator.coef_), dtype=np.float64))
     bias = np.broadcast_to(
         np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), weight.shape[:1]
@@ -26,10 +33,8 @@ def affine(estimator: Any) -> Affine:
 
 def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD and whatever else is linear in the inputs."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
-    body = affine(estimator)
-    return Predictor(body, {"value": nn.Identity()}, {"value": body.bias.shape[0]}, cost=_cost(body))
+    body = _sums(estimator, features, inputs)
+    return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
 def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -44,41 +49,29 @@ def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs
 def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Logistic regression and linear discriminant analysis: two classes by a sigmoid, several by a softmax, or by one
     against the rest."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
-    body = affine(estimator)
+    body = _sums(estimator, features, inputs)
     classes = list(estimator.classes_)
     scores = body.bias.shape[0]
-    proba: nn.Module = BothClasses() if scores == 1 else softmax()
+    proba: nn.Module = BothClasses() if scores == 1 else link("softmax")
     solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
     if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
         proba = _one_against_the_rest()
-    return Predictor(
-        body,
-        {"label": Largest(), "proba": proba, "score": nn.Identity()},
-        {"proba": len(classes), "score": scores},
-        classes,
-        _cost(body),
-    )
+    outputs = {"label": Largest(), "proba": proba, "score": nn.Identity()}
+    return Predictor(body, outputs, classes, _cost(body))
 
 
 def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
-    inputs.refuse_null(features)
-    _compare_unscaled_exactly(features, inputs)
     _refuse_several_labels(estimator)
-    body = affine(estimator)
+    body = _sums(estimator, features, inputs)
     classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
-    columns = {"score": body.bias.shape[0]}
     loss = getattr(estimator, "loss", None)
     if loss == "log_loss":
         outputs["proba"] = BothClasses() if len(classes) == 2 else _one_against_the_rest()
-        columns["proba"] = len(classes)
     elif loss == "modified_huber":
         outputs["proba"] = ClippedShares()
-        columns["proba"] = len(classes)
-    return Predictor(body, outputs, columns, classes, _cost(body))
+    return Predictor(body, outputs, classes, _cost(body))
 
 
 def _one_against_the_rest() -> Apply:
@@ -110,21 +103,11 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     cost = sum(float(np.size(weight)) for weight in weights) * 0.05
     last = estimator.out_activation_
     if not hasattr(estimator, "classes_"):
-        return Predictor(body, {"value": activation(last)}, {"value": len(biases[-1])}, cost=cost)
+        return Predictor(body, {"value": activation(last)}, cost=cost)
     _refuse_several_labels(estimator)
     classes = list(estimator.classes_)
     proba = BothClasses() if last == "logistic" else activation(last)
-    return Predictor(body, {"label": Largest(), "proba": proba}, {"proba": len(classes)}, classes, cost)
-
-
-def _compare_unscaled_exactly(features: list[Feature], inputs: Inputs) -> None:
-    """Sums of inputs that no step has scaled are made of doubles.
-
-    Nothing tells how large such inputs are, so the proof cannot try it. Of large ones that nearly cancel, as two times of the
-    same day or a year and the bias, float32 leaves the rounding.
-    """
-    if any(feature.raw is not None for feature in features):
-        inputs.compare_exactly()
+    return Predictor(body, {"label": Largest(), "proba": proba}, classes, cost)
 
 
 def _refuse_several_labels(estimator: Any) -> None:

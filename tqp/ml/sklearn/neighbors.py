@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.conversion import Feature, Inputs, Predictor, Transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Apply, first_largest
 
@@ -45,18 +45,15 @@ def _distance_of_square() -> Apply:
 def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """KMeans and MiniBatchKMeans: the label of the nearest center, or as value the distances to all."""
     body = _distances(estimator, features, inputs)
-    count = body.width
     outputs: dict[str, nn.Module] = {
         "label": Apply(first_largest, elementwise=False),
         "value": _distance_of_square(),
     }
     cost = float(body.points.numel())
-    return Predictor(body, outputs, {"value": count}, list(range(count)), cost, cancels=True)
+    return Predictor(body, outputs, list(range(body.width)), cost, cancels=True)
 
 
-def k_means_transformer(
-    estimator: Any, features: list[Feature], inputs: Inputs
-) -> tuple[nn.Module, list[Feature]]:
+def k_means_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """KMeans and MiniBatchKMeans as a step: the distances to all centers."""
     body = _distances(estimator, features, inputs)
     return composed([body, _distance_of_square()]), [Feature(None, frozenset())] * body.width
@@ -85,7 +82,6 @@ class Neighbours(nn.Module):
         self.center = nn.Buffer(points.mean(0))
         self.centered = nn.Buffer(torch.cat([centered, -0.5 * centered.square().sum(1, keepdim=True)], 1))
         self.values = nn.Buffer(values)
-        self.width = values.shape[1]
 
     def forward(self, features: Tensor) -> Tensor:
         features = features.contiguous()
@@ -112,7 +108,7 @@ def neighbours_regressor(estimator: Any, features: list[Feature], inputs: Inputs
     values = doubles(estimator._y)
     values = values[:, None] if values.dim() == 1 else values
     body = _neighbours(estimator, features, inputs, values)
-    return Predictor(body, {"value": nn.Identity()}, {"value": body.width}, cost=_cost(body))
+    return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
 def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -125,7 +121,7 @@ def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Input
     ]
     body = _neighbours(estimator, features, inputs, ones)
     outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": nn.Identity()}
-    return Predictor(body, outputs, {"proba": len(classes)}, classes, _cost(body))
+    return Predictor(body, outputs, classes, _cost(body))
 
 
 def _neighbours(estimator: Any, features: list[Feature], inputs: Inputs, values: Tensor) -> Neighbours:

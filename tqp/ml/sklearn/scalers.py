@@ -10,11 +10,9 @@ from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs
+from tqp.ml.conversion import Feature, Inputs, Transformed
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Apply, Multiply, Scale, sign
-
-Transformed = tuple[nn.Module, list[Feature]]
+from tqp.ml.layers import Affine, Apply, Scale, sign
 
 
 def _same_missing(features: list[Feature]) -> list[Feature]:
@@ -29,12 +27,19 @@ def _try_scales(features: list[Feature], inputs: Inputs, centers: Tensor, scales
 
 def standard_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
     """StandardScaler and RobustScaler: (x - center) / scale, missing values as they are."""
-    center = getattr(estimator, "center_", None) if hasattr(estimator, "center_") else estimator.mean_
-    uses_center = estimator.with_centering if hasattr(estimator, "with_centering") else estimator.with_mean
-    shift = doubles(center) if uses_center else torch.zeros(len(features), dtype=torch.float64)
-    scale = torch.ones_like(shift) if estimator.scale_ is None else doubles(estimator.scale_)
+    shift, scale = _shift_and_scale(estimator)
     _try_scales(features, inputs, shift, scale)
     return Scale(shift, scale), _same_missing(features)
+
+
+def _shift_and_scale(estimator: Any) -> tuple[Tensor, Tensor]:
+    """Of a StandardScaler or RobustScaler."""
+    if hasattr(estimator, "with_centering"):
+        center, uses_center = estimator.center_, estimator.with_centering
+    else:
+        center, uses_center = estimator.mean_, estimator.with_mean
+    shift = doubles(center) if uses_center else torch.zeros(estimator.n_features_in_, dtype=torch.float64)
+    return shift, torch.ones_like(shift) if estimator.scale_ is None else doubles(estimator.scale_)
 
 
 def min_max_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
@@ -149,26 +154,18 @@ def polynomial_features(estimator: Any, features: list[Feature], inputs: Inputs)
     return Polynomial(powers), [Feature(None, frozenset())] * len(powers)
 
 
-def pca(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """PCA and IncrementalPCA, whitened or not: one matrix product; missing values are refused."""
+def projection(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+    """PCA and IncrementalPCA, whitened or not, and TruncatedSVD: one matrix product; missing values are refused."""
     inputs.refuse_null(features)
-    weight = doubles(estimator.components_).T
-    if estimator.whiten:
+    weight = doubles(dense(estimator.components_)).T
+    if getattr(estimator, "whiten", False):
         variance = doubles(estimator.explained_variance_)
         weight = weight / variance.sqrt().clamp(min=torch.finfo(torch.float64).eps)
     bias = torch.zeros(weight.shape[1], dtype=torch.float64)
-    if estimator.mean_ is not None:
+    if getattr(estimator, "mean_", None) is not None:
         mean = doubles(estimator.mean_)
         bias = -mean @ weight
         _try_scales(features, inputs, mean, torch.ones_like(mean))
-    return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
-
-
-def truncated_svd(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """TruncatedSVD: one matrix product; missing values are refused."""
-    inputs.refuse_null(features)
-    weight = doubles(dense(estimator.components_)).T
-    bias = torch.zeros(weight.shape[1], dtype=torch.float64)
     return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
 
 
@@ -212,24 +209,15 @@ def inverse(transformer: Any) -> nn.Module:
     if hasattr(transformer, "inverse_func"):
         return _function(transformer.inverse_func, "FunctionTransformer inverse_func")
     name = type(transformer).__qualname__
-    scale = getattr(transformer, "scale_", None)
     match name:
         case "StandardScaler" | "RobustScaler":
-            center = transformer.mean_ if name == "StandardScaler" else transformer.center_
-            has_center = transformer.with_mean if name == "StandardScaler" else transformer.with_centering
-            shift = doubles(center) if has_center else None
-            if scale is None:
-                return nn.Identity() if shift is None else _back(torch.ones_like(shift), shift)
-            return _back(doubles(scale), shift)
+            shift, factor = _shift_and_scale(transformer)
         case "MinMaxScaler":
-            factor = 1 / doubles(scale)
-            return _back(factor, -doubles(transformer.min_) * factor)
+            factor = 1 / doubles(transformer.scale_)
+            shift = -doubles(transformer.min_) * factor
         case "MaxAbsScaler":
-            return Multiply(doubles(scale))
-    raise UnsupportedError(f"TransformedTargetRegressor transformer={name} is not supported")
-
-
-def _back(factor: Tensor, shift: Tensor | None) -> nn.Module:
-    if shift is None:
-        return Multiply(factor)
+            factor = doubles(transformer.scale_)
+            shift = torch.zeros_like(factor)
+        case _:
+            raise UnsupportedError(f"TransformedTargetRegressor transformer={name} is not supported")
     return Affine(torch.diag(factor), shift)

@@ -42,7 +42,7 @@ def support_vector_regressor(estimator: Any, features: list[Feature], inputs: In
     """SVR and NuSVR: kernels linear, rbf, poly and sigmoid."""
     weights = doubles(dense(estimator.dual_coef_)).T
     body = composed([_kernel(estimator, features, inputs), Affine(weights, doubles(estimator.intercept_))])
-    return Predictor(body, {"value": nn.Identity()}, {"value": 1}, cost=_cost(estimator))
+    return Predictor(body, {"value": nn.Identity()}, cost=_cost(estimator))
 
 
 def support_vector_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -50,22 +50,19 @@ def support_vector_classifier(estimator: Any, features: list[Feature], inputs: I
     classes = list(estimator.classes_)
     if len(classes) > 2 and estimator.break_ties:
         raise UnsupportedError("SVC break_ties=True is not supported")
-    kernel = _kernel(estimator, features, inputs)
+    weights = Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))
+    body = composed([_kernel(estimator, features, inputs), weights])
     if len(classes) == 2:
-        weights = doubles(dense(estimator.dual_coef_)).T
-        body = composed([kernel, Affine(weights, doubles(estimator.intercept_))])
         outputs: dict[str, nn.Module] = {"label": Largest(reached=True), "score": nn.Identity()}
-        return Predictor(body, outputs, {"score": 1}, classes, _cost(estimator))
-    body = composed([kernel, Affine(_weights_of_pairs(estimator), doubles(estimator.intercept_))])
+        return Predictor(body, outputs, classes, _cost(estimator))
     rest = estimator.decision_function_shape == "ovr"
-    scores = len(classes) if rest else len(estimator.intercept_)
     outputs = {
         "label": nn.Sequential(Votes(len(classes)), Apply(first_largest, elementwise=False)),
         "score": Votes(len(classes), True) if rest else nn.Identity(),
     }
     # The smallest decision of any pair, without its sign.
     margin = Apply(lambda decisions: decisions.abs().amin(1), elementwise=False)
-    return Predictor(body, outputs, {"score": scores}, classes, _cost(estimator), margin)
+    return Predictor(body, outputs, classes, _cost(estimator), margin)
 
 
 def _weights_of_pairs(estimator: Any) -> Tensor:

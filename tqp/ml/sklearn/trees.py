@@ -9,9 +9,9 @@ from torch import nn
 
 from tqp.core.errors import UnsupportedError
 from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Apply, Largest
+from tqp.ml.layers import Apply, Largest, link
 from tqp.ml.trees.ensemble import Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import both_of, category_codes, link, tree_predictor
+from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
 
 
 def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -31,16 +31,15 @@ def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
         "label": Largest(0.5 if is_pair else np.inf),
         "proba": both_of() if is_pair else nn.Identity(),
     }
-    return tree_predictor(ensemble, features, inputs, outputs, {"proba": len(classes)}, classes)
+    return tree_predictor(ensemble, features, inputs, outputs, classes)
 
 
 def forest_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
     """The mean of the trees' values, one or several."""
     _missing_values(estimator, features, inputs)
     trees = [_tree(each.tree_, each.tree_.value[:, :, 0]) for each in _trees_of(estimator)]
-    count = int(estimator.n_outputs_)
-    ensemble = _mean(trees, count)
-    return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()}, {"value": count})
+    ensemble = _mean(trees, int(estimator.n_outputs_))
+    return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()})
 
 
 def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -56,18 +55,12 @@ def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -
         single=True,
     )
     if not hasattr(estimator, "classes_"):
-        return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()}, {"value": 1})
+        return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()})
     classes = list(estimator.classes_)
-    if outputs == 1:
-        factor = 2.0 if estimator.loss == "exponential" else 1.0
-        proba: nn.Module = nn.Sequential(link("sigmoid", factor), both_of())
-        label = Largest(reached=True)
-    else:
-        proba, label = link("softmax"), Largest()
-    heads = {"label": label, "proba": proba, "score": nn.Identity()}
-    return tree_predictor(
-        ensemble, features, inputs, heads, {"proba": len(classes), "score": outputs}, classes
-    )
+    factor = 2.0 if estimator.loss == "exponential" else 1.0
+    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax", factor), both_of())
+    heads = {"label": Largest(reached=True), "proba": proba, "score": nn.Identity()}
+    return tree_predictor(ensemble, features, inputs, heads, classes)
 
 
 def _start(estimator: Any, outputs: int) -> Floats:
@@ -112,7 +105,7 @@ def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) ->
     score = nn.Sequential(link("power of two"), Apply(lambda values: values - offset))
     # Scores at the offset are inliers, in whatever order depths were added.
     heads = {"label": nn.Sequential(score, Largest(-1e-12)), "score": score}
-    return tree_predictor(ensemble, features, inputs, heads, {"score": 1}, [-1, 1])
+    return tree_predictor(ensemble, features, inputs, heads, [-1, 1])
 
 
 def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
@@ -131,12 +124,11 @@ def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inpu
         if estimator.loss not in known:
             raise UnsupportedError(f"the loss {estimator.loss!r} is not supported")
         value = link(known[estimator.loss])
-        return tree_predictor(ensemble, features, inputs, {"value": value}, {"value": 1}, prepared=prepared)
+        return tree_predictor(ensemble, features, inputs, {"value": value}, prepared=prepared)
     classes = list(estimator.classes_)
-    proba = nn.Sequential(link("sigmoid"), both_of()) if outputs == 1 else link("softmax")
+    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax"), both_of())
     heads: dict[str, nn.Module] = {"label": Largest(), "proba": proba, "score": nn.Identity()}
-    columns = {"proba": len(classes), "score": outputs}
-    return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
 def _histogram_features(

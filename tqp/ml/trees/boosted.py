@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml import layers
+from tqp.ml.conversion import Feature, Inputs, Predictor, of_booster
 from tqp.ml.layers import Apply, Largest
-from tqp.ml.trees import outputs as tree_outputs
 from tqp.ml.trees.ensemble import ALMOST_ZERO, Bools, Ensemble, Floats, Tree, ensemble_of
 from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
 
@@ -81,16 +81,14 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
         zero_is_missing=frozenset(zeros),
     )
     options = dict(each.split(":", 1) for each in parameters if ":" in each)
-    link = tree_outputs.link(_LIGHTGBM_LINKS.get(objective, ""), float(options.get("sigmoid", 1.0)))
+    link = layers.link(_LIGHTGBM_LINKS.get(objective, ""), float(options.get("sigmoid", 1.0)))
     if "sqrt" in parameters:
-        link = tree_outputs.link("signed square")
+        link = layers.link("signed square")
     prepared = _lightgbm_categories(text, facts, features, inputs)
     heads: dict[str, nn.Module]
     if not hasattr(model, "classes_"):
         heads = {"value": link} if averaged else {"value": link, "score": nn.Identity()}
-        return tree_predictor(
-            ensemble, features, inputs, heads, {"value": outputs, "score": outputs}, (), prepared
-        )
+        return tree_predictor(ensemble, features, inputs, heads, (), prepared)
     if objective not in _LIGHTGBM_LINKS:
         raise UnsupportedError(
             f"a classifier with the objective {objective!r} has no probabilities; register its booster_ instead"
@@ -98,12 +96,11 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     classes = list(model.classes_)
     heads = {
         "label": Largest(_HALF.get(_LIGHTGBM_LINKS[objective], 0.0)),
-        "proba": nn.Sequential(link, both_of()) if outputs == 1 else link,
+        "proba": nn.Sequential(link, both_of()),
     }
     if not averaged:  # raw sums are not averaged by the library
         heads["score"] = nn.Identity()
-    columns = {"proba": len(classes), "score": outputs}
-    return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
 def _facts(text: str) -> dict[str, str]:
@@ -203,12 +200,11 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
         for place, feature in enumerate(features):
             prepared.setdefault(place, Apply(lambda values: values.masked_fill(values == missing, torch.nan)))
             inputs.try_values(feature, [missing])
-    link = tree_outputs.link(name)
+    link = layers.link(name)
     if not hasattr(model, "classes_"):
         value = Apply(_label_number, elementwise=False) if objective == "multi:softmax" else link
         values: dict[str, nn.Module] = {"value": value, "score": nn.Identity()}
-        columns = {"value": 1 if objective == "multi:softmax" else outputs, "score": outputs}
-        return tree_predictor(ensemble, features, inputs, values, columns, (), prepared)
+        return tree_predictor(ensemble, features, inputs, values, (), prepared)
     classes = list(model.classes_)
     if outputs > 1 and not objective.startswith("multi:"):
         raise UnsupportedError("a classifier with several labels a row is not supported")
@@ -217,11 +213,9 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
         "label": Largest(0.5 if objective == "binary:logitraw" else 0.0),
         "score": nn.Identity(),
     }
-    columns = {"score": outputs}
     if objective != "binary:logitraw":
-        heads["proba"] = nn.Sequential(link, both_of()) if outputs == 1 else link
-        columns["proba"] = len(classes)
-    return tree_predictor(ensemble, features, inputs, heads, columns, classes, prepared)
+        heads["proba"] = nn.Sequential(link, both_of())
+    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
 def _label_number(raw: Tensor) -> Tensor:
@@ -342,7 +336,7 @@ class Original:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        names = getattr(model, "feature_names_in_", None) if hasattr(model, "fit") else _booster_names(model)
+        names = getattr(model, "feature_names_in_", None) if hasattr(model, "fit") else of_booster(model)[1]
         if names is not None:
             self.feature_names_in_ = names
         if hasattr(model, "predict_proba"):
@@ -371,7 +365,3 @@ def original_of(model: Any) -> Any:
     """What a converted model is compared with."""
     is_boosted = type(model).__module__.split(".")[0] in ("lightgbm", "xgboost")
     return Original(model) if is_boosted else model
-
-
-def _booster_names(booster: Any) -> Any:
-    return booster.feature_name() if hasattr(booster, "feature_name") else booster.feature_names

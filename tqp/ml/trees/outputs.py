@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,29 +19,12 @@ from tqp.ml.trees.layers import TreeSum
 _TRIED = 64
 
 
-#: Functions of each raw sum, or (softmax) of each row of them: [n, k] to [n, k].
-_LINKS: dict[str, Callable[[Tensor], Tensor]] = {
-    "": lambda raw: raw,
-    "sigmoid": torch.sigmoid,
-    "softmax": lambda raw: torch.softmax(raw, 1),
-    "exp": torch.exp,
-    "softplus": lambda raw: nn.functional.softplus(raw, threshold=1e9),
-    "signed square": lambda raw: raw * raw.abs(),
-    "power of two": lambda raw: -torch.exp2(-raw),
-    "positive": lambda raw: (raw > 0).to(raw.dtype),
-}
-
-
-def link(name: str, factor: float = 1.0) -> Apply:
-    """One of `_LINKS` as a module. `factor`: what raw sums are multiplied by first."""
-    function = _LINKS[name]
-    scaled = function if factor == 1.0 else lambda raw: function(raw * factor)
-    return Apply(scaled, elementwise=name != "softmax")
-
-
 def both_of() -> Apply:
-    """The probabilities of two classes from that of the second: [n, 1] to [n, 2]."""
-    return Apply(lambda positive: torch.cat([1 - positive, positive], 1), elementwise=False)
+    """The probabilities of two classes from that of the second, [n, 1] to [n, 2]; those of several as they are."""
+    return Apply(
+        lambda shares: torch.cat([1 - shares, shares], 1) if shares.shape[1] == 1 else shares,
+        elementwise=False,
+    )
 
 
 def tree_predictor(
@@ -49,7 +32,6 @@ def tree_predictor(
     features: list[Feature],
     inputs: Inputs,
     outputs: Mapping[str, nn.Module],
-    columns: dict[str, int],
     classes: Sequence[object] = (),
     prepared: Mapping[int, nn.Module] | None = None,
 ) -> Predictor:
@@ -65,7 +47,7 @@ def tree_predictor(
         if ensemble.category_set[ensemble.feature == place][0] < 0:
             limits = np.unique(ensemble.threshold[ensemble.feature == place])
             inputs.try_values(features[place], limits[:: 1 + len(limits) // _TRIED])
-    return Predictor(body, dict(outputs), columns, classes, body.cost + 2.0 * len(features))
+    return Predictor(body, dict(outputs), classes, body.cost + 2.0 * len(features))
 
 
 class ValueCodes(nn.Module):

@@ -261,18 +261,16 @@ def _tables(
     ensemble: Ensemble, ranks: Ints, counts: Mapping[int, int], uppers: Sequence[Upper]
 ) -> tuple[dict[int, Ints], dict[int, Masks]]:
     """For each feature that the upper parts compare: from its bins to rows of a table, and the table of open exits."""
-    by_feature: dict[int, list[tuple[int, int, int, int]]] = {}
+    by_feature: dict[int, list[tuple[int, int, tuple[int, int, bool], int, int]]] = {}
     for tree, upper in enumerate(uppers):
         for node, left, right in upper.splits:
-            by_feature.setdefault(int(ensemble.feature[node]), []).append((tree, node, left, right))
+            kind = int(ranks[node]), int(ensemble.category_set[node]), bool(ensemble.missing_left[node])
+            by_feature.setdefault(int(ensemble.feature[node]), []).append((tree, node, kind, left, right))
     everything = np.array([(1 << len(upper.exits)) - 1 for upper in uppers], dtype=np.uint32)
     maps, tables = {}, {}
     for feature, splits in sorted(by_feature.items()):
         # Bins that no split of these trees tells apart share a row.
-        kinds = {
-            (int(ranks[node]), int(ensemble.category_set[node]), bool(ensemble.missing_left[node])): node
-            for _, node, _, _ in splits
-        }
+        kinds = {kind: node for _, node, kind, _, _ in splits}
         sides = {kind: left_bins(ensemble, node, kind[0], counts[feature]) for kind, node in kinds.items()}
         _, firsts, rows = np.unique(
             np.packbits(np.stack(list(sides.values())), axis=0),
@@ -281,8 +279,7 @@ def _tables(
             return_inverse=True,
         )
         table = np.repeat(everything[:, None], len(firsts), axis=1)
-        for tree, node, left, right in splits:
-            kind = (int(ranks[node]), int(ensemble.category_set[node]), bool(ensemble.missing_left[node]))
+        for tree, _, kind, left, right in splits:
             open_exits = np.where(
                 sides[kind][firsts], np.uint32(~right & 0xFFFFFFFF), np.uint32(~left & 0xFFFFFFFF)
             )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tqp.core.errors import Error
-from tqp.operators.kernel import Origin
+from tqp.operators.kernel import Kernel
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Expression
 from tqp.runtime.graph import Graph, Node
@@ -16,16 +17,21 @@ __all__ = ["GraphBuilder", "NamedKernel", "Node"]
 
 
 class NamedKernel:
-    """A kernel under the name it has in SQL, bound to the place in the SQL that an error of its should point at."""
+    """A kernel under the name it has in SQL, bound to the place in the SQL that an error of its should point at.
+
+    `origin`: finds the kernel that the function, or with `of_device` the function's form for any device, is of.
+    """
 
     def __init__(
         self,
         function: Callable[..., Any],
         name: str,
         span: tuple[int, int] | None,
-        origin: Origin | None = None,
+        origin: partial[Kernel] | None = None,
+        *,
+        of_device: bool = False,
     ) -> None:
-        self.function, self.span, self.origin = function, span, origin
+        self.function, self.span, self.origin, self.of_device = function, span, origin, of_device
         self.__name__ = self.__qualname__ = name
         self.__module__ = "tqp.operators"
 
@@ -43,8 +49,7 @@ class NamedKernel:
 
     def on_device(self, form: Callable[..., Any]) -> NamedKernel:
         """The form of the function that runs on any device."""
-        origin = None if self.origin is None else self.origin._replace(of_device=True)
-        return NamedKernel(form, self.__name__, self.span, origin)
+        return NamedKernel(form, self.__name__, self.span, self.origin, of_device=True)
 
     def __eq__(self, other: object) -> bool:
         """Calls of one function at two places in the SQL are the same computation, if the function objects are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
 
 def call_kernel(
-    lowering: ExpressionLowering, kernel: Kernel, expression: Call | Cast, arguments: list[Value]
+    lowering: ExpressionLowering, origin: partial[Kernel], expression: Call | Cast, arguments: list[Value]
 ) -> Value:
-    """The kernel applied to lowered arguments; `expression` is the call, for its type, name and place."""
-    build = lowering.stream.builder
+    """The kernel that `origin` finds, applied to lowered arguments; `expression` is the call, for its type, name and place."""
+    build, kernel = lowering.stream.builder, origin()
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
     keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
-    target = NamedKernel(kernel.function, name, expression.span, kernel.origin)
+    target = NamedKernel(kernel.function, name, expression.span, origin)
     column = lowering.derived(_first_column, expression)
     node = build.call(target, *lowered, name=f"{name}_{column or 'value'}", **keywords)
     node.scans = kernel.scans

@@ -14,11 +14,11 @@ import torch
 from tqp.core.datatypes import BOOLEAN, VARCHAR, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators import scalar_kernels
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import refuse_rows, resolve_cast
 from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
+from tqp.operators.scalar_kernels import resolve
 from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
@@ -296,8 +296,7 @@ class ExpressionLowering(Answers):
             case "is_distinct_from" | "is_not_distinct_from":
                 return lower_distinct_from(self, call, arguments[0], arguments[1])
         types = tuple(argument.data_type for argument in call.arguments)
-        kernel = scalar_kernels.resolve(function, types, call.data_type)
-        return call_kernel(self, kernel, call, arguments)
+        return call_kernel(self, partial(resolve, function, types, call.data_type), call, arguments)
 
     def _null(self, call: Call, first: Value) -> Value:
         """NULL for every row; of a comparison not before the constant on its left is computed, which may fail."""
@@ -348,7 +347,7 @@ class ExpressionLowering(Answers):
             return _literal_value(None, target)
         if source.is_enum:
             return self._text_of_enum(value)
-        return call_kernel(self, resolve_cast(source, target, cast.is_try), cast, [value])
+        return call_kernel(self, partial(resolve_cast, source, target, cast.is_try), cast, [value])
 
     def _text_of_enum(self, value: Value) -> Value:
         """An ENUM as VARCHAR: codes into a dictionary of its texts."""
