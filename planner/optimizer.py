@@ -21,10 +21,9 @@ from tqp.planner.rules.joins.group_before_join import group_before_join
 from tqp.planner.rules.joins.remove_joins import remove_joins
 from tqp.planner.rules.joins.reorder_joins import reorder_joins
 from tqp.planner.rules.models.compare_scores import compare_scores
-from tqp.planner.rules.models.evaluate_predictions_once import evaluate_predictions_once
 from tqp.planner.rules.models.ignore_unread_inputs import ignore_unread_inputs
+from tqp.planner.rules.models.place_predictions import place_predictions
 from tqp.planner.rules.models.predict_after_limit import predict_after_limit
-from tqp.planner.rules.models.predict_before_join import predict_before_join
 from tqp.planner.rules.models.predictions import has_prediction
 from tqp.planner.rules.models.restrict_models import restrict_models
 from tqp.planner.rules.prune_columns import prune_columns
@@ -54,8 +53,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("restrict_models", restrict_models),
     ("compare_scores", compare_scores),
     ("predict_after_limit", predict_after_limit),
-    ("evaluate_predictions_once", evaluate_predictions_once),
-    ("predict_before_join", predict_before_join),
+    ("place_predictions", place_predictions),
     ("common_subplans", common_subplans),
     ("prune_columns", prune_columns),
 )
@@ -65,7 +63,7 @@ REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "prune_columns"})
 
 #: Rules for plans with calls of models, which others need not wait for.
 _OF_MODELS = frozenset(
-    "ignore_unread_inputs restrict_models compare_scores predict_after_limit evaluate_predictions_once predict_before_join".split()
+    "ignore_unread_inputs restrict_models compare_scores predict_after_limit place_predictions".split()
 )
 
 

@@ -40,12 +40,12 @@ class Case:
 
 CASES = (
     Case(
-        ("evaluate_predictions_once",),
+        ("place_predictions",),
         "MLP, `sum(p) WHERE p > 0 AND b < 50`",
         f"SELECT sum(p) FROM (SELECT b, mlp({_ALL}) AS p FROM t) WHERE p > 0 AND b < 50",
     ),
     Case(
-        ("predict_before_join",),
+        ("place_predictions",),
         "MLP, 4 matches a row",
         f"SELECT sum(mlp({_ALL}) * weight) FROM t JOIN matches ON id = t_id",
     ),

@@ -345,6 +345,9 @@ class Interpreter:
                 return arguments[0] is None
             case "coalesce":
                 return next((argument for argument in arguments if argument is not None), None)
+            case "greatest" | "least":
+                choose = max if call.function == "greatest" else min
+                return choose((argument for argument in arguments if argument is not None), default=None)
             case "is_distinct_from":
                 return arguments[0] != arguments[1]
             case "is_not_distinct_from":

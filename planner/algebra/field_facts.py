@@ -26,8 +26,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.outcomes import null_rejected_columns, strict_columns
+from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
 from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
 from tqp.planner.functions.ranges import Range, clamped

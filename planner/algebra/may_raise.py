@@ -25,7 +25,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_node import LogicalPlan
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.declaration import NullRule

@@ -1,7 +1,8 @@
-"""Which of true, false and NULL a condition may be in rows where some of its columns are NULL.
+"""Which of true, false and NULL an expression may be, by what is known of its columns.
 
-So one sees which columns are not NULL where a condition is true, and whether it drops the padded rows of an outer join. The three are the bits of a set; a value that is
-no condition is TRUE or FALSE for not NULL. Sound, not exact: what is in no set cannot happen.
+So one sees what is never NULL, which columns are not NULL where a condition is true, and whether it drops the padded rows of an outer
+join. The three are the bits of a set; a value that is no condition is TRUE or FALSE for not NULL. Sound, not exact: what is in no set
+cannot happen.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import reduce
 
+from tqp.core.datatypes import NULL as NULL_TYPE
+from tqp.core.schema import ColumnFacts, Field
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
@@ -17,8 +20,11 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Predict,
     column_ids,
 )
+from tqp.planner.algebra.known_fields import FieldsById, known_fields
+from tqp.planner.algebra.value_ranges import is_finite
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.registry import SCALARS
 
@@ -28,15 +34,23 @@ NULL, FALSE, TRUE = 1, 2, 4
 VALUE = FALSE | TRUE
 ANY = NULL | VALUE
 
+#: A column of a padded row.
+_PADDED = Field(-1, "", NULL_TYPE, facts=ColumnFacts(is_null=True))
+
+
+def nullable(expression: Expression, fields: FieldsById) -> bool:
+    """False promises that the expression is never NULL."""
+    return outcomes(expression, fields) & NULL != 0
+
 
 def rejects_null(condition: Expression, padded_ids: Collection[int]) -> bool:
     """True only if a filter on the condition drops every row in which all columns of `padded_ids` are NULL."""
-    return not outcomes(condition, padded_ids) & TRUE
+    return not outcomes(condition, dict.fromkeys(padded_ids, _PADDED)) & TRUE
 
 
 def null_if_padded(expression: Expression, padded_ids: Collection[int]) -> bool:
     """True only if the expression is NULL on every row in which all columns of `padded_ids` are NULL."""
-    return outcomes(expression, padded_ids) == NULL
+    return outcomes(expression, dict.fromkeys(padded_ids, _PADDED)) == NULL
 
 
 def null_rejected_columns(condition: Expression) -> frozenset[int]:
@@ -49,31 +63,39 @@ def strict_columns(expression: Expression) -> frozenset[int]:
     return frozenset(id for id in column_ids(expression) if null_if_padded(expression, (id,)))
 
 
-def outcomes(expression: Expression, padded_ids: Collection[int]) -> Outcomes:
-    """What the expression may be where all columns of `padded_ids` are NULL, and the others hold anything."""
+def outcomes(expression: Expression, fields: FieldsById) -> Outcomes:
+    """What the expression may be. A column that is not among `fields` holds anything."""
     match expression:
+        case ColumnRef(id):
+            field = fields.get(id)
+            if field is None:
+                return ANY
+            return VALUE if not field.nullable else NULL if field.facts.is_null else ANY
         case Literal(value=None):
             return NULL
         case Literal(value=bool(value)):
             return TRUE if value else FALSE
-        case Literal():
+        case Literal() | Predict():
             return VALUE
-        case ColumnRef(id):
-            return NULL if id in padded_ids else ANY
-        case Case():
-            return _case(expression, padded_ids)
-        case Cast():
-            inner = outcomes(expression.input, padded_ids)
-            return NULL if inner == NULL else VALUE | (NULL if expression.is_try else inner & NULL)
-        case InList():
-            inner = outcomes(expression.input, padded_ids)
-            return NULL if inner == NULL else VALUE | inner & NULL
+    return known_fields(fields).derived(_derived, expression)
+
+
+def _derived(expression: Expression, fields: FieldsById) -> Outcomes:
+    match expression:
         case Call():
-            return _call(expression, [outcomes(argument, padded_ids) for argument in expression.arguments])
+            return _call(expression, fields)
+        case Case():
+            return _case(expression, fields)
+        case Cast():
+            if_value = ANY if expression.is_try else VALUE
+            return _told_apart(outcomes(expression.input, fields), if_null=NULL, if_value=if_value)
+        case InList():
+            return _told_apart(outcomes(expression.input, fields), if_null=NULL, if_value=VALUE)
     return ANY
 
 
-def _call(call: Call, arguments: Sequence[Outcomes]) -> Outcomes:
+def _call(call: Call, fields: FieldsById) -> Outcomes:
+    arguments = [outcomes(argument, fields) for argument in call.arguments]
     function = call.function
     match function:
         case "and":
@@ -88,16 +110,25 @@ def _call(call: Call, arguments: Sequence[Outcomes]) -> Outcomes:
             if_same, if_distinct = (TRUE, FALSE) if function == "is_not_distinct_from" else (FALSE, TRUE)
             other = arguments[1] if arguments[0] == NULL else arguments[0]
             return _told_apart(other, if_null=if_same, if_value=if_distinct)
-        case "coalesce":
-            return _first_value(arguments)
-    declared = SCALARS[function]
-    if declared.is_null_for_null and NULL in arguments:
-        return NULL
-    if declared.null is NullRule.NEVER:
-        return VALUE
-    if declared.is_strict:
-        return VALUE | reduce(int.__or__, arguments, 0) & NULL
-    return ANY
+    any_of = reduce(int.__or__, arguments, 0)
+    match SCALARS[function].null:
+        case NullRule.NEVER | NullRule.REFUSES:
+            return VALUE
+        case NullRule.ALL:
+            return any_of & VALUE | reduce(int.__and__, arguments, NULL)
+        case NullRule.FIRST:
+            return _told_apart(arguments[0], if_null=NULL, if_value=VALUE)
+        case _ if NULL in arguments:
+            return NULL
+        case NullRule.PROPAGATES:
+            return ANY
+        case NullRule.STRICT_IF_FINITE if not _are_finite(call.arguments, fields):
+            return ANY
+    return VALUE | any_of & NULL
+
+
+def _are_finite(arguments: Sequence[Expression], fields: FieldsById) -> bool:
+    return all(is_finite(argument, fields) for argument in arguments if argument.data_type.is_temporal)
 
 
 def _both(a: Outcomes, b: Outcomes) -> Outcomes:
@@ -116,21 +147,12 @@ def _told_apart(a: Outcomes, if_null: Outcomes, if_value: Outcomes) -> Outcomes:
     return (if_null if a & NULL else 0) | (if_value if a & VALUE else 0)
 
 
-def _first_value(arguments: Sequence[Outcomes]) -> Outcomes:
-    result = 0
-    for argument in arguments:
-        result |= argument & VALUE
-        if not argument & NULL:
-            return result
-    return result | NULL
-
-
-def _case(case: Case, padded_ids: Collection[int]) -> Outcomes:
+def _case(case: Case, fields: FieldsById) -> Outcomes:
     result = 0
     for condition, value in case.branches:
-        test = outcomes(condition, padded_ids)
+        test = outcomes(condition, fields)
         if test & TRUE:
-            result |= outcomes(value, padded_ids)
+            result |= outcomes(value, fields)
         if test == TRUE:
             return result
-    return result | outcomes(case.default, padded_ids)
+    return result | outcomes(case.default, fields)

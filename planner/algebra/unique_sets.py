@@ -8,7 +8,7 @@ from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.join_keys import JoinKeys, key_column
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 
 #: Sets of column ids no two rows agree on (NULLs being equal). The empty set: there is at most one row.

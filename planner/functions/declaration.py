@@ -35,7 +35,7 @@ class NullRule(Enum):
     STRICT_IF_FINITE = auto()  # where an argument is NULL or an infinite date
     PROPAGATES = auto()  # where an argument is, and perhaps elsewhere
     THREE_VALUED = auto()  # AND and OR: only where an argument is, and not everywhere there
-    ALL = auto()  # where all arguments are
+    ALL = auto()  # where all arguments are; else it is one of them
     FIRST = auto()  # where the first argument is
     NEVER = auto()
     REFUSES = auto()  # never: an argument that is NULL is an error

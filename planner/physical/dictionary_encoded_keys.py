@@ -14,7 +14,7 @@ from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.ranges import within
 from tqp.planner.physical.plan import (
     Filter,

@@ -17,7 +17,7 @@ from tqp.core.datatypes import BIGINT
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, column_ids, walk
 from tqp.planner.algebra.field_facts import key_codes
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.ranges import Range, within
 from tqp.planner.functions.registry import AGGREGATES

@@ -39,8 +39,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.may_raise import raising_in
-from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.outcomes import null_rejected_columns, rejects_null
+from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, rejects_null
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
 from tqp.planner.rules.context import OptimizerContext

@@ -23,7 +23,7 @@ from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan
 from tqp.planner.algebra.may_raise import is_decided_by_null, may_raise
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold

@@ -128,7 +128,7 @@ def test_missing_values_are_refused_only_where_there_may_be_some(con: tqp.Connec
         "SELECT sum({}) FROM w JOIN v ON w.id = v.id AND {} > v.id - 99",
     ],
 )
-@pytest.mark.parametrize("disabled", [[], ["evaluate_predictions_once"]])
+@pytest.mark.parametrize("disabled", [[], ["place_predictions"]])
 def test_categories_that_the_query_leaves_out_are_not_refused(query: str, disabled: list[str]) -> None:
     words = ["a", "b", "c"] * 10
     model = make_pipeline(OneHotEncoder(handle_unknown="error"), LinearRegression())

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
 from torch import Tensor
 
 import tqp
@@ -71,7 +73,7 @@ class Engine:
             connection.close()
 
 
-RULES = ("evaluate_predictions_once", "predict_after_limit", "predict_before_join")
+RULES = ("place_predictions", "predict_after_limit")
 
 
 @pytest.fixture(scope="module", params=[7, 1_000_000], ids="batch_rows={}".format)
@@ -146,8 +148,8 @@ def test_predictions_under_a_limit() -> None:
         ("SELECT sum(m(a, b)) FILTER (WHERE b >= 90) FROM t WHERE b < 80 OR m(a, b) > 0", 300, 300),
     ],
 )  # fmt: skip
-def test_evaluate_predictions_once(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
-    check(engine, query, rows, "evaluate_predictions_once", rows_without)
+def test_place_predictions_once(engine: Engine, query: str, rows: int, rows_without: int | None) -> None:
+    check(engine, query, rows, "place_predictions", rows_without)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +184,15 @@ def test_predict_after_limit(engine: Engine, query: str, rows: int, rows_without
         ("SELECT sum(p) FROM (SELECT id, b, m(a, b) AS p FROM t) q JOIN many ON id = t_id JOIN few USING (id)", 100, None),
     ],
 )  # fmt: skip
-def test_predict_before_join(engine: Engine, query: str, rows: int | None, rows_without: int | None) -> None:
+def test_place_predictions_before_a_join(
+    engine: Engine, query: str, rows: int | None, rows_without: int | None
+) -> None:
     plain = query.replace("m(a, b)", "(a + 2 * b)").replace("m(a, v)", "(a + 2 * v)")
     wanted, _ = engine.rows(plain)
     found, seen = engine.rows(query)
     assert found == wanted
     assert rows is None or seen == rows
-    found, seen = engine.rows(query, "predict_before_join")
+    found, seen = engine.rows(query, "place_predictions")
     assert found == wanted
     assert rows_without is None or seen == rows_without
 
@@ -209,14 +213,37 @@ def test_a_null_that_the_query_leaves_out_is_not_refused(engine: Engine, query: 
         assert engine.rows(query, rule)[0] == wanted
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(imputed(a)), count(*) FROM many LEFT JOIN t ON id = t_id AND imputed(a) > v + 40",
+        "SELECT sum(imputed(a)) FROM many LEFT JOIN (SELECT id, a, imputed(a) AS p FROM t WHERE imputed(a) > 50) ON id = t_id",
+        "SELECT a, imputed(a), sum(imputed(a)) FROM t LEFT JOIN few USING (id) GROUP BY a HAVING imputed(a) > 20",
+        "SELECT sum(imputed(a) + k) FROM (SELECT * FROM many JOIN few ON id = t_id ORDER BY v LIMIT 700) JOIN t ON t.id = t_id",
+    ],
+)  # fmt: skip
+def test_a_column_of_one_side_is_not_the_prediction_of_padded_rows(query: str) -> None:
+    """The model has a value for NULL, and the column of the side is NULL there."""
+    answers = []
+    for disabled in ((), ("place_predictions",)):
+        with tqp.connect(threads=1, disabled_rules=disabled) as con:
+            for name, table in tables().items():
+                con.register(name, table)
+            features = np.array([[0.0], [1.0], [2.0]])
+            model = make_pipeline(SimpleImputer(strategy="constant", fill_value=7.0), LinearRegression())
+            con.register_model("imputed", model.fit(features, [1.0, 3.0, 5.0]), inputs=["a"])
+            answers.append(sorted(con.sql(query).fetchall()))
+    assert np.allclose(answers[0], answers[1])
+
+
 def test_two_models_in_a_filter_are_scored_one_after_the_other() -> None:
-    engine = Engine(1_000_000, ("evaluate_predictions_once",))
+    engine = Engine(1_000_000, ("place_predictions",))
     for connection in engine.connections.values():
         connection.register_model("other", engine.model.__call__, inputs=["a", "b"])
     query = "SELECT m(a, b), other(a, b) FROM t WHERE m(a, b) > 50 AND other(a, b) > 51 AND b < 50"
     found, seen = engine.rows(query)
     assert seen == 500 + engine.rows("SELECT id FROM t WHERE a + 2 * b > 50 AND b < 50")[0].__len__()
-    without, more = engine.rows(query, "evaluate_predictions_once")
+    without, more = engine.rows(query, "place_predictions")
     assert without == found and more > seen
     engine.close()
 

@@ -25,8 +25,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.algebra.null_facts import nullable
-from tqp.planner.algebra.outcomes import null_rejected_columns
+from tqp.planner.algebra.outcomes import null_rejected_columns, nullable
 from tqp.planner.optimizer import optimize
 
 KEYS = MemoryTable("keys", {"k": [1, 2, 3, 4], "v": [7, 7, None, 9]})

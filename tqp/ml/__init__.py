@@ -34,8 +34,8 @@ scikit-learn takes 42. The same torch calls run on other devices, with more rows
 ensemble that is left when ranges of some features are known.
 
 **In plans.** A call is the expression `Predict`. Calls that agree in model and arguments are one scoring, whatever each makes of the
-scores (`planner/rules/models/predictions.py`). Where several clauses ask for one, `evaluate_predictions_once` makes it a column above the
-cheap conditions; `predict_before_join` moves it to where rows are fewest, `predict_after_limit` above a limit. Runtime filters go
+scores (`planner/rules/models/predictions.py`). Where several clauses ask for one, or rows are fewer below, `place_predictions` makes
+it a column: above the cheap conditions, where rows are fewest; `predict_after_limit` moves it above a limit. Runtime filters go
 below predictions as they go below joins. Behind AND, OR, CASE and COALESCE a pipeline scores the rows that are still
 undecided, if gathering them costs less than the model (`tqp/runtime/lowering/expressions/predictions.py`). Where the columns of a call have few
 combinations of values, `predict_distinct` marks it, and a pipeline of its own scores these into a table that rows look up

@@ -10,7 +10,7 @@ from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunc
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range, Ranges, within
 from tqp.planner.physical.joins.costs import OFFSET, TABLE_ENTRY, is_dense

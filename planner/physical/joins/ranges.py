@@ -10,7 +10,7 @@ from tqp.planner.algebra.expressions import Call, Expression, column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import JoinType
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.functions.ranges import within

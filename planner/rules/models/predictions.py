@@ -16,10 +16,8 @@ from tqp.planner.algebra.expressions import (
     transform,
     walk,
 )
-from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.rules.columns import reference, substitute
-from tqp.planner.rules.context import OptimizerContext
 
 #: A model and what it scores: calls that agree in it are scored once, whatever each makes of the scores.
 Scoring = tuple[ModelSignature, tuple[Expression, ...]]
@@ -68,22 +66,6 @@ def with_columns(expression: Expression, columns: Mapping[Predict, ColumnRef]) -
 def reading(plan: LogicalPlan, columns: Mapping[Predict, ColumnRef]) -> LogicalPlan:
     """The node with calls in its expressions replaced by the columns that hold their values."""
     return plan.map_expressions(lambda expression: with_columns(expression, columns))
-
-
-def predicted(
-    plan: LogicalPlan, calls: Iterable[Predict], context: OptimizerContext
-) -> tuple[LogicalPlan, dict[Predict, ColumnRef]]:
-    """The plan with a column more for each of the calls, and these columns."""
-    made = {
-        call: context.new_field(f"{call.model.title}_{call.output.kind}", call.data_type) for call in calls
-    }
-    schema = plan.schema
-    names: dict[int, Expression] = {field.id: reference(field) for field in schema}
-    outputs = (*(reference(field) for field in schema), *(substitute(call, names) for call in made))
-    return (
-        Project(plan, (*schema, *made.values()), outputs),
-        {call: reference(field) for call, field in made.items()},
-    )
 
 
 def scored(expressions: Iterable[Expression]) -> tuple[set[Scoring], set[Scoring]]:

@@ -20,7 +20,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
 from tqp.planner.rules.context import OptimizerContext

@@ -24,7 +24,7 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
 )
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.domain import over_domain

@@ -15,7 +15,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, DataType, TypeKind
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import TRUE, AggregateCall, Call, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.pull_up import pull_up

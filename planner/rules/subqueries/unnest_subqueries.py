@@ -43,7 +43,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import is_failing_constant, raising_in
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
 from tqp.planner.rules.context import OptimizerContext

@@ -17,7 +17,7 @@ from tqp.operators.groups.moments import FORMULAS
 from tqp.operators.numbers import wide
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction

@@ -21,7 +21,7 @@ from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunc
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.algebra.null_facts import nullable
+from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering

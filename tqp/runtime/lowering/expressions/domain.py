@@ -32,7 +32,7 @@ from tqp.operators.rows.domain_tables import look_up
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, InList, Literal
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.layouts import Form, Layout, Pool

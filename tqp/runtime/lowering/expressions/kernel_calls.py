@@ -16,7 +16,7 @@ from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
-from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, canonical_layout

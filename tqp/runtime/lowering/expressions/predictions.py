@@ -12,7 +12,7 @@ from tqp.core.datatypes import DOUBLE
 from tqp.core.errors import BindError
 from tqp.operators.rows.selection import select_most, take, take_optional
 from tqp.planner.algebra.expressions import Literal, Predict
-from tqp.planner.algebra.null_facts import nullable as may_be_null
+from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.runtime.lowering.graph_builder import NamedKernel
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import Value
