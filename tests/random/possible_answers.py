@@ -36,13 +36,14 @@ from tqp.planner.algebra.expressions import (
     read_ids,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Scan, Shared
 from tqp.planner.bind import bind
 from tqp.planner.binder.query import BoundQuery, QueryBinder
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.registry import SCALARS
+from tqp.planner.rules.columns import reference, substitute
 
 #: Expressions that are evaluated for one query, at most.
 _MAX_STEPS = 300_000
@@ -116,7 +117,10 @@ class PossibleAnswers(Interpreter):
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
         if self._substitutes is None and isinstance(plan, Filter):
-            self._compute_early(plan.input, outer, conjuncts(plan.condition))
+            below, filters = plan.input, conjuncts(plan.condition)
+            while outputs := _passed_on(below):  # what the condition reads may be of several tables below
+                (below,), filters = below.inputs, [substitute(each, outputs) for each in filters]
+            self._compute_early(below, outer, filters)
         if plan.free_ids:
             return super().run(plan, outer)
         if id(plan) not in self._rows:
@@ -356,6 +360,19 @@ def _subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
                 yield from _subqueries(node.plan)
     for below in plan.inputs:
         yield from _subqueries(below)
+
+
+def _passed_on(plan: LogicalPlan) -> dict[int, Expression]:
+    """What conditions on these columns of a plan are of the rows below it; nothing where they cannot go there."""
+    match plan:
+        case Project():
+            return {field.id: each for field, each in zip(plan.fields, plan.outputs, strict=True)}
+        case Aggregate():
+            return {field.id: each for field, each in zip(plan.key_fields, plan.keys, strict=True)}
+        case Shared():
+            pairs = zip(plan.fields, plan.input.schema, strict=True)
+            return {field.id: reference(below) for field, below in pairs}
+    return {}
 
 
 def _plans(plan: LogicalPlan) -> Iterator[LogicalPlan]:
