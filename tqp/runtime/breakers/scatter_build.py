@@ -97,6 +97,7 @@ class ScatterBuild(Breaker):
         for other in others:
             if other is not first:
                 merge_sets(first.keys, other.keys)
+                first.batches.extend(other.batches)
                 first.counts.extend(other.counts)
         return first
 
