@@ -23,8 +23,6 @@ class Operation:
     `gradient`: the form that autograd follows, if any. `is_row_by_row`: each row of the result depends on that row of the
     arguments alone, so that it may be computed in blocks of rows. `is_mask`: such a result is bool [n]. `can_fuse`: inductor
     gives the same bits. `only_of_arrays`: the host's form is only worth it where an argument is an array anyway.
-    `takes_out`: the host's form can be given an array, as `out`, to write its result to; if that does not fit, a new one is
-    made. `keeps_nothing`: what the host's form gives has memory of its own, or that of `out`, whatever it is given.
     """
 
     def __init__(
@@ -38,15 +36,12 @@ class Operation:
         is_mask: bool = False,
         can_fuse: bool = False,
         only_of_arrays: bool = False,
-        takes_out: bool = False,
-        keeps_nothing: bool = False,
     ) -> None:
         self.__name__ = self.__qualname__ = name
         self.__module__ = "tqp.operators"
         self.device, self.host, self.gradient = device, host, gradient
         self.is_row_by_row, self.is_mask, self.can_fuse = is_row_by_row or is_mask, is_mask, can_fuse
-        self.only_of_arrays, self.takes_out = only_of_arrays, takes_out
-        self.keeps_nothing = keeps_nothing or takes_out
+        self.only_of_arrays = only_of_arrays
 
     def __repr__(self) -> str:
         return self.__name__

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,11 +59,7 @@ def cosine_similarity(
     left: Tensor, right: Tensor, left_rows: Tensor | None = None, right_rows: Tensor | None = None
 ) -> Tensor:
     """The inner product over the product of the lengths, from -1 to 1; NaN for a vector of zeros."""
-    pairs = _Pairs.of(left, right, left_rows, right_rows)
-    if not pairs.are_many:
-        return pairs.in_blocks(_cosines)
-    products, squares = _products(pairs.left, pairs.right, with_squares=True)
-    return pairs.look_up(_all_cosines(products, squares, pairs.left, pairs.right))
+    return _of_pairs(_cosines, _all_cosines, left, right, left_rows, right_rows)
 
 
 def cosine_distance(
@@ -76,11 +73,17 @@ def distance(
     left: Tensor, right: Tensor, left_rows: Tensor | None = None, right_rows: Tensor | None = None
 ) -> Tensor:
     """The length of the difference (Euclidean)."""
-    pairs = _Pairs.of(left, right, left_rows, right_rows)
+    return _of_pairs(_distances, _all_distances, left, right, left_rows, right_rows)
+
+
+def _of_pairs(
+    by_row: Callable[..., Tensor], of_all: Callable[..., Tensor], *matrices_and_rows: Any
+) -> Tensor:
+    pairs = _Pairs.of(*matrices_and_rows)
     if not pairs.are_many:
-        return pairs.in_blocks(_distances)
+        return pairs.in_blocks(by_row)
     products, squares = _products(pairs.left, pairs.right, with_squares=True)
-    return pairs.look_up(_all_distances(products, squares, pairs.left, pairs.right))
+    return pairs.look_up(of_all(products, squares, pairs.left, pairs.right))
 
 
 def _measure(

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
-from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.core.schema import TableSource
+from tqp.planner.algebra.logical_plan import LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
@@ -23,6 +25,15 @@ class BoundStatement:
     plan: LogicalPlan
     names: tuple[str, ...]
     explain: Explain = None
+
+    def encode_columns(self) -> None:
+        """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""
+        columns: dict[TableSource, list[str]] = {}
+        for node in walk_plan(self.plan, into_subqueries=True):
+            if isinstance(node, Scan):
+                columns.setdefault(node.table, []).extend(node.columns)
+        for table, names in columns.items():
+            table.encode(names)
 
 
 def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundStatement:

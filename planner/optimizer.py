@@ -24,7 +24,6 @@ from tqp.planner.rules.models.compare_scores import compare_scores
 from tqp.planner.rules.models.ignore_unread_inputs import ignore_unread_inputs
 from tqp.planner.rules.models.place_predictions import place_predictions
 from tqp.planner.rules.models.predict_after_limit import predict_after_limit
-from tqp.planner.rules.models.predictions import has_prediction
 from tqp.planner.rules.models.restrict_models import restrict_models
 from tqp.planner.rules.prune_columns import prune_columns
 from tqp.planner.rules.push_down_predicates import push_down_predicates
@@ -67,6 +66,16 @@ _OF_MODELS = frozenset(
 )
 
 
+def without_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """What the first two rules make of a bound plan: joins only. To be optimized with a context of its own."""
+    schema = plan.schema
+    context.avoid(walk_plan(plan, into_subqueries=True))
+    for rule in (inline_ctes, unnest_subqueries):
+        context.rewritten.clear()
+        plan = restore_schema(rule(plan, context), schema)
+    return plan
+
+
 def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> LogicalPlan:
     """Apply every rule that is on, in order.
 
@@ -78,7 +87,7 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     stages = [("binder", plan)]  # what made each plan
     nodes = list(walk_plan(plan, into_subqueries=True))
     context.avoid(nodes)
-    predicts = any(has_prediction(expression) for node in nodes for expression in node.expressions)
+    predicts = any(node.scorings for node in nodes)
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:

@@ -87,8 +87,10 @@ class MemoryTable:
     def column_estimates(self, name: str) -> ColumnEstimates:
         return ColumnEstimates(float(len(set(self.columns[name]) - {None})))
 
-    def dictionary_encode(self, name: str) -> int:
+    def dictionary_size(self, name: str) -> int | None:
         return len(set(self.columns[name]))
+
+    def dictionary_encode(self, name: str) -> None: ...
 
 
 def rows_of(plan: LogicalPlan) -> list[tuple[Any, ...]]:

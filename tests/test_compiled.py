@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tqp
-from tqp.runtime.allocator import give_freed_memory_back
+from tqp.runtime.memory import give_freed_memory_back
 
 
 def _table(number: int) -> pa.Table:
@@ -37,10 +37,10 @@ def test_a_table_replaced_or_forgotten_takes_its_programs_with_it() -> None:
         connection.sql("SELECT t.x FROM t, (SELECT 1 AS y)")
         connection.register("T", _table(2))
         gc.collect()
-        assert old() is None and len(connection._compiled) == 0
+        assert old() is None and len(connection._compiled.programs) == 0
         assert connection.sql("SELECT x FROM t").fetchall() == [(2,)]
         connection.unregister("t")
-        assert len(connection._compiled) == 0
+        assert len(connection._compiled.programs) == 0
         with pytest.raises(tqp.BindError, match='no table "t"'):
             connection.sql("SELECT x FROM t")
 

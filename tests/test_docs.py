@@ -350,9 +350,9 @@ def _functions(body: str) -> str:
 def _supported(body: str) -> str:
     """One line for each converter: the classes that it takes, and what it says of itself."""
     classes: dict[tuple[str, str], list[str]] = {}
-    for name, entry in SUPPORTED.items():
+    for name, converter in SUPPORTED.items():
         library, cls = name.split(".")
-        told = " ".join((inspect.getdoc(entry.converter) or "").split("\n\n")[0].split())
+        told = " ".join((inspect.getdoc(converter) or "").split("\n\n")[0].split())
         classes.setdefault((library, told), []).append(cls)
     lines = ["| library | classes | what of them |", "|---|---|---|"]
     for (library, told), names in classes.items():

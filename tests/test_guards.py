@@ -150,3 +150,47 @@ def test_groups_that_never_join() -> None:
             "SELECT u.id FROM u WHERE u.id < (SELECT avg(o.x) FROM o WHERE o.c = u.id)",
         ):
             assert _rows(connection.sql(query)) == _rows(oracle.execute(query))
+
+
+_FAILING_KEYS = (
+    *(
+        "k * 3",
+        "k << 3",
+        "k - 60000::USMALLINT",
+        "k::UTINYINT",
+        "i + 1",
+        "i::USMALLINT",
+        "b * 2",
+        "-(-b - 1)",
+        "h + 1",
+    ),
+    *(
+        "h::UTINYINT",
+        "f::UTINYINT",
+        "s::UTINYINT",
+        "m * 9",
+        "m::DECIMAL(3,1)",
+        "lcm(k, 65521::USMALLINT)",
+    ),
+)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("key", _FAILING_KEYS)
+def test_a_key_that_fails_is_looked_up_in_an_empty_build_side(key: str, backend: str) -> None:
+    """It does not raise, and what stands in its place is a value of its type."""
+    with duckdb.connect() as oracle, tqp.connect(threads=1, backend=backend) as connection:
+        oracle.execute("CREATE TABLE e (k UTINYINT)")
+        oracle.execute(
+            "CREATE TABLE t AS SELECT 50268::USMALLINT AS k, 2147483647 AS i, 9223372036854775807 AS b, 1e300 AS f, 'x9' AS s, "
+            "170141183460469231731687303715884105727 AS h, 999.9 AS m "
+            "UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+        )
+        for table in ("e", "t"):
+            connection.register(table, oracle.sql(f"FROM {table}").to_arrow_table())
+        for condition in (f"{key} NOT IN (SELECT 1 FROM e)", f"{key} IN (SELECT 1 FROM e)"):
+            query = f"SELECT count(*) FROM t WHERE {condition}"
+            assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
+        for join in ("LEFT", "ANTI"):
+            query = f"SELECT count(*) FROM t {join} JOIN (SELECT k + 1 AS n FROM e) e ON {key} = e.n"
+            assert connection.sql(query).fetchall() == [(2,)]

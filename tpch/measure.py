@@ -67,13 +67,8 @@ class Engine:
 
     def connect_options(self) -> dict[str, Any]:
         """What `tqp.connect` is given besides `threads`; it can be written as JSON."""
-        return {
-            "device": self.device,
-            "batch_rows": self.batch_rows,
-            "disabled_rules": list(self.disabled_rules),
-            "fuse": self.fuse,
-            "backend": self.backend,
-        }
+        names = ("device", "batch_rows", "disabled_rules", "fuse", "backend")
+        return {name: getattr(self, name) for name in names}
 
     def connect(self) -> tqp.Connection:
         """A connection of this kind. Raises `UsageError` if there is no such device or rule."""
@@ -106,7 +101,7 @@ def measure(
                 )
         runs = _run_tqp(engine, tables, queries, console)
         # Read before the answers are compared: comparing needs memory too, which is not tqp's.
-        setting = _setting(engine, duckdb_run, peak_memory())
+        setting = setting_of(engine, peak_memory(), duckdb_run)
         reports = [_compared(query, *runs[query.number], duckdb_run, engine.verify) for query in queries]
     return reports, setting
 
@@ -178,18 +173,15 @@ def _compared(
     return replace(report, is_equal=problem is None, problem=problem)
 
 
-def _setting(engine: Engine, duckdb_run: DuckDBRun | None, peak_bytes: int) -> Setting:
+def setting_of(engine: Engine, peak_bytes: int, duckdb_run: DuckDBRun | None = None) -> Setting:
+    """What was measured on, and how."""
     versions = {"tqp": tqp.__version__, "torch": torch.__version__, "python": platform.python_version()}
     if duckdb_run is not None:
         versions["duckdb"] = duckdb_run.version
     return Setting(
-        device=engine.device,
+        **engine.connect_options(),
         threads=engine.num_threads,
         runs=engine.runs,
-        batch_rows=engine.batch_rows,
-        disabled_rules=list(engine.disabled_rules),
-        fuse=engine.fuse,
-        backend=engine.backend,
         peak_bytes=peak_bytes,
         device_peak_bytes=_device_peak_memory(engine.device),
         duckdb_peak_bytes=duckdb_run.peak_bytes if duckdb_run is not None and engine.compare else None,

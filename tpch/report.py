@@ -5,11 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+#: Engines to compare with, and what they are called in headings.
+PEERS = {"duckdb": "DuckDB", "pandas": "pandas"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +30,14 @@ class QueryReport:
     median_milliseconds: float | None = None
     planning_milliseconds: float | None = None
     duckdb_milliseconds: float | None = None
+    pandas_milliseconds: float | None = None
     is_equal: bool | None = None
     problem: str | None = None
 
-    @property
-    def ratio(self) -> float | None:
-        """DuckDB's warm median over tqp's: how many times as fast tqp is."""
-        if self.median_milliseconds is None or self.duckdb_milliseconds is None:
-            return None
-        return self.duckdb_milliseconds / self.median_milliseconds
+    def ratio(self, peer: str = "duckdb") -> float | None:
+        """The peer's warm median over tqp's: how many times as fast tqp is."""
+        theirs: float | None = getattr(self, f"{peer}_milliseconds")
+        return theirs / self.median_milliseconds if theirs is not None and self.median_milliseconds else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,17 +112,16 @@ class BenchmarkReport:
         """No query failed, and no answer that was checked differs."""
         return all(query.is_equal is not False for query in self.queries)
 
-    @property
-    def geometric_mean_ratio(self) -> float | None:
-        """Of the ratios to DuckDB, where there are any."""
-        ratios = [query.ratio for query in self.queries if query.ratio is not None]
+    def geometric_mean_ratio(self, peer: str = "duckdb") -> float | None:
+        """Of the ratios to the peer, where there are any."""
+        ratios = [ratio for query in self.queries if (ratio := query.ratio(peer)) is not None]
         return statistics.geometric_mean(ratios) if ratios else None
 
     @property
     def lowest(self) -> QueryReport | None:
         """The query with the lowest ratio to DuckDB, if there are any."""
-        compared = [query for query in self.queries if query.ratio is not None]
-        return min(compared, key=lambda query: query.ratio or 0.0, default=None)
+        compared = [query for query in self.queries if query.ratio() is not None]
+        return min(compared, key=lambda query: query.ratio() or 0.0, default=None)
 
     def total(self, column: str) -> float | None:
         """The sum of a column of times in milliseconds, None if any query lacks it."""
@@ -137,11 +139,14 @@ class BenchmarkReport:
         lowest = self.lowest
         document: dict[str, Any] = {
             "title": self.title,
-            "queries": [{**dataclasses.asdict(query), "ratio": query.ratio} for query in self.queries],
+            "queries": [
+                {**dataclasses.asdict(query), "ratio": query.ratio(), "pandas_ratio": query.ratio("pandas")}
+                for query in self.queries
+            ],
             **self.facts,
             **dataclasses.asdict(self.setting),
-            "geometric_mean_ratio": self.geometric_mean_ratio,
-            "lowest_ratio": lowest.ratio if lowest is not None else None,
+            "geometric_mean_ratio": self.geometric_mean_ratio(),
+            "lowest_ratio": lowest.ratio() if lowest is not None else None,
             "total_milliseconds": self.total("median_milliseconds"),
             "duckdb_total_milliseconds": self.total("duckdb_milliseconds"),
             "planning_median_milliseconds": self.planning[0] if self.planning is not None else None,
@@ -155,25 +160,28 @@ class BenchmarkReport:
         """The table, and below it the totals and what they were measured on."""
         lowest = self.lowest
         table = Table(title=self.title, title_justify="left")
-        compared = lowest is not None
-        headings = ["rows", "first ms", "warm ms"] + ["DuckDB ms", "ratio"] * compared + ["answer"]
+        peers = [peer for peer in PEERS if any(query.ratio(peer) is not None for query in self.queries)]
+        theirs = [heading for peer in peers for heading in (f"{PEERS[peer]} ms", "ratio")]
+        headings = ["rows", "first ms", "warm ms", *theirs, "answer"]
         numbered = all(query.label.isdecimal() for query in self.queries)
         table.add_column(self.heading, justify="right" if numbered else "left", no_wrap=True)
         for heading in headings:
             table.add_column(heading, justify="left" if heading == "answer" else "right", no_wrap=True)
         for query in self.queries:
             times = [_number(query.first_milliseconds), _number(query.median_milliseconds)]
-            comparison = [_number(query.duckdb_milliseconds), _number(query.ratio, 2)] * compared
+            comparison = _cells((getattr(query, f"{peer}_milliseconds"), query.ratio(peer)) for peer in peers)
             rows = "" if query.rows is None else f"{query.rows:,}"
             table.add_row(query.label, rows, *times, *comparison, _verdict(query))
         table.add_section()
         totals = [_number(self.total("first_milliseconds")), _number(self.total("median_milliseconds"))]
-        comparison = [_number(self.total("duckdb_milliseconds")), _number(self.geometric_mean_ratio, 2)]
-        table.add_row("total", "", *totals, *comparison * compared, "geometric mean of ratios" * compared)
+        comparison = _cells(
+            (self.total(f"{peer}_milliseconds"), self.geometric_mean_ratio(peer)) for peer in peers
+        )
+        table.add_row("total", "", *totals, *comparison, "geometric mean of ratios" * bool(peers))
         if lowest is not None:
-            table.add_row(
-                "lowest", "", "", "", "", _number(lowest.ratio, 2), f"{self.heading} {lowest.label}"
-            )
+            others = [""] * (len(theirs) - 2)
+            answer = f"{self.heading} {lowest.label}"
+            table.add_row("lowest", "", "", "", "", _number(lowest.ratio(), 2), *others, answer)
         console.print(table)
         for query in self.queries:
             if query.problem is not None:
@@ -195,6 +203,11 @@ def _gibibytes(size: int) -> str:
 
 def _number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
+
+
+def _cells(compared: Iterable[tuple[float | None, float | None]]) -> list[str]:
+    """Of each peer its time and the ratio."""
+    return [cell for time, ratio in compared for cell in (_number(time), _number(ratio, 2))]
 
 
 def _verdict(query: QueryReport) -> str:

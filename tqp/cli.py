@@ -19,7 +19,6 @@ from tqp.core.backends import BACKEND_CHOICES
 from tqp.data.results.formats import FORMATS, write_table
 
 if TYPE_CHECKING:
-    from tqp.bench.predict import PredictReport
     from tqp.tpch.measure import Engine
     from tqp.tpch.report import BenchmarkReport
 
@@ -121,6 +120,7 @@ def _add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--disable-rule",
+        dest="disabled_rules",
         action="append",
         default=[],
         metavar="NAME",
@@ -197,42 +197,38 @@ def _run_explain(options: argparse.Namespace) -> int:
 def _run_tpch(options: argparse.Namespace) -> int:
     # The other commands do without the benchmark and what it needs.
     from tqp.tpch.query import parse_numbers
-    from tqp.tpch.run import Options, run_benchmark
+    from tqp.tpch.run import run_benchmark
 
-    return _report(
-        "tqp tpch",
-        lambda console: run_benchmark(
-            Options(
-                scale_factor=options.sf,
-                queries=parse_numbers(options.queries),
-                data=options.data,
-                engine=_measured_engine(options),
-                first_runs=not options.no_first_runs,
-            ),
-            console,
-        ),
-        options.json,
-    )
+    def run(console: Console) -> BenchmarkReport:
+        numbers, first_runs = parse_numbers(options.queries), not options.no_first_runs
+        engine = _measured_engine(options)
+        return run_benchmark(engine, console, options.sf, numbers, options.data, first_runs)
+
+    return _report("tqp tpch", run, options.json)
 
 
 def _run_operators(options: argparse.Namespace) -> int:
-    from tqp.bench.run import Options, run_operators
+    from tqp.bench.run import run_operators
 
-    chosen = Options(options.rows, options.only, _measured_engine(options))
-    return _report("tqp bench operators", lambda console: run_operators(chosen, console), options.json)
+    def run(console: Console) -> BenchmarkReport:
+        return run_operators(_measured_engine(options), console, options.rows, options.only)
+
+    return _report("tqp bench operators", run, options.json)
 
 
 def _run_predictions(options: argparse.Namespace) -> int:
-    from tqp.bench.predict import Options, run_predictions
+    from tqp.bench.predict import run_predictions
     from tqp.tpch.measure import Engine
 
-    engine = Engine(runs=options.runs, **_connect_options(options))
-    chosen = Options(options.rows, options.only, options.compare, engine)
-    return _report("tqp bench predict", lambda console: run_predictions(chosen, console), options.json)
+    def run(console: Console) -> BenchmarkReport:
+        engine = Engine(runs=options.runs, **_connect_options(options))
+        return run_predictions(engine, console, options.rows, options.only, options.compare)
+
+    return _report("tqp bench predict", run, options.json)
 
 
 def _peers(text: str) -> list[str]:
-    from tqp.bench.predict import PEERS
+    from tqp.tpch.report import PEERS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(PEERS):
@@ -252,9 +248,7 @@ def _measured_engine(options: argparse.Namespace) -> Engine:
     )
 
 
-def _report(
-    command: str, run: Callable[[Console], BenchmarkReport | PredictReport], json_file: Path | None
-) -> int:
+def _report(command: str, run: Callable[[Console], BenchmarkReport], json_file: Path | None) -> int:
     """Runs a benchmark and prints what it measured."""
     from tqp.tpch.errors import UsageError
 
@@ -274,14 +268,8 @@ def _report(
 
 def _connect_options(options: argparse.Namespace) -> dict[str, Any]:
     """What `tqp.connect` is given, and an engine to measure."""
-    return {
-        "device": options.device,
-        "threads": options.threads,
-        "batch_rows": options.batch_rows,
-        "disabled_rules": options.disable_rule,
-        "fuse": options.fuse,
-        "backend": options.backend,
-    }
+    names = ("device", "threads", "batch_rows", "disabled_rules", "fuse", "backend")
+    return {name: getattr(options, name) for name in names}
 
 
 def _connect(options: argparse.Namespace) -> tqp.Connection:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import numpy as np
+import torch
 
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.ml.model import Model
+from tqp.planner.shapes import Shape
 from tqp.runtime.program import TensorProgram
 
 #: Compiled queries that a connection keeps. Plans are kept, results never are.
 _MAX_PROGRAMS = 256
+#: Programs with parameters of one shape, and texts of it that are remembered.
+_MAX_VARIANTS, _MAX_TEXTS = 4, 1024
+
+Item = TypeVar("Item")
 
 #: What names meant when they were looked up: the version of a table, a model, or None for nothing.
 Meanings = dict[tuple[str, str], int | Model | None]
@@ -60,37 +70,109 @@ class Snapshot:
         return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
 
 
-class CompiledQueries:
-    """Programs by text and parameters. Not safe to use from several threads: the connection's lock guards it."""
+class Kept(Generic[Item]):
+    """Items by key, the last used of them, each no longer than what it was made of is so.
+
+    Not safe to use from several threads: the connection's lock guards it.
+    """
 
     def __init__(self) -> None:
-        self._programs: OrderedDict[Hashable, tuple[TensorProgram, Meanings]] = OrderedDict()
+        self._items: OrderedDict[Hashable, tuple[Item, Meanings]] = OrderedDict()
 
-    def find(self, key: Hashable, now: Snapshot) -> TensorProgram | None:
-        """The program kept under `key`, if all that it reads is still the same."""
-        program, read = self._programs.get(key, (None, {}))
-        if program is None or not now.agrees(read):
+    def find(self, key: Hashable, now: Snapshot) -> Item | None:
+        """The item kept under `key`, if all that it reads is still the same."""
+        item, read = self._items.get(key, (None, {}))
+        if item is None or not now.agrees(read):
             return None
-        self._programs.move_to_end(key)
-        return program
+        self._items.move_to_end(key)
+        return item
 
-    def keep(self, key: Hashable, program: TensorProgram, read: Meanings, now: Snapshot) -> None:
-        """Keep a program, unless what it reads was replaced while it was compiled."""
+    def keep(self, key: Hashable, item: Item, read: Meanings, now: Snapshot) -> None:
+        """Keep an item, unless what it reads was replaced while it was made."""
         if now.agrees(read):
-            self._programs[key] = program, read
-            self._programs.move_to_end(key)
-            while len(self._programs) > _MAX_PROGRAMS:
-                self._programs.popitem(last=False)
+            self._items[key] = item, read
+            self._items.move_to_end(key)
+            while len(self._items) > _MAX_PROGRAMS:
+                self._items.popitem(last=False)
 
     def forget_others(self, now: Snapshot) -> None:
-        """Drop the programs that read what is no longer so: they would keep its memory."""
-        for key, (_, read) in list(self._programs.items()):
+        """Drop what reads something that is no longer so: it would keep its memory."""
+        for key, (_, read) in list(self._items.items()):
             if not now.agrees(read):
-                del self._programs[key]
+                del self._items[key]
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._items.clear()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+@dataclass(slots=True)
+class KnownShape:
+    """Programs of one shape with parameters, each with the shares of the rows that it was planned for.
+
+    `texts`: those that have been sent; the last of them, where there are many.
+    """
+
+    variants: list[tuple[tuple[float, ...], TensorProgram]] = field(default_factory=list)
+    texts: set[Hashable] = field(default_factory=set)
+
+    def is_worth_parameters(self, text: Hashable) -> bool:
+        """Is this another text than the first, and sent for the first time? What is sent again has a program of its own."""
+        is_worth = bool(self.texts) and text not in self.texts
+        if len(self.texts) >= _MAX_TEXTS:
+            self.texts.clear()
+        self.texts.add(text)
+        return is_worth
+
+    def program_for(self, shape: Shape) -> TensorProgram | None:
+        """A program made for about such shares of the rows."""
+        return next((program for shares, program in self.variants if shape.keeps_alike(shares)), None)
+
+    def keep(self, shape: Shape, program: TensorProgram) -> None:
+        """One more program, in place of the oldest where there are many."""
+        self.variants = [*self.variants[1 - _MAX_VARIANTS :], (shape.shares, program)]
+
+
+class CompiledQueries:
+    """Programs by text and parameters, and by shape."""
+
+    def __init__(self) -> None:
+        self.programs, self.shapes = Kept[TensorProgram](), Kept[KnownShape]()
+
+    def known_shape(self, key: Hashable, read: Meanings, now: Snapshot) -> KnownShape:
+        """What is known of a shape; nothing of a new one."""
+        known = self.shapes.find(key, now)
+        if known is None:
+            known = KnownShape()
+            self.shapes.keep(key, known, read, now)
+        return known
+
+    def forget_others(self, now: Snapshot) -> None:
+        """Drop the programs that read what is no longer so."""
+        self.programs.forget_others(now)
+        self.shapes.forget_others(now)
 
     def clear(self) -> None:
         """Drop all programs."""
-        self._programs.clear()
+        self.programs.clear()
+        self.shapes.clear()
 
-    def __len__(self) -> int:
-        return len(self._programs)
+
+def text_key(query: str, params: Sequence[object] | Mapping[str, object] | None) -> Hashable:
+    """What a text and the values of its parameters are known by."""
+    if params is None:
+        return query
+    items = params.items() if isinstance(params, Mapping) else enumerate(params)
+    return query, *((name, type(value), _value_key(value)) for name, value in items)
+
+
+def _value_key(value: object) -> object:
+    """What tells a parameter from others of its type."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().numpy()
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    return repr(value)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-import numpy as np
 import torch
 
-from tqp.compiled import CompiledQueries, Snapshot
+from tqp.compiled import CompiledQueries, Snapshot, text_key
 from tqp.core.arguments import (
     MAX_THREADS,
     check_choice,
@@ -25,12 +24,11 @@ from tqp.core.arguments import (
 )
 from tqp.core.datatypes import VARCHAR
 from tqp.core.deep_recursion import call_deep
-from tqp.core.errors import BindError, Error, nearest
+from tqp.core.errors import BindError, Error, ExecutionError, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
-from tqp.data.backend import choose_backend, computing_with
+from tqp.data.backend import choose_backend, computing_with, parse_device
 from tqp.data.column import Column, Table
-from tqp.data.devices import parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.files import up_to_date
@@ -47,13 +45,14 @@ from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
 from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.shapes import shape_of
 from tqp.result import Result
-from tqp.runtime.allocator import give_back_memory_of_tables
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
 from tqp.runtime.lowering.plan import lower_plan
 from tqp.runtime.lowering.program_builder import ProgramBuilder
+from tqp.runtime.memory import give_back_memory_of_tables
 from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
@@ -231,10 +230,18 @@ class Connection:
         [(42,)]
         """
         with _named_place(query, params), self._executor.memory.query():
-            program = self._program(query, params)
-            if isinstance(program, TensorProgram):
-                return Result(program.names, program.types, program())
-            return self._explained(program)
+            program = self._program(query, params, by_shape=True)
+            if not isinstance(program, TensorProgram):
+                return self._explained(program)
+            try:
+                table = program()
+            except ExecutionError:
+                if not program.has_parameters:
+                    raise
+                program = self._program(query, params)  # says in the query's own words what fails
+                assert isinstance(program, TensorProgram)
+                table = program()
+            return Result(program.names, program.types, table)
 
     def compile(
         self, query: str, params: Parameters | None = None, *, differentiable: bool = False
@@ -247,7 +254,7 @@ class Connection:
         """
         with _named_place(query, params):
             if differentiable:
-                program = call_deep(lambda: self._made_program(query, params, self._snapshot(), True))
+                program = call_deep(lambda: self._differentiable(bind(query, self._snapshot(), params)))
             else:
                 program = self._program(query, params)
         if not isinstance(program, TensorProgram):
@@ -316,42 +323,77 @@ class Connection:
                 self._replace_tables({**self._sources, **renewed})
             return self._now()
 
-    def _program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
+    def _program(
+        self, query: str, params: Parameters | None, by_shape: bool = False
+    ) -> TensorProgram | BoundStatement:
         """As `_compiled_program`; made again where a file is replaced while its columns are read."""
-        return read_again_if_changed(lambda: self._compiled_program(query, params))
+        return read_again_if_changed(lambda: self._compiled_program(query, params, by_shape))
 
-    def _compiled_program(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
-        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound."""
-        key = (query, _parameter_key(params))
+    def _compiled_program(
+        self, query: str, params: Parameters | None, by_shape: bool
+    ) -> TensorProgram | BoundStatement:
+        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound.
+
+        `by_shape`: or one that is kept for other constants.
+        """
+        key = text_key(query, params)
         with self._lock:
             snapshot = self._snapshot()
-            program = self._compiled.find(key, snapshot)
+            program = self._compiled.programs.find(key, snapshot)
         if program is not None:
             return program
         with _garbage_collected_later():
-            made = call_deep(lambda: self._made_program(query, params, snapshot))
-        if isinstance(made, BoundStatement):
-            return made
-        with self._lock:
-            if not self._closed:
-                self._compiled.keep(key, made, snapshot.read, self._now())
-        return made
+            return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape))
 
-    def _made_program(
-        self, query: str, params: Parameters | None, snapshot: Snapshot, differentiable: bool = False
+    def _new_program(
+        self, key: Hashable, query: str, params: Parameters | None, snapshot: Snapshot, by_shape: bool
     ) -> TensorProgram | BoundStatement:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        _, plan = self._plans(statement, SPECIAL_ALGORITHMS if differentiable else frozenset())
-        return self._lower(statement, plan, differentiable)
+        statement.encode_columns()
+        program = self._program_of_shape(key, statement, snapshot) if by_shape and not self._fuser else None
+        if program is None:
+            program = self._lower(statement, self._plans(statement.plan)[1])
+            with self._lock:
+                if not self._closed:
+                    self._compiled.programs.keep(key, program, snapshot.read, self._now())
+        return program
+
+    def _program_of_shape(
+        self, key: Hashable, statement: BoundStatement, snapshot: Snapshot
+    ) -> TensorProgram | None:
+        """A program with the query's constants as parameters, from the second text of a shape on.
+
+        None of a new shape, and of a text that is sent again: they are planned for their own constants.
+        """
+        shape = shape_of(statement.plan, OptimizerContext())
+        if not shape.values:
+            return None
+        with self._lock:
+            known = self._compiled.known_shape((shape.key, statement.names), snapshot.read, self._now())
+            if not known.is_worth_parameters(key):
+                return None
+            program = known.program_for(shape)
+        if program is None:
+            program = self._lower(statement, self._plans(shape.plan)[1])
+            with self._lock:
+                known.keep(shape, program)
+        return program.with_parameters(shape.values)
 
     def _plans(
-        self, statement: BoundStatement, without: frozenset[str] = frozenset()
+        self, plan: LogicalPlan, without: frozenset[str] = frozenset()
     ) -> tuple[LogicalPlan, PhysicalPlan]:
+        """Of a bound plan whose columns are encoded."""
         rules = self._disabled_rules | without
-        logical = optimize(statement.plan, OptimizerContext(disabled_rules=rules, backend=self._backend))
-        return logical, plan_physical(logical, PhysicalOptions(self._backend, rules))
+        logical = optimize(plan, OptimizerContext(disabled_rules=rules, backend=self._backend))
+        options = PhysicalOptions(self._backend, rules)
+        physical = plan_physical(logical, options)
+        if options.wanted:
+            for table, column in options.wanted:
+                table.dictionary_encode(column)
+            physical = plan_physical(logical, PhysicalOptions(self._backend, rules))
+        return logical, physical
 
     def _lower(
         self, statement: BoundStatement, plan: PhysicalPlan, differentiable: bool = False
@@ -366,8 +408,15 @@ class Connection:
             self._fuser.fuse(program.steps())
         return program
 
+    def _differentiable(self, statement: BoundStatement) -> TensorProgram | BoundStatement:
+        if statement.explain is not None:
+            return statement
+        statement.encode_columns()
+        return self._lower(statement, self._plans(statement.plan, SPECIAL_ALGORITHMS)[1], differentiable=True)
+
     def _explain(self, statement: BoundStatement, analyze: bool) -> str:
-        logical, physical = self._plans(statement)
+        statement.encode_columns()
+        logical, physical = self._plans(statement.plan)
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
             return f"{text}\n{explain_physical(physical)}"
@@ -432,19 +481,3 @@ def _free_tables() -> None:
     """
     gc.collect(0)
     give_back_memory_of_tables()
-
-
-def _parameter_key(params: Parameters | None) -> Any:
-    if params is None:
-        return None
-    items = params.items() if isinstance(params, Mapping) else enumerate(params)
-    return tuple((name, type(value), _value_key(value)) for name, value in items)
-
-
-def _value_key(value: object) -> object:
-    """What tells a parameter from others of its type."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    return repr(value)

@@ -11,10 +11,9 @@ from torch import Tensor
 from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
-from tqp.data.devices import column_tensors
 from tqp.data.results.display import html_table, text_table
 from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
-from tqp.data.results.to_python import column_slice, python_values
+from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
 from tqp.data.sources.base import unique_names
 
@@ -121,7 +120,7 @@ class Result:
         shared = {
             tensor.untyped_storage().data_ptr()
             for column in self._table.columns
-            for tensor in column_tensors(column)
+            for tensor in column.tensors()
         }
         return {
             name: tensor.clone() if tensor.untyped_storage().data_ptr() in shared else tensor
@@ -148,7 +147,7 @@ class Result:
     def _rows(self, start: int, stop: int) -> list[tuple[Any, ...]]:
         if not self._table.columns:
             return [()] * (stop - start)
-        columns = [python_values(column_slice(column, start, stop)) for column in self._table.columns]
+        columns = [python_values(column.cut(start, stop)) for column in self._table.columns]
         return list(zip(*columns, strict=True))
 
     def __repr__(self) -> str:

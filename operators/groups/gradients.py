@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -27,3 +30,17 @@ def extreme_by_group(
     if validity is not None:
         is_best &= validity
     return take_padded(values, aggregates.first_by_group(ids, count, is_best))
+
+
+def first_value_by_group(values: Tensor, ids: Tensor, count: int, validity: Tensor | None) -> Tensor:
+    """The first valid value of each group [count]."""
+    return take_padded(values, aggregates.first_by_group(ids, count, validity))
+
+
+#: The reductions through which gradients pass.
+REDUCTIONS: dict[str, Callable[[Tensor, Tensor, int, Tensor | None], Tensor]] = {
+    "sum_float": sum_by_group,
+    "min": partial(extreme_by_group, is_greatest=False),
+    "max": partial(extreme_by_group, is_greatest=True),
+    "first": first_value_by_group,
+}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.casts import resolve_cast
@@ -164,7 +165,6 @@ def median_days_by_group(
     return _half_way(lower, upper, "away")
 
 
-_MICROSECONDS_PER_DAY = 86_400_000_000
 _MOST_MICROSECONDS = float(2**63 - 2**11)
 
 
@@ -181,17 +181,17 @@ def median_intervals_by_group(
     lower, upper = take_padded(values, lower_rows), take_padded(values, upper_rows)
     is_between = lower_rows != upper_rows
     middle = _half_way(_microseconds(lower, is_between), _microseconds(upper, is_between), "up")
-    days = torch.div(middle, _MICROSECONDS_PER_DAY, rounding_mode="trunc")
-    between = torch.stack([torch.zeros_like(days), days, middle - days * _MICROSECONDS_PER_DAY], 1)
+    days = torch.div(middle, MICROSECONDS_PER_DAY, rounding_mode="trunc")
+    between = torch.stack([torch.zeros_like(days), days, middle - days * MICROSECONDS_PER_DAY], 1)
     return torch.where(is_between.unsqueeze(1), between, lower)
 
 
 def _microseconds(intervals: Tensor, validity: Tensor) -> Tensor:
     """How long intervals [n, 3] are, a month being 30 days, int64 [n]; raises for a valid row beyond 64 bits."""
     days = intervals[:, 0] * 30 + intervals[:, 1]
-    total = days * _MICROSECONDS_PER_DAY + intervals[:, 2]
+    total = days * MICROSECONDS_PER_DAY + intervals[:, 2]
     # float64 does not wrap around; next to the limit it is off by a millisecond, so that much is refused as well
-    length = days.to(torch.float64) * _MICROSECONDS_PER_DAY + intervals[:, 2]
+    length = days.to(torch.float64) * MICROSECONDS_PER_DAY + intervals[:, 2]
     if any_true(validity & (length.abs() > _MOST_MICROSECONDS)):
         raise ExecutionError("The median of INTERVALs of more than 292471 years is out of range")
     return total

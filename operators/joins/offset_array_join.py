@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import NO_NULLS, BuildNulls, build_nulls, expand_ranges, mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -24,8 +22,6 @@ from tqp.operators.rows.selection import row_indices, scattered, take, take_padd
 _SPARSE = 0.5
 # ... and below this share of rows in the key range, only keys that there are get an offset.
 _VERY_SPARSE = 0.25
-# Tables over the key range are filled piece by piece, each of which fits the caches, by all workers.
-_KEYS_AT_ONCE = 8 << 20
 # Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
 _MOST_PADDING = 2
 # ... and that is so wide at most.
@@ -45,7 +41,7 @@ class OffsetArrayBuild:
     unique: bool
     nulls: BuildNulls = NO_NULLS
     present: Tensor | None = None  # bool [size]
-    numbers: KeyNumbers | None = None
+    numbers: Tensor | None = None  # int32 [size]: the number of each key, and anything in other places
     takes_arrays: ClassVar[bool] = True
 
     def matches(self, keys: Values, validity: Values | None = None) -> tuple[Values, Values]:
@@ -120,57 +116,16 @@ class OffsetArrayBuild:
         found = None
         offsets = in_form_of(keys, self.offsets)
         if self.present is not None:
-            first = None if self.numbers is None or validity is not None else self.numbers.first_of(keys)
-            if first is not None:
-                offsets = offsets[first : first + keys.shape[0] + 1]
-                starts, ends = offsets[:-1], offsets[1:]
-                return None, starts, ends - starts
             found = row_indices(take(in_form_of(keys, self.present), keys), validity)
             keys = take(keys, found)
             if self.numbers is not None:
-                keys = take(in_form_of(keys, self.numbers.table()), keys)
+                keys = take(in_form_of(keys, self.numbers), keys)
         starts = take(offsets, keys)
         counts = take(offsets[1:], keys)
         counts -= starts
         if validity is not None and found is None:
             counts *= validity
         return found, starts, counts
-
-
-class KeyNumbers:
-    """The numbers 0, 1, ... of ascending distinct keys in [0, size).
-
-    Where both sides of a join are clustered on its key, batches often ask for neighbours among the keys, in order. A table
-    over the range is made when other keys are looked up.
-    """
-
-    __slots__ = ("_keys", "_lock", "_size", "_table")
-
-    def __init__(self, keys: Tensor, size: int) -> None:
-        self._keys, self._size = keys, size
-        self._table: Tensor | None = None
-        self._lock = threading.Lock()
-
-    def first_of(self, keys: Values) -> int | None:
-        """The number of the first of integers [n], if these are n neighbours among the keys; on the CPU only, else None."""
-        wanted = keys if isinstance(keys, np.ndarray) else keys.numpy() if is_host(keys) else None
-        if wanted is None or not 0 < wanted.shape[0] <= self._keys.shape[0]:
-            return None
-        known = self._keys.numpy()
-        first = int(known.searchsorted(known.dtype.type(wanted[0])))
-        neighbours = known[first : first + wanted.shape[0]]
-        if neighbours.shape != wanted.shape or neighbours[-1] != wanted[-1]:
-            return None
-        return first if np.array_equal(neighbours, wanted) else None
-
-    def table(self) -> Tensor:
-        """int32 [size]: the number of each key, and anything in other places."""
-        with self._lock:
-            if self._table is None:
-                numbers = torch.arange(self._keys.shape[0], dtype=torch.int32, device=self._keys.device)
-                table = allocation.empty((self._size,), torch.int32, self._keys.device)
-                self._table = table.scatter_(0, self._keys.to(torch.int64), numbers)
-            return self._table
 
 
 def _equal_candidates(starts: Values, counts: Values, wanted: Values, by_place: Values, width: int) -> Values:
@@ -215,7 +170,11 @@ def _with_numbers(
     ordered, order = (keys, None) if is_ascending(keys) else sort_bounded(keys, size)
     runs = Runs(ordered)
     distinct = take(ordered, runs.first_rows)
-    present = _present(distinct.to(torch.int64), size, workers)
+    present = mark_rows(allocation.zeros(size, torch.bool, keys.device, workers), distinct)
+    numbers = allocation.empty((size,), torch.int32, keys.device)
+    numbers.scatter_(
+        0, distinct.to(torch.int64), torch.arange(runs.count, dtype=torch.int32, device=keys.device)
+    )
     if order is not None:
         rows = order if rows is None else take(rows, order)
     return OffsetArrayBuild(
@@ -224,26 +183,8 @@ def _with_numbers(
         runs.count == ordered.shape[0],
         nulls,
         present,
-        KeyNumbers(distinct, size),
+        numbers,
     )
-
-
-def _present(keys: Tensor, size: int, workers: Map | None) -> Tensor:
-    """bool [size]: is the key there? Of ascending keys, int64 [n]."""
-    present = allocation.empty((size,), torch.bool, keys.device)
-    starts = range(0, size, _KEYS_AT_ONCE)
-    places = torch.searchsorted(keys, torch.tensor([*starts, size], device=keys.device)).tolist()
-
-    def enter(piece: int) -> None:
-        present[starts[piece] : starts[piece] + _KEYS_AT_ONCE].zero_()
-        mark_rows(present, keys[places[piece] : places[piece + 1]])
-
-    if workers is None or len(starts) == 1:
-        for piece in range(len(starts)):
-            enter(piece)
-    else:
-        workers(enter, range(len(starts)))
-    return present
 
 
 def sort_by_key(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:

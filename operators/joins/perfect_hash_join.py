@@ -117,7 +117,7 @@ def build_perfect_hash(
 
 
 def build_of_index(index: Tensor, size: int) -> PerfectHashBuild | OffsetArrayBuild:
-    """The build side that a table with an index on its key is (see `tqp.data.encoding.key_index`), for keys in [0, size)."""
+    """The build side that a table with an index on its key is (see `tqp.data.encoding.sorted_columns`), for keys in [0, size)."""
     return PerfectHashBuild(index) if index.shape[0] == size else OffsetArrayBuild(index, None, unique=False)
 
 

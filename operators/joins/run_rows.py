@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.data.encoding.sorted_runs import SortedRuns
+from tqp.data.encoding.sorted_columns import SortedRuns
 from tqp.operators.joins.hash_join import HashBuild
 from tqp.operators.joins.offset_array_join import OffsetArrayBuild
 from tqp.operators.joins.pairs import ask_with_arrays, positions_in_ranges

@@ -134,9 +134,10 @@ def concatenate(parts: Sequence[Tensor], workers: Map | None = None) -> Tensor:
     if len(parts) == 1:
         return parts[0]
     rows = sum(part.shape[0] for part in parts)
-    if _are_neighbours(parts):
+    has_gradient = any(part.requires_grad for part in parts)
+    if _are_neighbours(parts) and not has_gradient:
         return parts[0].as_strided((rows, *parts[0].shape[1:]), parts[0].stride())
-    if parts[0].device.type != "cpu" or any(part.dtype != parts[0].dtype for part in parts):
+    if has_gradient or parts[0].device.type != "cpu" or any(part.dtype != parts[0].dtype for part in parts):
         return torch.cat(list(parts))
     joined = empty((rows, *parts[0].shape[1:]), parts[0].dtype, parts[0].device)
     if workers is None or joined.nbytes < _WRITTEN_AT_ONCE:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
+
 Array = npt.NDArray[Any]
 #: Tensors or arrays, the same for all arguments and the result.
 Values = TypeVar("Values", Tensor, Array)
@@ -64,6 +66,11 @@ def _mapped(function: Callable[[Any], Any], item: Any) -> Any:
     if type(item) is tuple:
         return tuple(map(function, item))
     return list(map(function, item)) if isinstance(item, list) else item
+
+
+def host_form(values: Tensor) -> Any:
+    """As an array where it is in main memory, else as it is."""
+    return values.numpy() if is_host(values) else values
 
 
 def in_form_of(model: Values, tensor: Tensor) -> Values:

@@ -7,6 +7,10 @@ then, if those do not settle it, at every row.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -26,62 +30,61 @@ def add_checked(
     a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
 ) -> Tensor:
     """a + b as int64 [n]; raises ExecutionError if a valid row leaves `bounds` (inclusive, within 64 bits)."""
-    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
-    result = _as_operand(a) + _as_operand(b)
-    low, high = a_low + b_low, a_high + b_high
-    if not _inside(low, high, bounds):
-        bad = _outside(result, bounds)
-        if not _inside(low, high, _INT64_BOUNDS):
-            bad = bad | (((_as_operand(a) ^ result) & (_as_operand(b) ^ result)) < 0)
-        _raise_overflow("addition", "+", type_name, a, b, bad, validity)
-    return _as_tensor(result)
+    return _checked("addition", operator.add, a, b, bounds, type_name, validity)
 
 
 def subtract_checked(
     a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
 ) -> Tensor:
     """a - b as int64 [n]; raises ExecutionError if a valid row leaves `bounds`."""
-    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
-    result = _as_operand(a) - _as_operand(b)
-    low, high = a_low - b_high, a_high - b_low
-    if not _inside(low, high, bounds):
-        bad = _outside(result, bounds)
-        if not _inside(low, high, _INT64_BOUNDS):
-            bad = bad | (((_as_operand(a) ^ _as_operand(b)) & (_as_operand(a) ^ result)) < 0)
-        _raise_overflow("subtraction", "-", type_name, a, b, bad, validity)
-    return _as_tensor(result)
+    return _checked("subtraction", operator.sub, a, b, bounds, type_name, validity)
 
 
 def multiply_checked(
     a: Operand, b: Operand, bounds: Bounds, type_name: str, validity: Tensor | None = None
 ) -> Tensor:
     """a * b as int64 [n]; raises ExecutionError if a valid row leaves `bounds`."""
-    (a_low, a_high), (b_low, b_high) = value_range(a), value_range(b)
-    result = _as_operand(a) * _as_operand(b)
-    corners = (a_low * b_low, a_low * b_high, a_high * b_low, a_high * b_high)
+    return _checked("multiplication", operator.mul, a, b, bounds, type_name, validity)
+
+
+_SYMBOLS = {"addition": "+", "subtraction": "-", "multiplication": "*"}
+
+
+def _checked(
+    noun: str, calculate: Callable[[Any, Any], Any], a: Operand, b: Operand, bounds: Bounds, type_name: str,
+    validity: Tensor | None,
+) -> Tensor:  # fmt: skip
+    result = calculate(_as_operand(a), _as_operand(b))
+    corners = [calculate(x, y) for x in value_range(a) for y in value_range(b)]
     low, high = min(corners), max(corners)
     if not _inside(low, high, bounds):
         bad = _outside(result, bounds)
         if not _inside(low, high, _INT64_BOUNDS):
             # The result is right modulo 2**64: a wrapped one is off by at least that from the estimate in floating
-            # point, whose error is below 2**12 where the true product fits.
-            estimate = _as_float(a) * _as_float(b)
-            bad = bad | ((estimate - result.to(torch.float64)).abs() > 2.0**32)  # type: ignore[union-attr]
-        _raise_overflow("multiplication", "*", type_name, a, b, bad, validity)
+            # point, whose error is below 2**12 where the true one fits.
+            estimate = calculate(_as_float(a), _as_float(b))
+            bad = bad | (abs(estimate - _as_float(result)) > 2.0**32)
+        if any_true(bad):
+            _raise_overflow(noun, _SYMBOLS[noun], type_name, a, b, bad, validity)
+            # rows that do not count may be looked up all the same
+            return torch.where(bad, 0, _as_tensor(result))
     return _as_tensor(result)
 
 
 def check_bounds(values: Tensor, bounds: Bounds, message: str, validity: Tensor | None = None) -> Tensor:
-    """`values` itself; raises ExecutionError(message) if a valid row lies outside `bounds` (inclusive)."""
-    if not _inside(*value_range(values), bounds):
-        bad = _outside(values, bounds)
-        if any_true(bad if validity is None else bad & validity):
-            raise ExecutionError(message)
-    return values
+    """`values`, 0 where they lie outside `bounds`; raises ExecutionError(message) if a valid row does."""
+    bad = outside_bounds(values, bounds)
+    if bad is None:
+        return values
+    wide.raise_where(bad, message, validity)
+    return torch.where(bad if values.dim() == 1 else bad[:, None], 0, values)
 
 
 def outside_bounds(values: Tensor, bounds: Bounds) -> Tensor | None:
-    """bool [n]: rows outside `bounds`, or None if there is none."""
+    """bool [n]: rows of integers, narrow or wide, outside `bounds` (inclusive), or None if there is none."""
+    if wide.is_wide(values):
+        bad = wide.outside_bounds(values, *bounds)
+        return bad if any_true(bad) else None
     return None if _inside(*value_range(values), bounds) else _outside(values, bounds)
 
 

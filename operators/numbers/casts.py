@@ -230,20 +230,15 @@ def _rescale(values: Tensor, from_scale: int, target: DataType) -> Attempt:
         return wide.multiply(values, wide.from_ints([factor], values.device)), failed
     if drop:
         result = wide_divide.divide_by_int(values, factor, round_half_away=True)
-        bounds, checked = (low, high), result
+        failed = arithmetic.outside_bounds(result, (low, high))
+        if failed is not None:
+            result = result * ~failed.unsqueeze(1)
     else:
-        bounds, checked = (-(-low // factor), high // factor), values
-    failed = wide.less(checked, wide.from_ints([bounds[0]], values.device)) | wide.less(
-        wide.from_ints([bounds[1]], values.device), checked
-    )
-    has_failed = any_true(failed)
-    if not drop:
-        if has_failed:
+        failed = arithmetic.outside_bounds(values, (-(-low // factor), high // factor))
+        if failed is not None:
             values = values * ~failed.unsqueeze(1)
         result = wide.multiply(values, wide.from_ints([factor], values.device))
-    elif has_failed:
-        result = result * ~failed.unsqueeze(1)
-    return narrow_if_possible(result), failed if has_failed else None
+    return narrow_if_possible(result), failed
 
 
 def _temporal(source: DataType, target: DataType) -> AttemptFunction | None:

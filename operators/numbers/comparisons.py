@@ -1,4 +1,4 @@
-"""Comparisons of floats and intervals with DuckDB's total order; `elementwise` has those of integers.
+"""Equality and order of floats and intervals as DuckDB has them, on which all comparisons rest; `elementwise` has those of integers.
 
 NaN equals NaN and is greater than every other number; -0.0 equals 0.0. An interval compares as months of 30 days and
 days of 24 hours.
@@ -9,9 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators.numbers import elementwise
-
-_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 def float_equal(a: Tensor, b: Tensor) -> Tensor:
@@ -26,31 +25,11 @@ def float_less(a: Tensor, b: Tensor) -> Tensor:
     return elementwise.equal(a, a) > elementwise.greater_equal(a, b)
 
 
-def float_not_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a <> b."""
-    return ~float_equal(a, b)
-
-
-def float_greater(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a > b."""
-    return float_less(b, a)
-
-
-def float_less_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a <= b."""
-    return ~float_less(b, a)
-
-
-def float_greater_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a >= b."""
-    return ~float_less(a, b)
-
-
 def interval_order(interval: Tensor) -> Tensor:
     """int64 [n, 2]: whole days, microseconds below a day; compares (row-wise, first word first) as intervals do."""
     days = interval[..., 0] * 30 + interval[..., 1]
-    carried = elementwise.floor_divide(interval[..., 2], _MICROSECONDS_PER_DAY)
-    return torch.stack([days + carried, interval[..., 2] - carried * _MICROSECONDS_PER_DAY], dim=-1)
+    carried = elementwise.floor_divide(interval[..., 2], MICROSECONDS_PER_DAY)
+    return torch.stack([days + carried, interval[..., 2] - carried * MICROSECONDS_PER_DAY], dim=-1)
 
 
 def interval_less(a: Tensor, b: Tensor) -> Tensor:
@@ -62,23 +41,3 @@ def interval_less(a: Tensor, b: Tensor) -> Tensor:
 def interval_equal(a: Tensor, b: Tensor) -> Tensor:
     """bool [n]: a = b; a month equals 30 days."""
     return (interval_order(a) == interval_order(b)).all(dim=-1)
-
-
-def interval_not_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a <> b."""
-    return ~interval_equal(a, b)
-
-
-def interval_greater(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a > b."""
-    return interval_less(b, a)
-
-
-def interval_less_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a <= b."""
-    return ~interval_less(b, a)
-
-
-def interval_greater_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: a >= b."""
-    return ~interval_less(a, b)

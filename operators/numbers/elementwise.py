@@ -20,7 +20,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.operators.asked_gradients import asked_only
-from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, Values, as_array, as_tensor
+from tqp.operators.memory.arrays import NUMPY_DTYPES, Values, as_array, as_tensor
 from tqp.operators.operation import Operation
 
 #: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
@@ -53,14 +53,14 @@ def _comparison(name: str, device: Callable[..., Any], host: np.ufunc) -> _Compa
 
 def _calculation(name: str, device: Callable[..., Any], host: np.ufunc) -> _Calculate:
     on_arrays = functools.partial(calculate_arrays, host)
-    return Operation(name, device, on_arrays, is_row_by_row=True, can_fuse=True, takes_out=True)
+    return Operation(name, device, on_arrays, is_row_by_row=True, can_fuse=True)
 
 
-def calculate_arrays(function: Callable[..., Any], a: Any, b: Any, out: Array | None = None) -> Any:
-    """A function of two integers, by array or one number, in the wider of two arrays' dtypes; into `out` if it fits."""
+def calculate_arrays(function: Callable[..., Any], a: Any, b: Any) -> Any:
+    """A function of two integers, by array or one number, in the wider of two arrays' dtypes."""
     if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype == b.dtype:
-        return function(a, b, out=fitting(out, a, b))
-    out = None  # a cast of its own is faster than numpy's in pieces
+        return function(a, b)
+    # a cast of its own is faster than numpy's in pieces
     if a.itemsize < b.itemsize:
         a = out = a.astype(b.dtype)
     else:
@@ -157,20 +157,16 @@ def of_floats(
 ) -> Operation:
     """A function of floats that numpy computes as torch does, bit by bit, or that is numpy's on the host anyway."""
     on_arrays = functools.partial(calculate_floats, host, device)
-    return Operation(
-        name, device, on_arrays, gradient=gradient, can_fuse=can_fuse, only_of_arrays=True, takes_out=True
-    )
+    return Operation(name, device, on_arrays, gradient=gradient, can_fuse=can_fuse, only_of_arrays=True)
 
 
-def calculate_floats(
-    on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any, out: Array | None = None
-) -> Any:
-    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch; into `out` if it fits."""
+def calculate_floats(on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any) -> Any:
+    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch."""
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     if not arrays or arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
         return as_array(elsewhere(*map(as_tensor, values)))
     with np.errstate(all="ignore"):
-        return on_host(*values, out=fitting(out, *values))
+        return on_host(*values)
 
 
 def _function_of_floats(name: str, device: Callable[..., Tensor], host: np.ufunc) -> _OfFloats:
@@ -304,15 +300,6 @@ def _remainder(values: Tensor, quotient: Tensor, divisor: int) -> Tensor:
 
 def _holding(values: Tensor, number: int) -> Tensor:
     return values if number <= torch.iinfo(values.dtype).max else values.to(torch.int64)
-
-
-def fitting(out: Any, *values: Any) -> Array | None:
-    """`out`, if it has the shape and dtype of a calculation on arrays of one dtype, [n] or of one value, and Python's numbers."""
-    if not isinstance(out, np.ndarray) or any(isinstance(value, np.generic) for value in values):
-        return None
-    model = max((value for value in values if isinstance(value, np.ndarray)), key=np.size, default=None)
-    fits = model is not None and model.shape == out.shape and model.dtype == out.dtype
-    return out if fits and out.dtype.kind in "if" else None
 
 
 def _all_ones(condition: Any, dtype: torch.dtype) -> Any:

@@ -65,8 +65,10 @@ def _resolve_shift_left(argument_types: tuple[DataType, ...], result_type: DataT
         wide.raise_where(shift < 0, "Cannot left-shift by a negative number", validity)
         capped = shift.clamp(0, value_bits)
         message = f"Overflow in left shift of {data_type}; cast the operand to a wider type"
-        wide.raise_where((values >> (value_bits - capped)) != 0, message, validity)
-        return values << capped.clamp(max=62)
+        lost = (values >> (value_bits - capped)) != 0
+        wide.raise_where(lost, message, validity)
+        # rows that do not count may be looked up all the same
+        return torch.where(lost, 0, values << capped.clamp(max=62))
 
     return Kernel(shift_left, checks=True)
 
@@ -106,28 +108,33 @@ def _resolve_bit_count(argument_types: tuple[DataType, ...], result_type: DataTy
     return Kernel(lambda values: _count_ones(values.to(torch.int64) & ones))
 
 
-def greatest_common_divisor(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """int64 [n], never negative; raises ExecutionError if that is 2**63."""
-    result = torch.gcd(a.to(torch.int64), b.to(torch.int64))
-    wide.raise_where(result < 0, "gcd value is out of range", validity)
-    return result
+def greatest_common_divisor(a: Tensor, b: Tensor) -> Tensor:
+    """int64 [n, 2], never negative."""
+    return wide.magnitude(wide.from_narrow(torch.gcd(a.to(torch.int64), b.to(torch.int64))))
 
 
-def least_common_multiple(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """int64 [n], never negative; 0 if an operand is; raises ExecutionError beyond 64 bits."""
+def least_common_multiple(a: Tensor, b: Tensor) -> Tensor:
+    """int64 [n, 2], never negative; 0 if an operand is."""
     a, b = a.to(torch.int64), b.to(torch.int64)
     divisor = torch.gcd(a, b)
     divisor = divisor + (divisor == 0)
-    product = wide.multiply_narrow(torch.div(a, divisor, rounding_mode="trunc"), b)
-    product = wide.magnitude(product)
-    return wide.to_narrow(product, "lcm value is out of range", validity)
+    return wide.magnitude(wide.multiply_narrow(torch.div(a, divisor, rounding_mode="trunc"), b))
 
 
-def _resolve_gcd(function: Callable[..., Tensor]) -> Overload:
+def _resolve_gcd(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Overload:
+    """Of integers of up to 64 bits; raises ExecutionError beyond them, but for HUGEINT."""
+
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         if not all(data_type.is_integer for data_type in argument_types):
             return None
-        return Kernel(function, checks=True)
+        if result_type.kind is TypeKind.HUGEINT:
+            return Kernel(lambda a, b: narrow_if_possible(function(a, b)))
+        message = f"{name} value is out of range"
+
+        def checked(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
+            return wide.to_narrow(function(a, b), message, validity)
+
+        return Kernel(checked, checks=True)
 
     return resolve
 
@@ -140,7 +147,7 @@ INTEGER_KERNELS: dict[str, Overload] = {
     "bit_count": _resolve_bit_count,
     "shift_left": _resolve_shift_left,
     "shift_right": _resolve_shift_right,
-    "gcd": _resolve_gcd(greatest_common_divisor),
+    "gcd": _resolve_gcd("gcd", greatest_common_divisor),
     "enum_code": lambda argument_types, result_type: Kernel(lambda positions: positions, any_width=True),
-    "lcm": _resolve_gcd(least_common_multiple),
+    "lcm": _resolve_gcd("lcm", least_common_multiple),
 }

@@ -35,8 +35,8 @@ def _of_dtype(function: Operation | Callable[..., Tensor], dtype: torch.dtype) -
     inner = function if isinstance(function, Operation) else Operation(function.__name__, function)
 
     def converting(form: Any) -> Any:
-        def call(*values: Any, **out: Any) -> Any:
-            return form(*(converted(value, dtype) for value in values), **out)
+        def call(*values: Any) -> Any:
+            return form(*(converted(value, dtype) for value in values))
 
         return None if form is None else call
 
@@ -46,7 +46,6 @@ def _of_dtype(function: Operation | Callable[..., Tensor], dtype: torch.dtype) -
         converting(inner.host),
         gradient=converting(inner.gradient),
         only_of_arrays=inner.only_of_arrays,
-        takes_out=inner.takes_out,
     )
 
 
@@ -99,11 +98,7 @@ def integer_divide(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = 
     divisor = _one_divisor(b)
     if divisor is not None:
         return elementwise.truncate_divide(a, divisor)
-    a, b = a.to(torch.int64), _nonzero_divisor(b, "//", validity)
-    if low < 0:
-        # The one quotient that does not fit: the smallest value has no positive counterpart.
-        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
-    return torch.div(a, b, rounding_mode="trunc")
+    return torch.div(*_checked_operands(a, b, low, "//", validity), rounding_mode="trunc")
 
 
 def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) -> Tensor:
@@ -111,10 +106,7 @@ def modulo(a: Tensor, b: Tensor, low: int, *, validity: Tensor | None = None) ->
     divisor = _one_divisor(b)
     if divisor is not None:
         return elementwise.truncate_remainder(a, divisor)
-    a, b = a.to(torch.int64), _nonzero_divisor(b, "%", validity)
-    if low < 0:
-        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
-    return torch.fmod(a, b)
+    return torch.fmod(*_checked_operands(a, b, low, "%", validity))
 
 
 def _one_divisor(b: Tensor) -> int | None:
@@ -123,15 +115,20 @@ def _one_divisor(b: Tensor) -> int | None:
     return divisor if divisor > 0 else None
 
 
-def _nonzero_divisor(b: Tensor, symbol: str, validity: Tensor | None) -> Tensor:
-    """b as int64 with 1 in rows that do not count: torch raises for any zero."""
-    b = b.to(torch.int64)
-    low, high = arithmetic.value_range(b)
-    if low > 0 or high < 0:
-        return b
-    zero = b == 0
-    wide.raise_where(zero, _DIVISION_BY_ZERO.format(f"x {symbol} 0"), validity)
-    return b + zero
+def _checked_operands(
+    a: Tensor, b: Tensor, low: int, symbol: str, validity: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Both as int64, with a divisor of 1 in rows that do not count: torch raises for any zero."""
+    a, b = a.to(torch.int64), b.to(torch.int64)
+    least, greatest = arithmetic.value_range(b)
+    if least <= 0 <= greatest:
+        zero = b == 0
+        wide.raise_where(zero, _DIVISION_BY_ZERO.format(f"x {symbol} 0"), validity)
+        b = b + zero
+    if low < 0:
+        # The one quotient that does not fit: the smallest value has no positive counterpart.
+        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
+    return a, b
 
 
 def _resolve_division(symbol: str) -> Overload:
@@ -370,19 +367,15 @@ def _round_integers(
     name = str(target)
     message = f"Overflow in ROUND of {name}; cast the operand to a wider type"
     if factor == 1:
-        return _check(quotient, target.bounds, message, validity)
+        return arithmetic.check_bounds(quotient, target.bounds, message, validity)
     if not wide.is_wide(quotient) and factor < 2**63:
         low, high = arithmetic.value_range(quotient)
         if low * factor >= -(2**63) and high * factor < 2**63:
-            return _check(quotient.to(torch.int64) * factor, target.bounds, message, validity)
+            return arithmetic.check_bounds(
+                quotient.to(torch.int64) * factor, target.bounds, message, validity
+            )
     product = wide.multiply(wide.widen(quotient), wide.from_ints([factor], values.device), validity, message)
-    return narrow_if_possible(_check(product, target.bounds, message, validity))
-
-
-def _check(values: Tensor, bounds: tuple[int, int], message: str, validity: Tensor | None) -> Tensor:
-    if wide.is_wide(values):
-        return wide.check_bounds(values, *bounds, message, validity)
-    return arithmetic.check_bounds(values, bounds, message, validity)
+    return narrow_if_possible(arithmetic.check_bounds(product, target.bounds, message, validity))
 
 
 #: Functions of floats with one or two arguments; the binder casts to DOUBLE (or keeps FLOAT) as DuckDB does.

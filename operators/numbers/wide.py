@@ -196,30 +196,10 @@ def equal(a: Tensor, b: Tensor) -> Tensor:
     return (a[:, 0] == b[:, 0]) & (a[:, 1] == b[:, 1])
 
 
-def not_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]."""
-    return (a[:, 0] != b[:, 0]) | (a[:, 1] != b[:, 1])
-
-
 def less(a: Tensor, b: Tensor) -> Tensor:
     """bool [n]."""
     low_less = (a[:, 1] ^ SIGN_BIT) < (b[:, 1] ^ SIGN_BIT)
     return (a[:, 0] < b[:, 0]) | ((a[:, 0] == b[:, 0]) & low_less)
-
-
-def less_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]."""
-    return ~less(b, a)
-
-
-def greater(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]."""
-    return less(b, a)
-
-
-def greater_equal(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]."""
-    return ~less(a, b)
 
 
 def order_keys(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -227,15 +207,14 @@ def order_keys(a: Tensor) -> tuple[Tensor, Tensor]:
     return a[:, 0].contiguous(), a[:, 1] ^ SIGN_BIT
 
 
-def check_bounds(a: Tensor, low: int, high: int, message: str, validity: Tensor | None = None) -> Tensor:
-    """`a` itself; raises ExecutionError(message) if a valid row lies outside [low, high]."""
+def outside_bounds(a: Tensor, low: int, high: int) -> Tensor:
+    """bool [n]: which values lie outside [low, high]."""
     outside = torch.zeros(a.shape[0], dtype=torch.bool, device=a.device)
     if low > MINIMUM:
         outside = outside | less(a, from_ints([low], a.device))
     if high < MAXIMUM:
         outside = outside | less(from_ints([high], a.device), a)
-    raise_where(outside, message, validity)
-    return a
+    return outside
 
 
 def to_float64(a: Tensor) -> Tensor:

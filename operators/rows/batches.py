@@ -30,18 +30,8 @@ def every_row(values: Tensor, num_rows: int) -> Tensor:
     return values.expand(num_rows, *values.shape[1:])
 
 
-def all_valid(num_rows: int, device: torch.device) -> Tensor:
-    """The validity (bool [num_rows]) of rows without a NULL."""
-    return torch.ones(num_rows, dtype=torch.bool, device=device)
-
-
-def all_null(num_rows: int, device: torch.device) -> Tensor:
-    """The validity (bool [num_rows]) of rows that are all NULL."""
-    return torch.zeros(num_rows, dtype=torch.bool, device=device)
-
-
 def all_or_none(condition: bool, num_rows: int, device: torch.device) -> Tensor:
-    """bool [num_rows], all as the condition is."""
+    """bool [num_rows], all as the condition is: the validity of rows without a NULL, or of nothing else."""
     return torch.full((num_rows,), condition, dtype=torch.bool, device=device)
 
 
@@ -58,7 +48,7 @@ def when_computed(validity: Tensor, values: object) -> Tensor:
 def validity_or_true(validity: Tensor | None, num_rows: int, device: torch.device) -> Tensor:
     """A kernel's validity as a tensor, None meaning that all rows are valid; that of literals is the same for all rows."""
     if validity is None:
-        return all_valid(num_rows, device)
+        return all_or_none(True, num_rows, device)
     return validity if validity.shape == (num_rows,) else validity.expand(num_rows)
 
 

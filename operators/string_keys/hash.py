@@ -12,20 +12,13 @@ from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.pack import Packing, packer_of
+from tqp.operators.string_keys.pack import Packing, packer_of, signed
 from tqp.operators.strings.layout import cut, take
 from tqp.operators.strings.words import BLOCK, LONGEST_LEADING, WORD, leading_words, step_width, words
 
-
-def _signed(value: int) -> int:
-    """The low 64 bits of `value` as a signed integer."""
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
-
-
-_SCRAMBLE = _signed(0x9E3779B97F4A7C15)
+_SCRAMBLE = signed(0x9E3779B97F4A7C15)
 _BASE = 0xD1342543DE82EF95
-_FINISH = _signed(0xBF58476D1CE4E5B9)
+_FINISH = signed(0xBF58476D1CE4E5B9)
 #: Bytes that are read together, of all rows.
 _FIRST_BYTES = 2 * WORD
 #: From this share of long enough rows on, the next word is read of all rows.
@@ -116,7 +109,7 @@ def _hash64(strings: Strings) -> Tensor:
 
 
 def _power(position: int) -> int:
-    return _signed(pow(_BASE, position, 1 << 64))
+    return signed(pow(_BASE, position, 1 << 64))
 
 
 def _scrambled(word: Tensor) -> Tensor:

@@ -82,7 +82,7 @@ def repack(codes: Tensor, packing: Packing, wider: Packing) -> Tensor:
         return codes
     left, result = _num_bits(packing.held), torch.zeros_like(codes)
     for held, bits, first in itertools.zip_longest(packing.held, wider.held, packing.first, fillvalue=0):
-        word = torch.full_like(codes, _signed(first & ~held))
+        word = torch.full_like(codes, signed(first & ~held))
         for shift, width in _runs_of_ones(held):
             left -= width
             word |= ((codes >> left) & ((1 << width) - 1)) << shift
@@ -209,9 +209,9 @@ def append_bits(codes: Tensor, word: Tensor, bits: int) -> None:
             run = word >> shift if shift else word
             codes.bitwise_left_shift_(width).bitwise_or_(run & ((1 << width) - 1))
         return
-    word = word & _signed(bits)
+    word = word & signed(bits)
     for shift, moving in moves:
-        moved = word & _signed(moving)
+        moved = word & signed(moving)
         word ^= moved
         moved >>= shift
         if moving >> 63:
@@ -238,14 +238,15 @@ def _moves(bits: int) -> tuple[tuple[int, int], ...]:
     return tuple(steps)
 
 
-def _signed(bits: int) -> int:
+def signed(bits: int) -> int:
+    """The low 64 bits as a signed integer."""
     bits &= _ALL_BITS
     return bits - (bits >> 63 << 64)
 
 
 def differing_bits(word: Tensor, first: Tensor | int) -> int:
     """The bits in which any row differs from `first` (int64 [1], or its bits), as an unsigned integer."""
-    difference = word ^ (_signed(first) if isinstance(first, int) else first)
+    difference = word ^ (signed(first) if isinstance(first, int) else first)
     if is_host(word):
         found = int(np.bitwise_or.reduce(difference.numpy()))
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
@@ -12,16 +14,11 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.hash import hash64
-from tqp.operators.strings.layout import cut, from_list, take, to_list
+from tqp.operators.strings.layout import cut, from_list, take, to_arrow_binary, to_list
 from tqp.operators.strings.words import BLOCK, WORD, leading, order_key, stands_at, step_width, word_of, words
 
-#: Up to this many values, IN compares with each in turn; beyond, it looks them up by hash.
+#: Up to this many values, IN compares with each in turn; beyond, Arrow looks them up by hash.
 _SHORT_LIST = 16
-#: `rows_up_to` looks at so many single bytes at most, and asks so many rows whether they would tell.
-_MOST_BYTES, _SAMPLE_ROWS = 3, 512
-#: What the first word of a row costs, in gathered bytes: where all are read, and where few are, far from each other.
-_WORD_COST, _LEFT_COST = 7.0, 30.0
 #: Rows whose first words are compared at a time on the CPU: long operations, as short ones wait for other threads.
 _LONG_BLOCK = 4 * BLOCK
 
@@ -70,29 +67,9 @@ def _equal_rows(left: Strings, right: Strings) -> Tensor:
     return result if rows is None else torch.zeros_like(result).index_fill_(0, rows, True)
 
 
-def not_equal(left: Strings, right: Strings) -> Tensor:
-    """left <> right: bool [n]. Either side may be one row."""
-    return equal(left, right).logical_not_()
-
-
 def less(left: Strings, right: Strings) -> Tensor:
     """left < right: bool [n]. Either side may be one row."""
     return three_way(left, right) < 0
-
-
-def less_equal(left: Strings, right: Strings) -> Tensor:
-    """left <= right: bool [n]. Either side may be one row."""
-    return three_way(left, right) <= 0
-
-
-def greater(left: Strings, right: Strings) -> Tensor:
-    """left > right: bool [n]. Either side may be one row."""
-    return three_way(left, right) > 0
-
-
-def greater_equal(left: Strings, right: Strings) -> Tensor:
-    """left >= right: bool [n]. Either side may be one row."""
-    return three_way(left, right) >= 0
 
 
 def three_way(left: Strings, right: Strings) -> Tensor:
@@ -136,22 +113,7 @@ def three_way(left: Strings, right: Strings) -> Tensor:
 
 
 def rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
-    """Rows (int64, ascending) among which are all that are not above `bound`, or with `above` not below it.
-
-    Of those beyond, the rows that begin as the bound does may be among them: all or none with the same beginning. Fast
-    where they are few.
-    """
-    num_bytes = _telling_bytes(strings, bound, above)
-    if not num_bytes:
-        return _rows_up_to(strings, bound, above)
-    parts = [
-        _by_first_bytes(cut(strings, start, start + _LONG_BLOCK), bound[:num_bytes], above).add_(start)
-        for start in range(0, strings.num_rows, _LONG_BLOCK)
-    ]
-    return torch.cat(parts)
-
-
-def _rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
+    """Rows (int64, ascending) that are not above `bound`, or with `above` not below it. Fast where they are few."""
     first_word = int.from_bytes(bound[:WORD].ljust(WORD, b"\0")) - (1 << 63)
     step = _LONG_BLOCK if is_host(strings.starts) else max(1, strings.num_rows)
     within = elementwise.greater_equal if above else elementwise.less_equal
@@ -164,42 +126,6 @@ def _rows_up_to(strings: Strings, bound: bytes, above: bool) -> Tensor:
     return torch.index_select(rows, 0, row_indices(sign >= 0 if above else sign <= 0))
 
 
-def _telling_bytes(strings: Strings, bound: bytes, above: bool) -> int:
-    """How many bytes of each row to look at before whole words: few that rule out most rows; 0 for none.
-
-    A gathered byte costs 0.6 ns, a word 5.
-    """
-    step = strings.num_rows // _SAMPLE_ROWS
-    if not is_host(strings.starts) or step == 0:
-        return 0
-    sample = Strings(strings.starts[::step].contiguous(), strings.lengths[::step].contiguous(), strings.data)
-    best, least = 0, _WORD_COST
-    for num_bytes in range(1, min(_MOST_BYTES, len(bound)) + 1):
-        left = _by_first_bytes(sample, bound[:num_bytes], above).shape[0] / sample.num_rows
-        cost = num_bytes + left * _LEFT_COST
-        if cost < least:
-            best, least = num_bytes, cost
-    return best
-
-
-def _by_first_bytes(strings: Strings, bound: bytes, above: bool) -> Tensor:
-    """Rows (int64, ascending) among which are all whose first bytes are not above `bound`, or with `above` not below it."""
-    starts = strings.starts
-    if int(starts.numpy().max()) + len(bound) > strings.data.shape[0]:
-        return torch.arange(strings.num_rows)
-    within, beyond = (np.greater_equal, np.greater) if above else (np.less_equal, np.less)
-    columns = [torch.index_select(strings.data[at:], 0, starts).numpy() for at in range(len(bound))]
-    lengths = strings.lengths.numpy()
-    if int(lengths.min()) < len(bound):  # what stands behind a row's end counts as zero
-        for at, column in enumerate(columns):
-            column *= lengths > at
-    mask = within(columns[-1], bound[-1])
-    for column, limit in zip(columns[-2::-1], bound[-2::-1], strict=True):
-        mask &= column == limit
-        mask |= beyond(column, limit)
-    return row_indices(torch.from_numpy(mask))
-
-
 def _rows_of(strings: Strings, rows: Tensor) -> Strings:
     return strings if strings.num_rows == 1 else take(strings, rows)
 
@@ -207,20 +133,12 @@ def _rows_of(strings: Strings, rows: Tensor) -> Strings:
 def in_list(strings: Strings, values: Sequence[bytes]) -> Tensor:
     """Whether each row is one of `values`: bool [n]."""
     distinct = sorted(set(values))
-    result = torch.zeros_like(strings.lengths, dtype=torch.bool)
     if not distinct:
-        return result
+        return torch.zeros_like(strings.lengths, dtype=torch.bool)
     if len(distinct) <= _SHORT_LIST:
         return _in_short_list(strings, distinct)
-    candidates = from_list(distinct, strings.starts.device)
-    hashes, order = hash64(candidates).sort()
-    if bool((hashes[1:] == hashes[:-1]).any()):
-        return _in_short_list(strings, distinct)
-    probe = hash64(strings)
-    nearest = torch.searchsorted(hashes, probe).clamp_(max=len(distinct) - 1)
-    rows = row_indices(torch.index_select(hashes, 0, nearest) == probe)
-    matched = torch.index_select(order, 0, torch.index_select(nearest, 0, rows))
-    return result.index_copy_(0, rows, equal(take(strings, rows), take(candidates, matched)))
+    found = pc.is_in(to_arrow_binary(strings), value_set=pa.array(distinct, pa.large_binary()))
+    return torch.from_numpy(np.array(found)).to(strings.starts.device)
 
 
 def _in_short_list(strings: Strings, values: Sequence[bytes]) -> Tensor:

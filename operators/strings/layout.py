@@ -17,18 +17,14 @@ from tqp.data.backend import is_host
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
-from tqp.operators.memory.arrays import running_sums
 from tqp.operators.numbers import elementwise
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
 #: A buffer of so few bytes a row is copied as it is: to look which of them rows need takes as long.
 _FEW_BYTES = 32
-_WORD = 8
 _SAMPLE_ROWS = 256
 _PLACE_BYTES = 12
-#: Rows shorter than this on the average are copied by eight bytes.
-_SHORT = 64
 
 
 def take(strings: Strings, rows: Tensor) -> Strings:
@@ -101,12 +97,7 @@ def row_ends(strings: Strings) -> npt.NDArray[np.int64]:
 
 def ordered(strings: Strings) -> Strings:
     """The same strings, copied unless they already lie in row order, disjoint, with only modest gaps between."""
-    if is_ordered(strings):
-        return strings
-    if not is_host(strings.starts):
-        return compact(strings)
-    short = total_length(strings) < _SHORT * strings.num_rows and strings.data.shape[0] >= _WORD
-    return _copy_words(strings) if short else compact(strings)
+    return strings if is_ordered(strings) else compact(strings)
 
 
 def is_ordered(strings: Strings) -> bool:
@@ -120,31 +111,6 @@ def is_ordered(strings: Strings) -> bool:
     starts, stops = strings.starts.numpy(), row_ends(strings)
     total = int(strings.lengths.numpy().sum())
     return bool(stops[-1] - starts[0] <= _SLACK * total and (stops[:-1] <= starts[1:]).all())
-
-
-def _copy_words(strings: Strings) -> Strings:
-    """The same strings one after the other, each on a multiple of eight bytes: for short rows faster than a memcpy each."""
-    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
-    counts = (lengths + (_WORD - 1)) >> 3
-    np.maximum(counts, 1, out=counts)
-    first = running_sums(counts, np.int64)
-    total = int(first[-1])
-    first -= counts
-    # From one word of a row to the next it is eight bytes; np.repeat would take ten times as long.
-    places = np.full(total, _WORD)
-    places[0] = starts[0]
-    places[first[1:]] = starts[1:] - starts[:-1] - ((counts[:-1] - 1) << 3)
-    places = running_sums(places, places.dtype)
-    first <<= 3
-    # A view whose row i is the eight bytes from i on; the last ones are reached by shifting.
-    last = strings.data.shape[0] - _WORD
-    windows = strings.data.as_strided((last + 1, _WORD), (1, 1))
-    late = int(places.max()) > last
-    inside = np.minimum(places, last) if late else places
-    copied = torch.index_select(windows, 0, torch.from_numpy(inside)).view(-1)
-    if late:
-        copied.numpy().view("<u8")[:] >>= ((places - inside) << 3).astype(np.uint64)
-    return Strings(torch.from_numpy(first), strings.lengths, copied)
 
 
 def compact(strings: Strings) -> Strings:

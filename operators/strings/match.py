@@ -7,7 +7,7 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators.strings import scan as string_scan
-from tqp.operators.strings.layout import cut, extent, is_ordered, ordered, row_ends, rows_of_block
+from tqp.operators.strings.layout import cut, extent, is_ordered, row_ends, rows_of_block
 from tqp.operators.strings.scan import Bytes, Mask, Positions, Search
 
 #: Rows are searched at a time in which a word likely stands so often, between the least and the most bytes: what is
@@ -150,19 +150,6 @@ def first_places(strings: Strings, search: Search) -> tuple[Positions, Positions
         return rows, places.take(rows) - starts.take(rows)
     rows, places = _first_of_each(*_places_in_rows(strings, hits, len(search.word)))
     return rows, places - starts.take(rows)
-
-
-def all_places(strings: Strings, search: Search) -> tuple[Positions, Positions]:
-    """All occurrences of the word, overlapping ones too: rows and offsets in them, ascending, int64 [m].
-
-    At least one row.
-    """
-    strings = ordered(strings)
-    span, low = _span(strings)
-    hits = string_scan.find_all(span, search)
-    hits += low
-    rows, places = _places_in_rows(strings, hits, len(search.word))
-    return rows, places - strings.starts.numpy().take(rows)
 
 
 def _first_in_windows(strings: Strings, search: Search) -> Positions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tqp.data.backend import has_core_caches, is_host, is_host_device
+from tqp.data.backend import has_core_caches, is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -34,28 +34,21 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     if is_host_device(device):
         found, places = string_match.first_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
-    rows, offsets = occurrences(strings, word)
-    is_first = torch.ones_like(rows, dtype=torch.bool)
-    torch.ne(rows[1:], rows[:-1], out=is_first[1:])
-    kept = row_indices(is_first)
-    return torch.index_select(rows, 0, kept), torch.index_select(offsets, 0, kept)
-
-
-def occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
-    """All occurrences of the non-empty `word`, overlapping ones too: rows and offsets in them, ascending, int64 [m].
-
-    At least one row.
-    """
-    if is_host(strings.starts):
-        found, places = string_match.all_places(strings, string_match.search_for(strings, word))
-        return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)
-    low, high = torch.stack([strings.starts[0], strings.starts[-1] + strings.lengths[-1]]).tolist()
+    low, high = torch.stack(
+        [strings.starts[0], strings.starts[-1] + strings.lengths[-1]]
+    ).tolist()  # one read
     hits = _scan(strings.data, low, high, word)
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
-    return torch.index_select(rows, 0, inside), torch.index_select(offsets, 0, inside)
+    rows = torch.index_select(rows, 0, inside)
+    is_first = torch.ones_like(rows, dtype=torch.bool)
+    torch.ne(rows[1:], rows[:-1], out=is_first[1:])
+    kept = row_indices(is_first)
+    return torch.index_select(rows, 0, kept), torch.index_select(
+        offsets, 0, torch.index_select(inside, 0, kept)
+    )
 
 
 #: So few bytes are compared one by one: that asks for fewer steps, each of which costs more than to read so many.
@@ -113,17 +106,18 @@ def _scan_bytes(span: Tensor, word: bytes) -> Tensor:
 
 def starts_with(strings: Strings, needle: Strings) -> Tensor:
     """starts_with(strings, needle): bool [n]. Either side may be one row."""
-    fits = strings.lengths >= needle.lengths
-    lengths = torch.minimum(strings.lengths, needle.lengths)
-    starts = strings.starts.expand(lengths.shape)
-    return equal(Strings(starts, lengths, strings.data), needle).logical_and_(fits)
+    return _stands_at_edge(strings, needle, at_end=False)
 
 
 def ends_with(strings: Strings, needle: Strings) -> Tensor:
     """ends_with(strings, needle): bool [n]. Either side may be one row."""
+    return _stands_at_edge(strings, needle, at_end=True)
+
+
+def _stands_at_edge(strings: Strings, needle: Strings, at_end: bool) -> Tensor:
     fits = strings.lengths >= needle.lengths
     lengths = torch.minimum(strings.lengths, needle.lengths)
-    starts = strings.starts + (strings.lengths - lengths)
+    starts = strings.starts + (strings.lengths - lengths) * at_end
     return equal(Strings(starts, lengths, strings.data), needle).logical_and_(fits)
 
 

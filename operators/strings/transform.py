@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
-from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
 from tqp.operators.strings.characters import (
     character_lengths,
@@ -37,7 +36,6 @@ from tqp.operators.strings.layout import (
     total_length,
 )
 from tqp.operators.strings.search import find
-from tqp.operators.strings.words import WORD, big_endian, words
 
 #: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
 _FAR = 1 << 40
@@ -150,66 +148,21 @@ def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
 
 def trim(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at either end."""
-    return _strip(strings, characters, pc.utf8_trim, (True, True))
+    return _strip(strings, characters, pc.utf8_trim)
 
 
 def trim_left(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at the start."""
-    return _strip(strings, characters, pc.utf8_ltrim, (True, False))
+    return _strip(strings, characters, pc.utf8_ltrim)
 
 
 def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
     """Without any of `characters` at the end."""
-    return _strip(strings, characters, pc.utf8_rtrim, (False, True))
+    return _strip(strings, characters, pc.utf8_rtrim)
 
 
-def _strip(strings: Strings, characters: str, strip: Callable[..., Any], ends: tuple[bool, bool]) -> Strings:
-    if not characters or strings.num_rows == 0:
-        return strings
-    if not characters.isascii():
-        if not is_ascii(strings):
-            return _by_arrow(strings, lambda array: strip(array, characters=characters))
-        characters = "".join(character for character in characters if character.isascii())
-    for at_start in (True, False):
-        if ends[0 if at_start else 1]:
-            strings = _strip_bytes(strings, characters.encode(), at_start)
-    return strings
-
-
-def _strip_bytes(strings: Strings, characters: bytes, at_start: bool) -> Strings:
-    """Take bytes off up to eight at a time, of rows that have as many to take until none has."""
-    table = torch.zeros(256, dtype=torch.bool)
-    table[list(characters)] = True
-    table = table.to(strings.starts.device)
-    counts = _run_at_edge(strings, table, at_start)
-    starts, lengths = strings.starts + counts if at_start else strings.starts, strings.lengths - counts
-    rows = row_indices(counts == WORD)
-    while rows.shape[0]:
-        counts = _run_at_edge(take(Strings(starts, lengths, strings.data), rows), table, at_start)
-        lengths.index_add_(0, rows, counts, alpha=-1)
-        if at_start:
-            starts.index_add_(0, rows, counts.to(torch.int64))
-        rows = torch.index_select(rows, 0, row_indices(counts == WORD))
-    return Strings(starts, lengths, strings.data)
-
-
-def _run_at_edge(strings: Strings, table: Tensor, at_start: bool) -> Tensor:
-    """How many of the first, or last, eight bytes of each row are in `table` (bool [256]) up to one that is not: int32 [n]."""
-    if at_start:
-        word = words(strings, 0)
-    else:
-        ends = strings.lengths.clamp(max=WORD)
-        tail = Strings(strings.starts + (strings.lengths - ends), ends, strings.data)
-        word = big_endian(words(tail, 0) << (WORD - ends) * 8)
-    edge = word.view(torch.uint8).view(-1, WORD)
-    counts = torch.zeros_like(strings.lengths)
-    in_run = torch.ones_like(counts, dtype=torch.bool)
-    for place in range(WORD):
-        in_run &= torch.index_select(table, 0, edge[:, place].to(torch.int32))
-        if not bool(in_run.any()):
-            break
-        counts += in_run
-    return torch.minimum(counts, strings.lengths)  # what is past the row looks like zero bytes
+def _strip(strings: Strings, characters: str, strip: Callable[..., Any]) -> Strings:
+    return _by_arrow(strings, lambda array: strip(array, characters=characters)) if characters else strings
 
 
 # Rewriting ------------------------------------------------------------------------------------------------------------

@@ -45,8 +45,9 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
     int64 [n] when count is 1, else int64 [n, count].
     """
     if count > 1:
-        together = is_host(strings.starts) and strings.data.shape[0] >= count * WORD
-        return (_words_together if together else _words_by_byte)(strings, offset, count)
+        if is_host(strings.starts) and strings.data.shape[0] >= count * WORD:
+            return _words_together(strings, offset, count)
+        return torch.stack([words(strings, offset + place * WORD) for place in range(count)], 1)
     data = (
         strings.data
         if strings.data.shape[0] >= WORD
@@ -83,7 +84,7 @@ def _words_together(strings: Strings, offset: int, count: int) -> Tensor:
     if late:  # too near to the end of the bytes
         rows = torch.nonzero(places > last).squeeze(1)
         slices = Strings(strings.starts[rows], strings.lengths[rows], strings.data)
-        result[rows] = _words_by_byte(slices, offset, count)
+        result[rows] = torch.stack([words(slices, offset + place * WORD) for place in range(count)], 1)
     return result
 
 
@@ -149,16 +150,6 @@ def lacks_nul(strings: Strings) -> bool:
     if high - low > _SCANNED_BYTES * strings.num_rows:
         return False
     return low >= high or int(strings.data[low:high].numpy().min()) > 0
-
-
-def _words_by_byte(strings: Strings, offset: int, count: int) -> Tensor:
-    column = torch.arange(offset, offset + WORD * count, device=strings.starts.device)
-    present = column < strings.lengths[:, None]
-    position = (strings.starts[:, None] + column).mul_(present)
-    gathered = torch.index_select(strings.data, 0, position.view(-1)) if strings.data.shape[0] else None
-    if gathered is None:
-        return torch.zeros((strings.num_rows, count), dtype=torch.int64, device=column.device)
-    return (gathered.view(position.shape) * present).view(torch.int64)
 
 
 def stands_at(strings: Strings, places: Tensor, word: bytes, fits: Tensor) -> Tensor:

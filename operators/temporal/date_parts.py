@@ -10,38 +10,17 @@ from torch import Tensor
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
+from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
 from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.temporal import dates
 
-_ALIASES: dict[str, str] = {
-    alias: part
-    for part, aliases in {
-        "year": "yr y years yrs",
-        "month": "mon months mons",
-        "day": "days d dayofmonth",
-        "decade": "decades",
-        "century": "centuries",
-        "millennium": "mil millenniums millennia mils millenium",
-        "microsecond": "microseconds us usec usecs usecond useconds",
-        "millisecond": "milliseconds ms msec msecs",
-        "second": "sec seconds secs s",
-        "minute": "min minutes mins m",
-        "hour": "hr hours hrs h",
-        "dow": "dayofweek weekday",
-        "week": "weeks w weekofyear",
-        "doy": "dayofyear",
-        "quarter": "quarters",
-    }.items()
-    for alias in aliases.split()
-}
-
 
 def normalize_part(part: str | bytes) -> str:
     """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'. Bytes are a string's storage."""
     part = (part.decode() if isinstance(part, bytes) else part).lower()
-    return _ALIASES.get(part, part)
+    return PART_NAMES.get(part, part)
 
 
 def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
@@ -136,16 +115,13 @@ def _epoch(values: Tensor, data_type: DataType) -> Tensor:
 def _clock_part(part: str, microseconds: Tensor) -> Tensor:
     """A field of the time of day, given in microseconds (any integer width), [n]."""
     values = microseconds.to(torch.int64)
-    if part == "hour":
-        return elementwise.floor_divide(values, 3_600 * MICROSECONDS_PER_SECOND)
-    if part == "minute":
-        return elementwise.floor_remainder(elementwise.floor_divide(values, 60 * MICROSECONDS_PER_SECOND), 60)
-    if part == "second":
-        return elementwise.floor_remainder(elementwise.floor_divide(values, MICROSECONDS_PER_SECOND), 60)
-    if part == "millisecond":
-        return elementwise.floor_remainder(elementwise.floor_divide(values, 1_000), 60_000)
-    if part == "microsecond":
-        return elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
+    if part in _CLOCK_FIELDS:
+        seconds, number = _CLOCK_FIELDS[part]
+        units = elementwise.floor_divide(values, seconds * MICROSECONDS_PER_SECOND)
+        return units if part == "hour" else elementwise.floor_remainder(units, number)  # there is 24:00:00
+    if part in ("millisecond", "microsecond"):  # with the seconds
+        within = elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
+        return elementwise.floor_divide(within, 1_000) if part == "millisecond" else within
     if part == "epoch":
         return values.to(torch.float64) / MICROSECONDS_PER_SECOND
     if part in _EPOCH_UNITS:
@@ -168,13 +144,12 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
     """A field of int64 [n, 3] (months, days, microseconds); every division truncates toward zero."""
     part = normalize_part(part)
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
-    per_month = {"year": 12, "decade": 120, "century": 1_200, "millennium": 12_000}.get(part)
-    if per_month is not None:
-        return _divide(months, per_month)
     if part == "month":
         return elementwise.truncate_remainder(months, 12)
     if part == "quarter":
         return _divide(elementwise.truncate_remainder(months, 12), 3) + 1
+    if part in MONTHS_OF_UNITS:
+        return _divide(months, MONTHS_OF_UNITS[part])
     if part == "day":
         return days
     if part == "epoch":
@@ -186,41 +161,19 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
     if part in _EPOCH_UNITS:  # here every month counts 30 days
         whole_days = (months * 30 + days) * (SECONDS_PER_DAY * _EPOCH_UNITS[part])
         return whole_days + _microseconds_in_unit(microseconds, part)
-    minute = 60 * MICROSECONDS_PER_SECOND
-    if part == "hour":
-        return _divide(microseconds, 60 * minute)
-    if part == "minute":
-        return _divide(elementwise.truncate_remainder(microseconds, 60 * minute), minute)
-    if part in _INTERVAL_SECOND_PARTS:
-        return _divide(elementwise.truncate_remainder(microseconds, minute), _INTERVAL_SECOND_PARTS[part])
+    if part in MICROSECONDS_OF_UNITS:
+        unit = MICROSECONDS_OF_UNITS[part]
+        if part != "hour":
+            larger = MICROSECONDS_OF_UNITS["hour" if part == "minute" else "minute"]
+            microseconds = elementwise.truncate_remainder(microseconds, larger)
+        return _divide(microseconds, unit)
     raise UnsupportedError(f'date_part: an INTERVAL has no part "{part}"')
 
 
-_INTERVAL_SECOND_PARTS = {"second": MICROSECONDS_PER_SECOND, "millisecond": 1_000, "microsecond": 1}
 _ZONE_PARTS = ("timezone", "timezone_hour", "timezone_minute")
 _CLOCK_PARTS = (
     "hour", "minute", "second", "millisecond", "microsecond", "epoch", "epoch_ms", "epoch_us", "epoch_ns", *_ZONE_PARTS,
 )  # fmt: skip
-
-
-def _month(days: Tensor) -> Tensor:
-    return dates.civil_from_days(days)[1]
-
-
-def _day(days: Tensor) -> Tensor:
-    return dates.civil_from_days(days)[2]
-
-
-def _decade(days: Tensor) -> Tensor:
-    return _divide(dates.year_from_days(days), 10)
-
-
-def _century(days: Tensor) -> Tensor:
-    return _counted_from_one(dates.year_from_days(days), 100)
-
-
-def _millennium(days: Tensor) -> Tensor:
-    return _counted_from_one(dates.year_from_days(days), 1_000)
 
 
 def _counted_from_one(year: Tensor, length: int) -> Tensor:
@@ -228,51 +181,27 @@ def _counted_from_one(year: Tensor, length: int) -> Tensor:
     return torch.where(year > 0, _divide(year - 1, length) + 1, _divide(year, length) - 1)
 
 
-def _quarter(days: Tensor) -> Tensor:
-    return _divide(_month(days) - 1, 3) + 1
-
-
-def _iso_day_of_week(days: Tensor) -> Tensor:
-    return elementwise.floor_remainder(days + 3, 7) + 1
-
-
-def _week(days: Tensor) -> Tensor:
-    return dates.iso_year_and_week(days)[1]
-
-
-def _iso_year(days: Tensor) -> Tensor:
-    return dates.iso_year_and_week(days)[0]
-
-
 def _year_and_week(days: Tensor) -> Tensor:
     year, week = dates.iso_year_and_week(days)
     return year * 100 + torch.where(year > 0, week, -week)
 
 
-def _day_of_year(days: Tensor) -> Tensor:
-    return days - dates.first_day_of_year(days) + 1
-
-
-def _era(days: Tensor) -> Tensor:
-    return (dates.year_from_days(days) > 0).to(torch.int64)
-
-
 #: Parts that depend on the day alone: function of int64 [n] day numbers to int64 [n].
 DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
     "year": dates.year_from_days,
-    "month": _month,
-    "day": _day,
-    "decade": _decade,
-    "century": _century,
-    "millennium": _millennium,
-    "quarter": _quarter,
+    "month": lambda days: dates.civil_from_days(days)[1],
+    "day": lambda days: dates.civil_from_days(days)[2],
+    "decade": lambda days: _divide(dates.year_from_days(days), 10),
+    "century": lambda days: _counted_from_one(dates.year_from_days(days), 100),
+    "millennium": lambda days: _counted_from_one(dates.year_from_days(days), 1_000),
+    "quarter": lambda days: _divide(dates.civil_from_days(days)[1] - 1, 3) + 1,
     "dow": dates.day_of_week,
-    "isodow": _iso_day_of_week,
-    "week": _week,
-    "isoyear": _iso_year,
+    "isodow": lambda days: elementwise.floor_remainder(days + 3, 7) + 1,
+    "week": lambda days: dates.iso_year_and_week(days)[1],
+    "isoyear": lambda days: dates.iso_year_and_week(days)[0],
     "yearweek": _year_and_week,
-    "doy": _day_of_year,
-    "era": _era,
+    "doy": lambda days: days - dates.first_day_of_year(days) + 1,
+    "era": lambda days: (dates.year_from_days(days) > 0).to(torch.int64),
 }
 
 

@@ -11,6 +11,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS
 from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
@@ -20,19 +21,12 @@ from tqp.operators.temporal.date_parts import normalize_part
 
 DayFunction = Callable[[Tensor], Tensor]
 
-_HOUR = 3_600_000_000
 #: Microseconds of the units below a day; `epoch` counts seconds.
-_CLOCK_UNITS: dict[str, int] = {
-    "hour": _HOUR,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "epoch": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
+_CLOCK_UNITS = {**MICROSECONDS_OF_UNITS, "epoch": 1_000_000}
+_MONTHS = {**MONTHS_OF_UNITS, "isoyear": 12}
+_YEARS = {unit: months // 12 for unit, months in MONTHS_OF_UNITS.items() if months >= 12}
 #: Parts that mean a single day here.
 _DAY_NAMES = ("day", "dow", "isodow", "doy", "julian")
-_YEARS: dict[str, int] = {"year": 1, "decade": 10, "century": 100, "millennium": 1_000}
 _PARTS = (*_YEARS, "quarter", "month", "week", "yearweek", "isoyear", *_DAY_NAMES, *_CLOCK_UNITS)
 
 
@@ -130,14 +124,8 @@ def _truncate_interval(part: str | bytes, interval: Tensor) -> Tensor:
     part = _known(part, "date_trunc")
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
     zero = torch.zeros_like(months)
-    month_count = {
-        **{name: 12 * years for name, years in _YEARS.items()},
-        "isoyear": 12,
-        "quarter": 3,
-        "month": 1,
-    }
-    if part in month_count:
-        count = month_count[part]
+    if part in _MONTHS:
+        count = _MONTHS[part]
         return torch.stack((_toward_zero(months, count) * count, zero, zero), dim=-1)
     if part in ("week", "yearweek"):
         return torch.stack((months, _toward_zero(days, 7) * 7, zero), dim=-1)
@@ -213,10 +201,9 @@ def _count_whole(
 ) -> Tensor:
     """How many whole parts fit between start and end, int64 [n], negative where end is earlier."""
     a, b = (_microseconds(each, data_type, validity) for each in (start, end))
-    months = {**{name: 12 * years for name, years in _YEARS.items()}, "isoyear": 12, "quarter": 3, "month": 1}
-    if part in months:
+    if part in _MONTHS:
         earlier, later = torch.minimum(a, b), torch.maximum(a, b)
-        whole = _toward_zero(_whole_months(earlier, later), months[part])
+        whole = _toward_zero(_whole_months(earlier, later), _MONTHS[part])
         return torch.where(a <= b, whole, -whole)
     days = {"week": 7, "yearweek": 7, **dict.fromkeys(_DAY_NAMES, 1)}.get(part)
     unit = _CLOCK_UNITS[part] if days is None else days * MICROSECONDS_PER_DAY

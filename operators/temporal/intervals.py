@@ -15,11 +15,13 @@ from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.core.units import UNITS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true, combine_validity
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.date_parts import normalize_part
 
 _FIELDS = 3  # of an interval
 _LONGEST_MONTH = 31
@@ -258,32 +260,12 @@ def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: T
     return torch.stack(torch.broadcast_tensors(*fields), dim=-1)  # type: ignore[no-untyped-call]
 
 
-#: Field and factor of each unit that `to_interval` knows.
-_UNITS: dict[str, tuple[int, int]] = {
-    "millennium": (0, 12_000),
-    "century": (0, 1_200),
-    "decade": (0, 120),
-    "year": (0, 12),
-    "quarter": (0, 3),
-    "month": (0, 1),
-    "week": (1, 7),
-    "day": (1, 1),
-    "hour": (2, 3_600_000_000),
-    "minute": (2, 60_000_000),
-    "second": (2, 1_000_000),
-    "millisecond": (2, 1_000),
-    "microsecond": (2, 1),
-}
-
-
 def to_interval(unit: str | bytes, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """count units as int64 [n, 3] ([3] of a 0-d count); floats round half to even in their microseconds."""
-    from tqp.operators.temporal.date_parts import normalize_part
-
     name = normalize_part(unit)
-    if name not in _UNITS:
-        raise ExecutionError(f'An INTERVAL has no unit "{name}"' + nearest(name, _UNITS))
-    field, factor = _UNITS[name]
+    if name not in UNITS:
+        raise ExecutionError(f'An INTERVAL has no unit "{name}"' + nearest(name, UNITS))
+    field, factor = next((place, size) for place, size in enumerate(UNITS[name]) if size)
     message = f"Interval value in {name}s is out of range"
     if count.dtype.is_floating_point:
         scaled = torch.round(count.to(torch.float64) * factor)

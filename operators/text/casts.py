@@ -105,29 +105,29 @@ def _parse(strings: Strings, validity: Tensor | None, target: DataType, parser: 
         rows = row_indices(others)
         if rows.shape[0] == 0:
             return values, None, []
-    read, failed, reasons = _each_distinct(
-        take(strings, rows), lambda content: parser(content.decode(), target), target
+    default: Any = (0, 0, 0) if target.kind is TypeKind.INTERVAL else 0
+    codes, distinct, failed, reasons = _each_distinct(
+        take(strings, rows), lambda content: parser(content.decode(), target), default
     )
+    read = torch.index_select(_storage(distinct, target, codes.device), 0, codes)
     merged = _merged(values, rows, read, strings.num_rows)
     return merged, None if failed is None else torch.index_select(rows, 0, failed), reasons
 
 
 def _each_distinct(
-    strings: Strings, parse: Callable[[bytes], Any], target: DataType
-) -> tuple[Tensor, Tensor | None, Sequence[str]]:
-    """Values of all rows, each distinct text read once, the rows that failed and why."""
+    strings: Strings, parse: Callable[[bytes], Any], default: Any
+) -> tuple[Tensor, list[Any], Tensor | None, Sequence[str]]:
+    """The number of each row's text, what each distinct text is, read once, the rows that failed and why."""
     codes, distinct = distinct_values(strings)
     values: list[Any] = []
     failures: dict[int, str] = {}
-    default: Any = (0, 0, 0) if target.kind is TypeKind.INTERVAL else 0
     for number, content in enumerate(to_list(distinct)):
         try:
             values.append(parse(content))
         except ParseFailure as failure:
             values.append(default)
             failures[number] = str(failure)
-    read = torch.index_select(_storage(values, target, codes.device), 0, codes)
-    return read, *_failed_rows(codes, failures)
+    return codes, values, *_failed_rows(codes, failures)
 
 
 def _failed_rows(codes: Tensor, failures: Mapping[int, str]) -> tuple[Tensor | None, Sequence[str]]:
@@ -175,16 +175,8 @@ def _blob_to_text(strings: Strings) -> Strings:
 
 def _text_to_blob(strings: Strings, validity: Tensor | None) -> Attempt:
     rows = None if validity is None else row_indices(validity.expand(strings.num_rows))
-    codes, distinct = distinct_values(strings if rows is None else take(strings, rows))
-    values: list[bytes] = []
-    failures: dict[int, str] = {}
-    for number, content in enumerate(to_list(distinct)):
-        try:
-            values.append(parse_bytes(content))
-        except ParseFailure as failure:
-            values.append(b"")
-            failures[number] = str(failure)
-    failed, reasons = _failed_rows(codes, failures)
+    some = strings if rows is None else take(strings, rows)
+    codes, values, failed, reasons = _each_distinct(some, parse_bytes, b"")
     blobs = take(from_list(values, codes.device), codes)
     if rows is None:
         return blobs, failed, reasons

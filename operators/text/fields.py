@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import converted, host_form
 from tqp.operators.strings.words import leading_words
+from tqp.operators.text.runs import look_up
 
 _WORD = 8
 _ZEROS = 0x3030303030303030
@@ -30,10 +31,8 @@ def read_fields(strings: Strings, layout: Sequence[Item]) -> tuple[list[Any], An
     nine digits. The number of a word, whatever the case of its letters, is its place in the tuple.
     """
     width = width_of(layout)
-    words: list[Any] = leading_words(strings, width)
-    fits: Any = strings.lengths >= width
-    if is_host(strings.starts):
-        words, fits = [word.numpy() for word in words], fits.numpy()
+    words = list(map(host_form, leading_words(strings, width)))
+    fits = host_form(strings.lengths) >= width
     # What bytes are where all is as it should be, but for the digits' values; what is added to them; what must be zero
     # then; and the digits' values alone: letters would be carried into digits behind them.
     expected, added, wrong, kept = (bytearray(len(words) * _WORD) for _ in range(4))
@@ -111,6 +110,9 @@ def _number(words: list[Any], pairs: dict[int, Any], place: int, width: int) -> 
 
 
 _LONGEST_INTEGER = 19
+#: By the number of bytes of a word: ten to so many digits, and as many ones.
+_POWERS = np.array([10**count for count in range(_WORD + 1)], np.int64)
+_MASKS = np.array([*((1 << (8 * count)) - 1 for count in range(_WORD)), -1], np.int64)
 
 
 def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
@@ -124,17 +126,15 @@ def read_integers(strings: Strings) -> tuple[Tensor, Tensor]:
     if bool(signs.any()):
         starts, lengths = starts + signs, lengths - signs
     longest = min(max(int(lengths.max()), 1), _LONGEST_INTEGER)
-    words: list[Any] = leading_words(Strings(starts, lengths, strings.data), longest)
-    counts: Any = lengths
-    if is_host(starts):
-        words, counts = [word.numpy() for word in words], counts.numpy()
+    words = map(host_form, leading_words(Strings(starts, lengths, strings.data), longest))
+    counts = host_form(lengths)
     fits = (counts > 0) & (counts <= _LONGEST_INTEGER)
     number: Any = 0
     for position, word in enumerate(words):
         here = counts - position * _WORD
         part, is_number = digits_of_word(word, here)
         fits = fits & is_number
-        number = part if position == 0 else number * _power_of_ten(word, here) + part
+        number = part if position == 0 else number * look_up(_POWERS, here) + part
     fits = fits & (number >= 0)  # what has 19 digits and wrapped round is negative
     values, sound = torch.as_tensor(number), torch.as_tensor(fits)
     if bool(is_negative.any()):
@@ -150,8 +150,7 @@ def digits_of_word(word: Any, counts: Any) -> tuple[Any, Any]:
 
 def _shifted(word: Any, counts: Any) -> Any:
     """A word of up to eight digits' values with these at its end, and zeros before them."""
-    missing = _WORD - (np.clip(counts, 0, _WORD) if isinstance(word, np.ndarray) else counts.clamp(0, _WORD))
-    shifts = (missing * 8).astype(np.int64) if isinstance(word, np.ndarray) else (missing * 8).to(torch.int64)
+    shifts = converted((_WORD - counts.clip(0, _WORD)) * 8, torch.int64)
     half = shifts >> 1  # by 64 a word cannot be shifted at once
     return (word << half) << (shifts - half)
 
@@ -163,38 +162,23 @@ def _eight_digits(word: Any) -> Any:
     return (fours * 10_000 + (fours >> 32)) & 0xFFFFFFFF
 
 
-def _power_of_ten(like: Any, counts: Any) -> Any:
-    """Ten to the number of digits in a word, 1 where the row has ended before."""
-    table = np.array([10**count for count in range(_WORD + 1)], np.int64)
-    if isinstance(like, np.ndarray):
-        return table.take(np.clip(counts, 0, _WORD))
-    return torch.from_numpy(table).to(like.device)[counts.clamp(0, _WORD).to(torch.int64)]
-
-
 def read_fraction(strings: Strings, offset: int) -> tuple[Any, Any]:
     """Digits behind a point at `offset`: as nanoseconds, and whether there are none, or up to eight to the row's end.
 
     int64 [n] and bool [n]; arrays on the CPU.
     """
     tail = Strings(strings.starts + offset, (strings.lengths - offset).clamp_(min=0), strings.data)
-    count: Any = tail.lengths
-    words: list[Any] = leading_words(tail, _WORD + 1)
-    if is_host(strings.starts):
-        words, count = [word.numpy() for word in words], count.numpy()
-    first, second = words
+    count = host_form(tail.lengths)
+    first, second = map(host_form, leading_words(tail, _WORD + 1))
     digits = ((first >> 8) & 0x00FFFFFFFFFFFFFF) | (second << 56)
     # Zero where the row has ended.
-    present = byte_mask(digits, count - 1)
+    present = byte_mask(count - 1)
     digits = digits ^ (present & _ZEROS)
     fits = (count == 0) | (((first & 0xFF) == ord(".")) & (count <= _WORD + 1))
     fits = fits & (((digits | (digits + (present & _SIXES))) & present & _HIGH) == 0) & (digits >= 0)
     return _eight_digits(digits) * 10, fits
 
 
-def byte_mask(like: Any, counts: Any) -> Any:
+def byte_mask(counts: Any) -> Any:
     """Words whose first `counts` bytes are ones."""
-    table = np.array([0, *((1 << (8 * count)) - 1 for count in range(1, 8)), -1], np.int64)
-    if isinstance(like, np.ndarray):
-        return table.take(np.clip(counts, 0, _WORD))
-    kept: Tensor = torch.from_numpy(table).to(like.device)[counts.clamp(0, _WORD).to(torch.int64)]
-    return kept
+    return look_up(_MASKS, counts)

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import host_form
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.elementwise import truncate_divide
 from tqp.operators.rows.selection import row_indices
@@ -65,11 +66,8 @@ def format_decimals(values: Tensor, source: DataType) -> Strings:
     numbers = values.reshape(-1).to(torch.int64)
     # The remainder's sign is cut off after dividing: the least int64 has no positive counterpart.
     quotient = truncate_divide(numbers, 10**scale)
-    fraction: Any = (numbers - quotient * 10**scale).abs_()
-    whole: Any = quotient.abs_()
-    negative: Any = numbers < 0
-    if is_host(numbers):
-        whole, fraction, negative = whole.numpy(), fraction.numpy(), negative.numpy()
+    fraction = host_form((numbers - quotient * 10**scale).abs_())
+    whole, negative = host_form(quotient.abs_()), host_form(numbers < 0)
     width = width_of(whole) if source.precision > scale else 0
     parts = [literal("."), digits(fraction, scale)]
     if not width:

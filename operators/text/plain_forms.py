@@ -17,12 +17,13 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.text_numbers import FALSE_TEXTS, TRUE_TEXTS
-from tqp.core.text_times import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
+from tqp.core.units import UNIT_NAMES, UNITS
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import host_form
 from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.strings.layout import from_arrow, from_list, take, to_arrow, to_host
+from tqp.operators.strings.layout import from_list, take, to_arrow, to_host
 from tqp.operators.strings.words import WORD, leading_words, word_of
 from tqp.operators.temporal import dates
 from tqp.operators.text.fields import byte_mask, digits_of_word, read_fields, read_fraction, read_integers
@@ -41,10 +42,8 @@ def read_plain(strings: Strings, validity: Tensor | None, target: DataType) -> R
             return values.to(strings.starts.device), None
     if target.is_integer:
         return _read_integers(strings, target)
-    if target.is_decimal:
-        return _read_decimals(strings, target)
-    if target.is_float:
-        return _read_floats(strings, target)
+    if target.is_decimal or target.is_float:
+        return _read_fractions(strings, target)
     if target.is_timestamp:
         return _read_timestamps(strings, target)
     match target.kind:
@@ -129,10 +128,7 @@ def read_instants(strings: Strings, validity: Tensor | None, width: int) -> Tens
 
 def _read_booleans(strings: Strings) -> Reading:
     """The words for truth in small letters."""
-    word: Any = leading_words(strings, WORD)[0]
-    lengths: Any = strings.lengths
-    if is_host(strings.starts):
-        word, lengths = word.numpy(), lengths.numpy()
+    word, lengths = host_form(leading_words(strings, WORD)[0]), host_form(strings.lengths)
     found: dict[bool, Any] = {}
     for truth, texts in ((True, TRUE_TEXTS), (False, FALSE_TEXTS)):
         found[truth] = lengths < 0
@@ -154,39 +150,20 @@ def _read_integers(strings: Strings, target: DataType) -> Reading:
     return values * fits, fits
 
 
-def _read_decimals(strings: Strings, target: DataType) -> Reading:
-    # The digits without the point, for rows with at most one, which has digits on both sides.
-    text = to_arrow(strings)
-    points = torch.from_numpy(np.array(pc.find_substring(text, "."), np.int64)).to(strings.starts.device)
-    values, fits = read_integers(from_arrow(_without_first_point(text), strings.starts.device))
-    has_point = points >= 0
-    fraction = (strings.lengths - points - 1) * has_point
-    first_digit = (leading_words(strings, 1)[0] < ord("0")).to(torch.int64)  # behind a sign
-    fits &= ~has_point | ((points > first_digit) & (fraction > 0))
-    missing = target.scale - fraction
-    fits &= (missing >= 0) & (missing <= 18)
-    powers = torch.tensor([10**power for power in range(19)], device=values.device)
-    # The digits before the point are limited, whatever the number.
-    whole = 10 ** min(target.precision - target.scale, 18)
-    magnitude = torch.where(fits, values, 0).abs()
-    shift = powers[missing.clamp(0, 18)]
-    fits &= magnitude < (2**63 - 1) // shift
-    fits &= magnitude < whole * powers[fraction.clamp(0, 18)].clamp(max=(2**63 - 1) // whole)
-    return torch.where(fits, values, 0) * shift * fits, fits
-
-
-def _without_first_point(text: pa.LargeStringArray) -> pa.LargeStringArray:
-    return pc.replace_substring(text, ".", "", max_replacements=1)
-
-
-def _read_floats(strings: Strings, target: DataType) -> Reading:
-    arrow_type = pa.float32() if target.kind is TypeKind.FLOAT else pa.float64()
-    # Digits, with a point between some of them or without.
-    mask = pc.match_substring_regex(to_arrow(strings), r"^-?[0-9]+(\.[0-9]+)?$")
+def _read_fractions(strings: Strings, target: DataType) -> Reading:
+    """Decimals and floats by Arrow, of rows that are digits, with a point between some of them or without."""
+    whole, fraction = "[0-9]+", r"(\.[0-9]+)?"
+    if (
+        target.is_decimal
+    ):  # the digits before the point are limited, whatever the number; more behind it are rounded
+        most = target.precision - target.scale
+        whole = rf"[0-9]{{1,{most}}}" if most else "0"
+        fraction = rf"(\.[0-9]{{1,{target.scale}}})?" if target.scale else ""
+    mask = pc.match_substring_regex(to_arrow(strings), f"^-?{whole}{fraction}$")
     fits = torch.from_numpy(np.array(mask, np.bool_))
     host = to_host(strings)
-    text = to_arrow(host._replace(lengths=host.lengths * fits), fits)
-    values = torch.from_numpy(np.array(text.cast(arrow_type).fill_null(0)))
+    read = to_arrow(host._replace(lengths=host.lengths * fits), fits).cast(_arrow_type(target)).fill_null(0)
+    values = _decimal_storage(read) if target.is_decimal else torch.from_numpy(np.array(read))
     return values.to(strings.starts.device), fits.to(strings.starts.device)
 
 
@@ -265,18 +242,10 @@ def _without_utc(strings: Strings) -> Strings:
 
 # Intervals ------------------------------------------------------------------------------------------------------------
 
-_WORDS = sorted(
-    UNIT_NAMES,
-    key=lambda word: (UNIT_NAMES[word] not in MONTHS_OF_UNITS, UNIT_NAMES[word] not in DAYS_OF_UNITS),
-)
+#: Those of months first, then days.
+_WORDS = sorted(UNIT_NAMES, key=lambda word: UNITS[UNIT_NAMES[word]], reverse=True)
 #: How many months, days and microseconds each word means: int64 [3, words].
-_AMOUNTS = np.array(
-    [
-        [table.get(UNIT_NAMES[word], 0) for word in _WORDS]
-        for table in (MONTHS_OF_UNITS, DAYS_OF_UNITS, MICROSECONDS_OF_UNITS)
-    ],
-    np.int64,
-)
+_AMOUNTS = np.array([UNITS[UNIT_NAMES[word]] for word in _WORDS], np.int64).T.copy()
 #: Numbers of so few digits times any unit, a few times over, fit 64 bits.
 _FEW_DIGITS = 7
 #: More numbers than any sensible interval has.
@@ -341,10 +310,7 @@ def _few_digits(word: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     if has_signs:
         signs = is_negative.to(torch.int64)
         word, count = word >> (signs * 8), count - signs
-    if is_host(word):
-        number, is_number = map(torch.from_numpy, digits_of_word(word.numpy(), count.numpy()))
-    else:
-        number, is_number = digits_of_word(word, count)
+    number, is_number = map(torch.as_tensor, digits_of_word(host_form(word), host_form(count)))
     return torch.where(is_negative, -number, number) if has_signs else number, is_number & (count > 0)
 
 
@@ -394,7 +360,7 @@ def _units(strings: Strings) -> tuple[Tensor, Tensor, Tensor]:
     for offset, word in ((WORD, second), (0, first)):
         blank, has_blank = _first_blank(word)
         lengths = torch.where(has_blank, blank + offset, lengths)
-    first, second = first & byte_mask(first, lengths), second & byte_mask(second, lengths - WORD)
+    first, second = first & byte_mask(lengths), second & byte_mask(lengths - WORD)
     place, is_unit = _unit(first, second, lengths)
     return place, lengths, is_unit
 

@@ -82,12 +82,12 @@ def table_of(texts: Sequence[str]) -> Array:
     return np.array([int.from_bytes(text.encode("ascii"), "little") for text in texts], np.int64)
 
 
-def look_up(table: Array, codes: Integers) -> Integers:
+def look_up(table: Integers, codes: Integers) -> Integers:
     """The entries of a table of words, int64 [m], that codes from 0 name; of a code of none any."""
     if isinstance(codes, np.ndarray):
         return table.take(codes, mode="clip")
     codes = codes.to(torch.int64).clamp(0, len(table) - 1)
-    return take(torch.from_numpy(table).to(codes.device), codes)
+    return take(torch.as_tensor(table).to(codes.device), codes)
 
 
 def digits(values: Integers, width: int) -> Run:

@@ -6,9 +6,12 @@ expression in Python, which also says what is wrong with it.
 
 from __future__ import annotations
 
+import operator
 import re
+from functools import reduce
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,20 +19,20 @@ from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.core.text_numbers import WHITE_SPACE
-from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import host_form
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_slices, distinct_values
 from tqp.operators.strings.layout import take, to_list
 from tqp.operators.temporal import dates
-from tqp.operators.temporal.make_dates import make_date
 from tqp.operators.text.fields import Item, read_fields, width_of
 from tqp.operators.text.plain_forms import read_instants
 from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES
 
 _WIDTHS = {"Y": 4, "y": 2, "m": 2, "d": 2, "j": 3, "H": 2, "I": 2, "M": 2, "S": 2, "f": 6, "g": 3, "n": 9}
-_SHORT_MONTHS = tuple(name[:3] for name in MONTH_NAMES)
-_HALVES = ("AM", "PM")
+_NAMES = {"A": DAY_NAMES, "B": MONTH_NAMES, "p": ("AM", "PM")}
+_NAMES["a"], _NAMES["b"] = (tuple(name[:3] for name in names) for names in (DAY_NAMES, MONTH_NAMES))
+_NAMES["h"] = _NAMES["b"]
 #: The patterns as which casts read instants.
 _AS_CASTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
@@ -54,7 +57,7 @@ def strptime(strings: Strings, pattern: str, validity: Tensor | None = None) -> 
     if rows.shape[0] == 0:
         return values
     codes, distinct = distinct_values(take(strings, rows))
-    read = [_parse_one(raw.decode(), expression, letters, pattern) for raw in to_list(distinct)]
+    read = _parse([raw.decode() for raw in to_list(distinct)], expression, letters, pattern)
     return values.index_copy_(0, rows, torch.tensor(read, device=device)[codes])
 
 
@@ -75,10 +78,10 @@ def _layout(pattern: str) -> tuple[list[Item], list[str]] | None:
             if not letter.isalpha():
                 layout.append(letter)
                 continue
-            names = {"b": _SHORT_MONTHS, "h": _SHORT_MONTHS, "p": _HALVES}.get(letter)
-            if letter not in _WIDTHS and names is None or letter in letters:
+            item = _WIDTHS.get(letter, _NAMES[letter] if letter in "bhp" else None)
+            if item is None or letter in letters:
                 return None
-            layout.append(names or _WIDTHS[letter])
+            layout.append(item)
             letters.append(letter)
     return (layout, letters) if letters else None
 
@@ -89,31 +92,42 @@ def _read_plain(strings: Strings, places: tuple[list[Item], list[str]] | None) -
         return torch.zeros_like(strings.starts), torch.zeros_like(strings.starts, dtype=torch.bool)
     layout, letters = places
     numbers, fits = read_fields(strings, layout)
-    lengths: Any = strings.lengths.numpy() if is_host(strings.starts) else strings.lengths
-    fields: dict[str, Any] = dict(zip(letters, numbers, strict=True))
-    inside = fits & (lengths == width_of(layout))
+    values, checks = _instants(dict(zip(letters, numbers, strict=True)), fits)
+    fits = reduce(operator.and_, checks.values(), fits & (host_form(strings.lengths) == width_of(layout)))
+    return torch.as_tensor(values * fits), torch.as_tensor(fits)
+
+
+def _instants(fields: dict[str, Any], fits: Any) -> tuple[Any, dict[str, Any]]:
+    """Microseconds, int64 [n], of the numbers of each specifier, int64 [n], and what may be wrong: where it is not, bool [n].
+
+    The number of a name is its place among all, a fraction has as many digits as it may have, `z` is in seconds. Rows that do
+    not fit (bool [n]) may be anything. Arrays or tensors.
+    """
     year = fields.get("Y", 1900)
     if "y" in fields:
         year = fields["y"] + 2000 - 100 * (fields["y"] >= 69)
-    month = fields["b"] + 1 if "b" in fields else fields["h"] + 1 if "h" in fields else fields.get("m", 1)
-    days, inside = dates.days_of_fields(year, month, fields.get("d", 1), inside)
+    month = next((fields[letter] + 1 for letter in "Bbh" if letter in fields), fields.get("m", 1))
+    checks = {}
+    days, checks["the year, month and day name no date"] = dates.days_of_fields(
+        year, month, fields.get("d", 1), fits
+    )
     if "j" in fields:
-        inside = inside & (fields["j"] >= 1) & (fields["j"] <= 366)
-        days = dates.days_of_fields(year, 1, 1, inside)[0] + fields["j"] - 1
+        checks["the day of the year is out of range"] = (fields["j"] >= 1) & (fields["j"] <= 366)
+        days = dates.days_of_fields(year, 1, 1, fits)[0] + fields["j"] - 1
     hour, minute, second = (fields.get(letter, 0) for letter in "HMS")
+    is_time = (minute < 60) & (second < 60)
     if "I" in fields:
-        inside = inside & (fields["I"] >= 1) & (fields["I"] <= 12)
+        is_time = is_time & (fields["I"] >= 1) & (fields["I"] <= 12)
         hour = fields["I"] % 12
     if "p" in fields:
         hour = hour + (fields["p"] == 1) * (hour % 12 + 12 - hour)
-    inside = inside & (hour < 24) & (minute < 60) & (second < 60)
-    seconds = days * time_limits.SECONDS_PER_DAY + (hour * 3600 + minute * 60 + second)
+    checks["the time is out of range"] = is_time & (hour < 24)
+    seconds = days * time_limits.SECONDS_PER_DAY + (hour * 3600 + minute * 60 + second) - fields.get("z", 0)
     values = seconds * time_limits.MICROSECONDS_PER_SECOND
     fraction = next((letter for letter in "fng" if letter in fields), None)
     if fraction is not None:
-        nanoseconds = fields[fraction] * {"f": 1_000, "n": 1, "g": 1_000_000}[fraction]
-        values = values + nanoseconds // 1_000
-    return torch.as_tensor(values * inside), torch.as_tensor(inside)
+        values = values + fields[fraction] * 10**9 // (1_000 * 10 ** _WIDTHS[fraction])
+    return values, checks
 
 
 # One text at a time ---------------------------------------------------------------------------------------------------
@@ -142,10 +156,8 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             if not letter_or_text.isalpha():
                 parts.append(re.escape(letter_or_text))
                 continue
-            names = {"a": [n[:3] for n in DAY_NAMES], "A": DAY_NAMES, "b": [n[:3] for n in MONTH_NAMES],
-                     "h": [n[:3] for n in MONTH_NAMES], "B": MONTH_NAMES, "p": ("AM", "PM")}.get(letter_or_text)  # fmt: skip
-            if names is not None:
-                parts.append(f"({'|'.join(names)})")
+            if letter_or_text in _NAMES:
+                parts.append(f"({'|'.join(_NAMES[letter_or_text])})")
             elif letter_or_text == "z":
                 parts.append(r"([+-]\d{2}(?::?\d{2})?+)")
             elif letter_or_text == "Z":
@@ -160,50 +172,36 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
 _INSTANTS = {"epoch": 0, "infinity": time_limits.INFINITE_TICK, "-infinity": -time_limits.INFINITE_TICK}
 
 
-def _parse_one(text: str, expression: re.Pattern[str], letters: list[str], pattern: str) -> int:
-    instant = _INSTANTS.get(text.strip(WHITE_SPACE).lower())
-    if instant is not None:
-        return instant
-    match = expression.fullmatch(text)
-    failure = f'Could not parse string "{text}" according to format specifier "{pattern}"'
-    if match is None:
-        raise ExecutionError(failure)
-    fields = dict(zip(letters, match.groups(), strict=True))
-    year = int(fields.get("Y", 1900))
-    if "y" in fields:
-        year = int(fields["y"]) + (1900 if int(fields["y"]) >= 69 else 2000)
-    month = int(fields.get("m", 1))
-    for letter, names in (("b", MONTH_NAMES), ("h", MONTH_NAMES), ("B", MONTH_NAMES)):
-        if letter in fields:
-            month = [name[:3].lower() for name in names].index(fields[letter][:3].lower()) + 1
-    hour, minute, second = (int(fields.get(letter, 0)) for letter in "HMS")
-    if "I" in fields:
-        hour = int(fields["I"]) % 12
-    if fields.get("p", "AM").upper() == "PM":
-        hour = hour % 12 + 12
-    fraction = next((fields[x].ljust(6, "0")[:6] for x in "fng" if x in fields), "0")
-    offset = _offset_seconds(fields.get("z") or "")
-    day = int(fields.get("d", 1))
-    try:
-        date = make_date(*(torch.tensor(part) for part in (year, month, day)))
-    except ExecutionError as error:
-        raise ExecutionError(f"{failure}: {error.message}") from None
-    if hour > 23 or minute > 59 or second > 59 or not 1 <= int(fields.get("I", 12)) <= 12:
-        raise ExecutionError(f"{failure}: the time is out of range")
-    if not 1 <= int(fields.get("j", 1)) <= 366:
-        raise ExecutionError(f"{failure}: the day of the year is out of range")
-    days = (
-        int(date)
-        if "j" not in fields
-        else int(make_date(*(torch.tensor(x) for x in (year, 1, 1)))) + int(fields["j"]) - 1
-    )
-    seconds = days * time_limits.SECONDS_PER_DAY + hour * 3_600 + minute * 60 + second - offset
-    return seconds * 1_000_000 + int(fraction)
+def _parse(texts: list[str], expression: re.Pattern[str], letters: list[str], pattern: str) -> list[int]:
+    """Microseconds of each text; raises ExecutionError for one that is no instant."""
+    instants = [_INSTANTS.get(text.strip(WHITE_SPACE).lower()) for text in texts]
+    others = [text for text, instant in zip(texts, instants, strict=True) if instant is None]
+    matches = [expression.fullmatch(text) for text in others]
+    numbers = [
+        [_number(letter, match[group]) if match else 0 for match in matches]
+        for group, letter in enumerate(letters, 1)
+    ]
+    fields = {letter: np.array(column, np.int64) for letter, column in zip(letters, numbers, strict=True)}
+    is_match = np.array([match is not None for match in matches], np.bool_)
+    values, checks = _instants(fields, is_match)
+    for reason, is_sound in {
+        "": is_match,
+        **{f": {reason}": sound for reason, sound in checks.items()},
+    }.items():
+        failed = np.flatnonzero(~np.broadcast_to(is_sound, is_match.shape))
+        if len(failed):
+            raise ExecutionError(
+                f'Could not parse string "{others[failed[0]]}" according to format specifier "{pattern}"{reason}'
+            )
+    read = iter(values.tolist())
+    return [next(read) if instant is None else instant for instant in instants]
 
 
-def _offset_seconds(text: str) -> int:
-    match = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", text)
-    if match is None:
-        return 0
-    seconds = int(match[2]) * 3_600 + int(match[3] or 0) * 60
-    return -seconds if match[1] == "-" else seconds
+def _number(letter: str, text: str) -> int:
+    """Of what a specifier matched."""
+    if letter in _NAMES:
+        return [name.lower() for name in _NAMES[letter]].index(text.lower())
+    if letter == "z":
+        seconds = int(text[1:3]) * 3_600 + int(text[3:].strip(":") or 0) * 60
+        return -seconds if text[0] == "-" else seconds
+    return 0 if letter == "Z" else int(text.ljust(_WIDTHS[letter], "0") if letter in "fgn" else text)

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.data.backend import is_host
 from tqp.data.strings import Strings
-from tqp.operators.memory.arrays import Array
+from tqp.operators.memory.arrays import Array, host_form
 from tqp.operators.numbers.elementwise import floor_divide, truncate_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.build import join
@@ -23,22 +22,28 @@ from tqp.operators.temporal import dates
 from tqp.operators.text.number_format import format_integers
 from tqp.operators.text.runs import WORD, Run, digit_counts, digits, literal, look_up, paste, strings_of
 
+#: Digits of the years of DATE.
+LONGEST_YEAR = 7
 
-def by_value(values: Tensor, write: Callable[[Tensor], Strings]) -> Strings:
-    """write(values) of int64 [n], once for each integer of their range where that is short."""
+
+def by_value(values: Any, write: Callable[[Any], Any]) -> Any:
+    """write(values), Strings or a run, of int64 [n], a tensor or an array: once for each integer of a short range."""
     rows = values.shape[0]
-    if rows == 0:
-        return write(values)
-    low, high = int(values.min()), int(values.max())
+    low, high = (int(values.min()), int(values.max())) if rows else (0, 0)
     if high - low >= rows // 2:
         return write(values)
-    table = write(torch.arange(low, high + 1, device=values.device))
-    return take(table, values - low)
+    span = np.arange(low, high + 1)
+    table = write(torch.from_numpy(span).to(values.device) if isinstance(values, Tensor) else span)
+    codes = values - low
+    if isinstance(table, Strings):
+        return take(table, torch.as_tensor(codes))
+    return Run([word if isinstance(word, int) else look_up(word, codes) for word in table.words], table.width)
 
 
 def format_dates(values: Tensor) -> Strings:
     """'2024-02-29', '0044-03-15 (BC)', 'infinity'."""
-    return by_value(values.reshape(-1).to(torch.int64), _dates_row_by_row)
+    written: Strings = by_value(values.reshape(-1).to(torch.int64), _dates_row_by_row)
+    return written
 
 
 #: Days of the years that four digits write: 0001-01-01 to 9999-12-31.
@@ -50,18 +55,15 @@ def _dates_row_by_row(days: Tensor) -> Strings:
     written = strings_of(date_run(plain), plain)
     if others is None:
         return written
-    return replace_rows(
-        written, others, from_list([_date_text(day) for day in days[others].tolist()], days.device)
-    )
+    return replace_rows(written, others, with_infinity(days[others], _far_dates(days[others])))
 
 
 def plain_days(days: Tensor) -> tuple[Any, Tensor | None]:
     """The days, an array on the CPU, with a plain one in place of each whose year has not four digits, and the rows of these."""
     if not days.numel() or (int(days.min()) >= _FIRST_PLAIN_DAY and int(days.max()) <= _LAST_PLAIN_DAY):
-        return (days.numpy() if is_host(days) else days), None
+        return host_form(days), None
     is_plain = (days >= _FIRST_PLAIN_DAY) & (days <= _LAST_PLAIN_DAY)
-    days = days * is_plain
-    return (days.numpy() if is_host(days) else days), row_indices(~is_plain)
+    return host_form(days * is_plain), row_indices(~is_plain)
 
 
 def date_run(days: Any) -> Run:
@@ -70,13 +72,31 @@ def date_run(days: Any) -> Run:
     return paste([digits(year, 4), literal("-"), digits(month, 2), literal("-"), digits(day, 2)])
 
 
-def _date_text(day: int) -> str:
-    if abs(day) >= time_limits.INFINITE_DAY:
-        return "infinity" if day > 0 else "-infinity"
-    year, month, day_of_month = (int(part) for part in dates.civil_from_days(torch.tensor([day])))
-    if year <= 0:
-        return f"{1 - year:04}-{month:02}-{day_of_month:02} (BC)"
-    return f"{year:04}-{month:02}-{day_of_month:02}"
+def _far_dates(days: Tensor) -> Strings:
+    """'12024-02-29', '0044-03-15 (BC)' of any day numbers int64 [n]."""
+    year, month, day = dates.civil_from_days(host_form(days))
+    is_before = year <= 0
+    year = year + (1 - 2 * year) * is_before
+    parts = [digits(year, LONGEST_YEAR), literal("-"), digits(month, 2), literal("-"), digits(day, 2)]
+    run = paste([*parts, literal(" (BC)")])
+    first = LONGEST_YEAR - digit_counts(year, LONGEST_YEAR).clip(min=4)
+    return strings_of(run, year, first, run.width - len(" (BC)") * ~is_before)
+
+
+def days_and_ticks(values: Tensor, data_type: DataType) -> tuple[Tensor, Tensor | None]:
+    """As `dates.split_days`, int64 [n]; the days of infinite timestamps are infinite too."""
+    days, ticks = dates.split_days(values.reshape(-1).to(torch.int64), data_type)
+    finite = None if ticks is None else dates.finite_validity(values.reshape(-1), data_type)
+    if finite is not None:
+        days = torch.where(finite, days, torch.where(days > 0, 1, -1) * time_limits.INFINITE_DAY)
+    return days, ticks
+
+
+def with_infinity(days: Tensor, text: Strings) -> Strings:
+    """The text of each row, but for those whose day is infinite."""
+    words = [from_list([word], days.device) for word in ("infinity", "-infinity")]
+    limit = time_limits.INFINITE_DAY
+    return choose([days >= limit, days <= -limit], words, text)
 
 
 def format_times(values: Tensor) -> Strings:
@@ -100,13 +120,12 @@ def _clock_table() -> Array:
     return np.asarray(word)
 
 
-def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 0) -> Strings:
+def _with_clock(before: list[Run], ticks: Any, per_second: int, first: Any = 0) -> Strings:
     """Runs from byte `first` on, then the time of day in ticks: hours, minutes and seconds, and the fraction with its trailing
     zeros cut."""
-    seconds: Any = floor_divide(ticks, per_second)
-    fraction: Any = ticks - seconds * per_second
-    if is_host(ticks):
-        seconds, fraction = seconds.numpy(), fraction.numpy()
+    ticks = host_form(ticks)
+    seconds = floor_divide(ticks, per_second)
+    fraction = ticks - seconds * per_second
     runs = [*before, clock_run(seconds)]
     width = len(str(per_second)) - 1
     if not width or not bool((fraction != 0).any()):
@@ -123,47 +142,19 @@ def _with_clock(before: list[Run], ticks: Tensor, per_second: int, first: Any = 
 
 def format_timestamps(values: Tensor, source: DataType) -> Strings:
     """'2024-02-29 12:00:00.5', with '+00' for TIMESTAMP WITH TIME ZONE; 'infinity'."""
-    ticks = values.reshape(-1).to(torch.int64)
+    days, ticks = days_and_ticks(values, source)
+    assert ticks is not None
     per_second = TICKS_PER_SECOND[source.kind]
-    per_day = time_limits.SECONDS_PER_DAY * per_second
-    days = floor_divide(ticks, per_day)
-    clock = ticks - days * per_day
-    infinite = (ticks == time_limits.INFINITE_TICK) | (ticks == -time_limits.INFINITE_TICK)
-    if bool(infinite.any()):  # of nanoseconds the year would have four digits
-        days = days.masked_fill_(infinite, time_limits.INFINITE_DAY)
-    plain, others = plain_days(days)
-    before = paste([date_run_by_day(plain), literal(" ")])
-    written = _with_clock([before], clock, per_second)
     zone = [from_list(["+00"], values.device)] if source.kind is TypeKind.TIMESTAMP_TZ else []
+    plain, others = plain_days(days)
+    written = _with_clock([by_value(plain, date_run), literal(" ")], ticks, per_second)
     if zone:
         written = join([written, *zone])
     if others is None:
         return written
-    infinite = infinite[others]
-    parts = [_dates_row_by_row(days[others]), from_list([" "], values.device)]
-    long = join([*parts, _with_clock([], clock[others] * ~infinite, per_second), *zone])
-    words = [from_list([word], values.device) for word in ("infinity", "-infinity")]
-    text = choose([infinite & (ticks[others] > 0), infinite], words, long)
-    return replace_rows(written, others, text)
-
-
-def date_run_by_day(days: Any) -> Run:
-    """As `date_run`, from a table where the days span a short range."""
-    return run_by_day(days, date_run)
-
-
-def run_by_day(days: Any, write: Callable[[Any], Run]) -> Run:
-    """write(days) of day numbers int64 [n], a tensor or an array, once for each day of their range where that is short."""
-    rows = days.shape[0]
-    if not rows:
-        return write(days)
-    low, high = int(days.min()), int(days.max())
-    if high - low >= rows // 2:
-        return write(days)
-    span = np.arange(low, high + 1)
-    table = write(span)
-    codes = days - low
-    return Run([word if isinstance(word, int) else look_up(word, codes) for word in table.words], table.width)
+    clock = _with_clock([literal(" ")], ticks[others], per_second)
+    far = join([_far_dates(days[others]), clock, *zone])
+    return replace_rows(written, others, with_infinity(days[others], far))
 
 
 def format_intervals(values: Tensor) -> Strings:
@@ -206,7 +197,7 @@ def _days_with_clock(days: Tensor, microseconds: Tensor) -> Strings | None:
         return None
     words, lengths = _before_clock(low, high)
     codes = (days - low) * 2 + (microseconds < 0)
-    of_rows: Any = codes.numpy() if is_host(codes) else codes
+    of_rows = host_form(codes)
     before = Run([look_up(word, of_rows) for word in words], _DAYS_WIDTH)
     size = look_up(lengths, of_rows)
     written = _with_clock(
@@ -278,7 +269,7 @@ def _format_durations(microseconds: Tensor) -> Strings:
         [literal(" -")],
         ticks,
         time_limits.MICROSECONDS_PER_SECOND,
-        signs.numpy() if is_host(signs) else signs,
+        host_form(signs),
     )
     plain = row_indices(~negative)
     text.data[text.starts[plain]] = ord(" ")

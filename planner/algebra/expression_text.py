@@ -16,6 +16,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     Predict,
     QuantifiedComparison,
     ScalarSubquery,
@@ -49,6 +50,8 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             return names.get(expression.id) or expression.name or f"#{expression.id}"
         case Literal():
             return format_literal(expression)
+        case Parameter():
+            return f"?{expression.index + 1}"
         case Call():
             return _format_call(expression, names, binding)
         case Cast():

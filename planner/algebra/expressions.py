@@ -65,13 +65,24 @@ class Literal(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    """A constant that is given when the program runs, not NULL: one side of a comparison (see `planner/shapes.py`).
+
+    `example`: what it was when the query was planned, for estimates only.
+    """
+
+    index: int
+    data_type: DataType
+    example: Value = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnRef(Expression):
     """A column by id. Free of any plan node, so a correlated reference is one whose id the input does not produce."""
 
     id: int
-    data_type: DataType
-    #: Display only; two references are equal only if their names are, so take it from the field.
-    name: str = ""
+    data_type: DataType = field(hash=False)
+    name: str = field(default="", compare=False)  # display only
 
     @staticmethod
     def of(field: Field) -> ColumnRef:
@@ -151,6 +162,10 @@ class InList(Expression):
         return replace(self, input=inputs[0])
 
 
+#: A model and what it scores: calls that agree in it are scored once, whatever each makes of the scores.
+Scoring = tuple[ModelSignature, tuple[Expression, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Predict(Expression):
     """A call of a registered model. `arguments` pair up with its inputs: numbers, arrays, and codes of categories.
@@ -167,6 +182,10 @@ class Predict(Expression):
     @property
     def data_type(self) -> DataType:
         return self.output.data_type
+
+    @property
+    def scoring(self) -> Scoring:
+        return self.model, self.arguments
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
@@ -333,6 +352,16 @@ def read_ids(expression: Expression) -> frozenset[int]:
 def has_subquery(expression: Expression) -> bool:
     """Does a subquery stand anywhere in the expression?"""
     return any(isinstance(node, Subquery) for node in walk(expression))
+
+
+def has_prediction(expression: Expression) -> bool:
+    """Does a model's call stand in the expression?"""
+    return any(isinstance(node, Predict) for node in walk(expression))
+
+
+def predictions_in(expression: Expression) -> list[Predict]:
+    """The calls of models in the expression, in order."""
+    return [node for node in walk(expression) if isinstance(node, Predict)]
 
 
 def transform(expression: Expression, function: Callable[[Expression], Expression]) -> Expression:

@@ -19,6 +19,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     SortKey,
     Value,
     column_ids,
@@ -146,6 +147,9 @@ def _narrow_by_comparison(fields: Fields, function: str, column: Expression, oth
         return
     if function == "equal" and isinstance(other, Literal) and other.value is not None:
         _narrow_to_values(fields, column, (other.value,))
+        return
+    if function == "equal" and isinstance(other, Parameter) and column.id in fields:
+        fields[column.id] = replace(fields[column.id], estimates=ColumnEstimates(1.0))
         return
     if not column.data_type.is_integer_like:
         return

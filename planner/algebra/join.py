@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
-from tqp.planner.algebra.expressions import TRUE, Expression, conjuncts
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjuncts
 from tqp.planner.algebra.field_facts import Fields, join_fields
-from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType, split_condition
+from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
+from tqp.planner.algebra.may_raise import raising_in, shielded
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import conjunction_text
 from tqp.planner.algebra.unique_sets import UniqueSets, few
+from tqp.planner.functions.conditions import EQUALITIES
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Join(LogicalPlan):
     @derived
     def keys(self) -> JoinKeys:
         """The condition, split."""
-        return split_condition(self.condition, self.left.output_ids, self.right.output_ids)
+        return _split(self.condition, self.left, self.right)
 
     @derived
     def is_dependent(self) -> bool:
@@ -169,3 +171,34 @@ def as_nullable(schema: Schema) -> Schema:
         else replace(field, nullable=True, facts=replace(field.facts, is_sorted=False))
         for field in schema
     )
+
+
+def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPlan) -> JoinKeys:
+    """Keys are the conjuncts that compare an expression of the left columns with one of the right columns.
+
+    A key that may raise is NULL where a part that is asked for before it and reads its side alone is not true.
+    """
+    left_ids, right_ids = left_plan.output_ids, right_plan.output_ids
+    raising = raising_in(conjuncts(condition), left_plan, right_plan)
+    left: list[Expression] = []
+    right: list[Expression] = []
+    null_equal: list[bool] = []
+    residual: list[Expression] = []
+    for part in sorted(conjuncts(condition), key=lambda part: part in raising):
+        if isinstance(part, Call) and part.function in EQUALITIES:
+            first, second = part.arguments
+            first_ids, second_ids = column_ids(first), column_ids(second)
+            if first_ids and second_ids:
+                if not (first_ids <= left_ids and second_ids <= right_ids):
+                    first, second, first_ids, second_ids = second, first, second_ids, first_ids
+                if first_ids <= left_ids and second_ids <= right_ids:
+                    left.append(
+                        shielded(first, residual, left_plan.field_facts) if part in raising else first
+                    )
+                    right.append(
+                        shielded(second, residual, right_plan.field_facts) if part in raising else second
+                    )
+                    null_equal.append(part.function == "is_not_distinct_from")
+                    continue
+        residual.append(part)
+    return JoinKeys(tuple(left), tuple(right), tuple(null_equal), tuple(residual))

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids, conjuncts
-from tqp.planner.functions.conditions import EQUALITIES, ORDERINGS, UPPER
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids
+from tqp.planner.functions.conditions import ORDERINGS, UPPER
 
 
 class JoinType(Enum):
@@ -47,28 +47,6 @@ class JoinKeys:
     def swapped(self) -> JoinKeys:
         """With the sides exchanged."""
         return JoinKeys(self.right, self.left, self.null_equal, self.residual)
-
-
-def split_condition(condition: Expression, left_ids: Collection[int], right_ids: Collection[int]) -> JoinKeys:
-    """Keys are the conjuncts that compare an expression of the left columns with one of the right columns."""
-    left: list[Expression] = []
-    right: list[Expression] = []
-    null_equal: list[bool] = []
-    residual: list[Expression] = []
-    for part in conjuncts(condition):
-        if isinstance(part, Call) and part.function in EQUALITIES:
-            first, second = part.arguments
-            first_ids, second_ids = column_ids(first), column_ids(second)
-            if first_ids and second_ids:
-                if not (_within(first_ids, left_ids) and _within(second_ids, right_ids)):
-                    first, second, first_ids, second_ids = second, first, second_ids, first_ids
-                if _within(first_ids, left_ids) and _within(second_ids, right_ids):
-                    left.append(first)
-                    right.append(second)
-                    null_equal.append(part.function == "is_not_distinct_from")
-                    continue
-        residual.append(part)
-    return JoinKeys(tuple(left), tuple(right), tuple(null_equal), tuple(residual))
 
 
 def is_two_sided(parts: Iterable[Expression], left_ids: Collection[int], right_ids: Collection[int]) -> bool:

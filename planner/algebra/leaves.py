@@ -30,7 +30,10 @@ class Leaf(LogicalPlan):
 
 @dataclass(frozen=True)
 class Scan(Leaf):
-    """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds."""
+    """Rows of a registered table. `columns[i]` is the name, in the table, of the column that `fields[i]` holds.
+
+    What is known of the values, the table says when it is asked; binding asks only for types.
+    """
 
     table: TableSource = field(compare=False)
     table_name: str
@@ -41,7 +44,16 @@ class Scan(Leaf):
 
     @derived
     def field_facts(self) -> Fields:
-        return {field.id: field for field in self.fields}
+        table = self.table
+        return {
+            field.id: replace(
+                field,
+                nullable=table.column_nullable(column),
+                facts=table.column_facts(column),
+                estimates=table.column_estimates(column),
+            )
+            for field, column in zip(self.fields, self.columns, strict=True)
+        }
 
     @derived
     def row_bounds(self) -> Bounds:
@@ -49,7 +61,7 @@ class Scan(Leaf):
 
     @derived
     def unique_sets(self) -> UniqueSets:
-        return unique_columns(self.fields)
+        return unique_columns(self.field_facts.values())
 
     def describe(self, names: Names) -> str:
         return f"Scan {self.table_name} {fields_text(self.fields, names)}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
-from tqp.planner.algebra.expressions import Expression, read_ids
+from tqp.planner.algebra.expressions import Expression, Predict, Scoring, predictions_in, read_ids
 from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.node import Node, derived
 from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
@@ -73,6 +74,14 @@ class LogicalPlan(Node["LogicalPlan"]):
         """Ids of the columns that the plan reads from outside: its correlated columns."""
         below = [child.output_ids for child in self.inputs]
         return self.reads.difference(*below).union(*(child.free_ids for child in self.inputs))
+
+    @derived
+    def scorings(self) -> dict[Scoring, list[Predict]]:
+        """The different calls of models in the node's own expressions, by what they score, in order."""
+        found: dict[Scoring, list[Predict]] = {}
+        for call in dict.fromkeys(chain.from_iterable(map(predictions_in, self.expressions))):
+            found.setdefault(call.scoring, []).append(call)
+        return found
 
     @property
     def max_rows(self) -> int:

@@ -53,7 +53,6 @@ __all__ = [
     "UnionAll",
     "Values",
     "as_nullable",
-    "bare_columns",
 ]
 
 
@@ -116,6 +115,11 @@ class Project(LogicalPlan):
     PAIRED = ("fields", "outputs")
 
     @derived
+    def passed_ids(self) -> frozenset[int]:
+        """Ids of the columns that pass through under their own id."""
+        return _passed_ids(self.fields, self.outputs)
+
+    @derived
     def field_facts(self) -> Fields:
         below = self.input.field_facts
         pairs = zip(self.fields, self.outputs, strict=True)
@@ -136,7 +140,7 @@ class Project(LogicalPlan):
         return is_seen
 
     def source_of(self, columns: Ids) -> LogicalPlan | None:
-        return self.input if columns <= bare_columns(self.fields, self.outputs) else None
+        return self.input if columns <= self.passed_ids else None
 
     def describe(self, names: Names) -> str:
         return f"Project {outputs_text(self.fields, self.outputs, names)}"
@@ -157,6 +161,11 @@ class Aggregate(LogicalPlan):
 
     INPUTS, EXPRESSIONS = ("input",), ("keys", "aggregates")
     FIELDS, PAIRED = ("key_fields", "aggregate_fields"), ("aggregate_fields", "aggregates")
+
+    @derived
+    def passed_ids(self) -> frozenset[int]:
+        """Ids of the keys that pass through under their own id."""
+        return _passed_ids(self.key_fields, self.keys)
 
     @derived
     def field_facts(self) -> Fields:
@@ -191,7 +200,7 @@ class Aggregate(LogicalPlan):
         return False
 
     def source_of(self, columns: Ids) -> LogicalPlan | None:
-        return self.input if columns <= bare_columns(self.key_fields, self.keys) else None
+        return self.input if columns <= self.passed_ids else None
 
     def describe(self, names: Names) -> str:
         return f"Aggregate{grouping_text(self.keys, self.aggregate_fields, self.aggregates, names)}"
@@ -326,10 +335,6 @@ class Shared(LogicalPlan):
         return f"Shared ${self.identifier} {fields_text(self.fields, names)}"
 
 
-def bare_columns(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
-    """Ids of the columns that pass through under their own id."""
-    return frozenset(
-        output.id
-        for field, output in zip(fields, outputs, strict=True)
-        if isinstance(output, ColumnRef) and output.id == field.id
-    )
+def _passed_ids(fields: Sequence[Field], outputs: Sequence[Expression]) -> frozenset[int]:
+    pairs = zip(fields, outputs, strict=True)
+    return frozenset([o.id for field, o in pairs if isinstance(o, ColumnRef) and o.id == field.id])

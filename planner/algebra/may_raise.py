@@ -19,8 +19,10 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     Predict,
     column_ids,
+    conjunction,
     walk,
 )
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
@@ -55,6 +57,19 @@ def raising_in(expressions: Iterable[Expression], *plans: LogicalPlan) -> list[E
     return [expression for expression in suspects if may_raise(expression, fields)]
 
 
+def shielded(key: Expression, before: Iterable[Expression], fields: FieldsById) -> Expression:
+    """What a join computes for each row of one side, NULL where a part before it that reads this side alone is not true.
+
+    Unless it never raises.
+    """
+    if not may_raise(key, {}) or not may_raise(key, fields):
+        return key
+    shields = tuple(part for part in before if column_ids(part) <= fields.keys())
+    if not shields:
+        return key
+    return Case(((conjunction(shields), key),), Literal(None, key.data_type), key.data_type)
+
+
 def is_failing_constant(expression: Expression) -> bool:
     """It has not been folded, so that it fails for each row or is one of the few that are computed."""
     return isinstance(expression, (Call, Cast)) and not column_ids(expression) and may_raise(expression, {})
@@ -83,7 +98,7 @@ def _is_harmless(node: Expression) -> bool:
     if isinstance(node, Call):
         function = SCALARS[node.function]
         return function.raises is False and function.null is not NullRule.REFUSES
-    return isinstance(node, ColumnRef | Literal | Case | InList)
+    return isinstance(node, ColumnRef | Literal | Parameter | Case | InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:

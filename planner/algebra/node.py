@@ -7,6 +7,7 @@ needed to walk, rewrite, renumber or compare plans, so none of that code knows t
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from operator import is_
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -73,6 +74,12 @@ class Node(Generic[Plan]):
         return _values_of(self, self.EXPRESSIONS)
 
     @derived
+    def subqueries(self) -> tuple[Plan, ...]:
+        """The plans of the subqueries in the node's expressions, not those inside them."""
+        parts = chain.from_iterable(map(walk, self.expressions))
+        return tuple([part.plan for part in parts if isinstance(part, Subquery)])  # type: ignore[misc]
+
+    @derived
     def created_fields(self) -> tuple[Field, ...]:
         """The fields that the node itself lists; some may be those of an input, passed on."""
         return _values_of(self, self.FIELDS)
@@ -133,8 +140,7 @@ def walk_plan(plan: Plan, into_subqueries: bool = False) -> Iterator[Plan]:
         yield node
         stack.extend(reversed(node.inputs))
         if into_subqueries:
-            for expression in node.expressions:
-                stack.extend(subquery_plans(expression))
+            stack.extend(node.subqueries)
 
 
 def transform_plan(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
@@ -148,11 +154,6 @@ def transform_plan(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:
         return known
 
     return visit(plan)
-
-
-def subquery_plans(expression: Expression) -> list[Any]:
-    """The plans of the subqueries in an expression, not those inside them."""
-    return [part.plan for part in walk(expression) if isinstance(part, Subquery)]
 
 
 def _attributes(node: object) -> tuple[str, ...]:

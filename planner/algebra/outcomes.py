@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     Predict,
     column_ids,
 )
@@ -75,7 +76,7 @@ def outcomes(expression: Expression, fields: FieldsById) -> Outcomes:
             return NULL
         case Literal(value=bool(value)):
             return TRUE if value else FALSE
-        case Literal() | Predict():
+        case Literal() | Parameter() | Predict():
             return VALUE
     return known_fields(fields).derived(_derived, expression)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts, Field
+from tqp.core.schema import Field
 from tqp.planner.catalog_protocol import Catalog
 
 if TYPE_CHECKING:
@@ -27,22 +27,13 @@ class BindContext:
     bind_query: QueryBinder = field(init=False)
     used_parameters: set[int | str] = field(default_factory=set)
     placeholder_numbers: dict[int, int] | None = None  # position of each `?` in the text -> its number from 1
-    #: (qualifier or "", name) of all columns in the text
-    columns_named: frozenset[tuple[str, str]] | None = None
     next_id: int = 0
     next_shared: int = 0
 
-    def new_field(
-        self,
-        name: str,
-        data_type: DataType,
-        nullable: bool = True,
-        facts: ColumnFacts = NO_FACTS,
-        estimates: ColumnEstimates = NO_ESTIMATES,
-    ) -> Field:
+    def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""
         self.next_id += 1
-        return Field(self.next_id, name, data_type, nullable, facts, estimates)
+        return Field(self.next_id, name, data_type, nullable)
 
     def new_shared(self) -> int:
         """An identifier for the references to one CTE."""

@@ -178,6 +178,12 @@ def _division(name: str, infix: Infix, lines: Sequence[str], fold: Fold, **facts
 _OF_FLOATS = ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")
 _TO_WHOLE = ("DECIMAL -> whole", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE")
 _TO_DIGITS = ("FLOAT INTEGER -> FLOAT", "DOUBLE INTEGER -> DOUBLE")
+
+
+def _leaves_64_bits(call: Call, *_: object) -> bool:
+    return call.data_type.kind is not TypeKind.HUGEINT
+
+
 _OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 
 ARITHMETIC = (
@@ -237,6 +243,6 @@ ARITHMETIC = (
     scalar("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
     scalar("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
     scalar("shift_right", ">>: INTEGERS INTEGERS -> same"),
-    scalar("gcd greatest_common_divisor", *_OF_LARGE, raises=True),
-    scalar("lcm least_common_multiple", *_OF_LARGE, raises=True),
+    scalar("gcd greatest_common_divisor", *_OF_LARGE, raises=_leaves_64_bits),
+    scalar("lcm least_common_multiple", *_OF_LARGE, raises=_leaves_64_bits),
 )

@@ -39,7 +39,7 @@ ORDERINGS = UPPER | LOWER
 
 def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def evaluate(call: Call, left: Any, right: Any) -> Any:
-        comparable = isinstance(left, (int, str)) and isinstance(right, (int, str))
+        comparable = isinstance(left, (int, str, bytes)) and isinstance(right, (int, str, bytes))
         if not comparable:  # floats with NaN and intervals have an order of their own
             return NotImplemented
         if isinstance(left, str) and isinstance(right, str):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.expressions import Call
 from tqp.planner.functions.declaration import Fold, NullRule, ScalarFunction, scalar
-from tqp.planner.functions.literal_casts import fitting_interval, interval_of, unit_name
+from tqp.planner.functions.literal_casts import fitting_interval, interval_of
 
 
 def _combine_intervals(sign: int) -> Callable[..., Any]:
@@ -18,7 +19,7 @@ def _combine_intervals(sign: int) -> Callable[..., Any]:
 
 
 def _to_interval(_: Call, unit: str, count: float) -> Any:
-    name = unit_name(unit)
+    name = UNIT_NAMES.get(unit.lower())
     return NotImplemented if name is None else interval_of(name, count) or NotImplemented
 
 

@@ -15,51 +15,15 @@ from tqp.core.datatypes import DOUBLE, FLOAT, HUGEINT, TICKS_PER_SECOND, TIMESTA
 from tqp.core.errors import ExecutionError
 from tqp.core.text_numbers import ParseFailure, round_half_away
 from tqp.core.text_values import parser_of
+from tqp.core.units import UNITS
 from tqp.planner.algebra.expressions import Value
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
-_INTERVAL_UNITS: dict[str, tuple[int, int, int]] = {
-    "microsecond": (0, 0, 1),
-    "millisecond": (0, 0, 1_000),
-    "second": (0, 0, 1_000_000),
-    "minute": (0, 0, 60_000_000),
-    "hour": (0, 0, 3_600_000_000),
-    "day": (0, 1, 0),
-    "week": (0, 7, 0),
-    "month": (1, 0, 0),
-    "quarter": (3, 0, 0),
-    "year": (12, 0, 0),
-    "decade": (120, 0, 0),
-    "century": (1200, 0, 0),
-    "millennium": (12000, 0, 0),
-}
-_UNIT_SPELLINGS = {
-    **{unit: unit for unit in _INTERVAL_UNITS},
-    **{unit + "s": unit for unit in _INTERVAL_UNITS},
-    **dict.fromkeys(("us", "usec", "usecs", "microsec"), "microsecond"),
-    **dict.fromkeys(("ms", "msec", "msecs", "millisec"), "millisecond"),
-    **dict.fromkeys(("s", "sec", "secs"), "second"),
-    **dict.fromkeys(("m", "min", "mins"), "minute"),
-    **dict.fromkeys(("h", "hr", "hrs"), "hour"),
-    "d": "day",
-    "w": "week",
-    **dict.fromkeys(("mon", "mons"), "month"),
-    **dict.fromkeys(("y", "yr", "yrs"), "year"),
-    **dict.fromkeys(("dec", "decs"), "decade"),
-    **dict.fromkeys(("c", "cent", "centuries"), "century"),
-    **dict.fromkeys(("mil", "mils", "millennia"), "millennium"),
-}
-
-
-def unit_name(text: str) -> str | None:
-    """The unit that a spelling stands for (`mins` is `minute`), or None."""
-    return _UNIT_SPELLINGS.get(text.lower())
-
 
 def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
     """`count` units as (months, days, microseconds); None where that overflows."""
-    months, days, micros = _INTERVAL_UNITS[unit]
+    months, days, micros = UNITS[unit]
     if not math.isfinite(micros * count):
         return None
     whole = int(count)
@@ -129,7 +93,11 @@ def _round_float(value: float, source: DataType, target: DataType) -> int:
         return round(scaled)
     whole = math.trunc(scaled)
     rest = scaled - whole
-    return whole + (rest >= 0.5) - (rest <= -0.5)
+    rounded = whole + (rest >= 0.5) - (rest <= -0.5)
+    # as floats: the one nearest to the limit is the limit itself, of many digits less
+    if abs(float(rounded)) >= 10.0**target.precision:
+        raise bounds_error(value, source, target)
+    return rounded
 
 
 def _to_float(value: Value, source: DataType, target: DataType) -> Any:

@@ -67,9 +67,7 @@ class GroupSituation:
         if not self.options.is_on("direct_aggregate"):
             return None
         known, most = self.input.field_facts, most_direct_groups(self.input.estimated_rows)
-        return encode_keys(
-            self.keys, key_parts(self.keys, known), known, self.input, most, self.options.backend
-        )
+        return encode_keys(self.keys, key_parts(self.keys, known), known, self.input, most, self.options)
 
     @property
     def is_small(self) -> bool:

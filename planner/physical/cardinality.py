@@ -10,7 +10,7 @@ from collections.abc import Collection
 from math import prod
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, conjuncts
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, Parameter, conjuncts
 from tqp.planner.algebra.field_facts import expression_distinct
 from tqp.planner.algebra.join_keys import JoinKeys, is_two_sided
 from tqp.planner.algebra.known_fields import FieldsById
@@ -171,11 +171,16 @@ class KeptShare:
                 known[0], known[1] = max(known[0], low), min(known[1], high)
 
     @property
+    def shares(self) -> tuple[float, ...]:
+        """Of each expression that is compared with constants, the share of its range that is kept."""
+        return tuple(max(0.0, high - low) for low, high in self._intervals.values())
+
+    @property
     def share(self) -> float:
         """Estimated share (0 to 1) of the rows that are kept."""
         share = self._others
-        for low, high in self._intervals.values():
-            share *= max(0.0, high - low)
+        for kept in self.shares:
+            share *= kept
         return min(1.0, max(0.0, share))
 
 
@@ -186,10 +191,13 @@ def _interval(
     if not isinstance(part, Call) or part.function not in ORDERINGS:
         return None
     expression, constant, function = part.arguments[0], part.arguments[1], part.function
-    if isinstance(expression, Literal):
+    if isinstance(expression, Literal | Parameter):
         expression, constant, function = constant, expression, MIRRORED[function]
-    if not isinstance(constant, Literal) or type(constant.value) is not int:
-        return None
+    match constant:
+        case Literal(int(value)) | Parameter(example=int(value)) if value is not True and value is not False:
+            pass
+        case _:
+            return None
     if isinstance(expression, ColumnRef):
         field = fields.get(expression.id)
         if field is None or field.id in aggregate_ids:
@@ -200,7 +208,7 @@ def _interval(
     if known is None:
         return None
     span = known[1] - known[0] + 1
-    first = constant.value + (function in ("less_equal", "greater"))  # first value at or above the cut
+    first = value + (function in ("less_equal", "greater"))  # first value at or above the cut
     cut = min(1.0, max(0.0, (first - known[0]) / span))
     return (expression, 0.0, cut) if function in UPPER else (expression, cut, 1.0)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from tqp.core.backends import Backend
+from tqp.core.schema import TableSource
 
 Situation = TypeVar("Situation")
 Algorithm = TypeVar("Algorithm")
@@ -14,10 +15,15 @@ Algorithm = TypeVar("Algorithm")
 
 @dataclass(frozen=True, slots=True)
 class PhysicalOptions:
-    """What a plan is for; `disabled_rules` from `PHYSICAL_RULES`."""
+    """What a plan is for; `disabled_rules` from `PHYSICAL_RULES`.
+
+    Planning reads no values. It notes in `wanted` the columns (table, name) of which it lacked a dictionary that is worth
+    being made: a plan made with it is better.
+    """
 
     backend: Backend = Backend.HOST
     disabled_rules: frozenset[str] = frozenset()
+    wanted: list[tuple[TableSource, str]] = field(default_factory=list, compare=False)
 
     def is_on(self, rule: str) -> bool:
         """May the choice be made?"""

@@ -1,7 +1,7 @@
 """Dictionary-encoded group keys: where the values of a table column lie far apart, or are strings, codes stand for them.
 
-A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once;
-its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
+A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once, between two
+plannings; its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.ranges import within
+from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.plan import (
     Filter,
     Join,
@@ -42,11 +43,12 @@ def encode_keys(
     fields: FieldsById,
     input: PhysicalPlan,
     most_groups: float,
-    backend: Backend,
+    options: PhysicalOptions,
 ) -> KeyPacking | None:
     """A packing of at most so many codes, with a code in place of each key that spans many more values than it has.
 
-    `parts`: how each key is packed by its value, None where it cannot be. None where no codes help, or are not worth it.
+    `parts`: how each key is packed by its value, None where it cannot be. None where no codes help, are not worth it, or are
+    still to be made.
     """
     columns = _table_columns(input, input.estimated_rows)
 
@@ -55,31 +57,33 @@ def encode_keys(
         if not isinstance(key, ColumnRef) or key.id not in columns:
             return None
         found = columns[key.id]
-        if not _is_worth(*found, input, backend):
+        if not _is_worth(*found, input, options.backend):
             return None
-        spans_more = part is None or _SPANNED * _estimated_values(*found) <= part.span
+        spans_more = part is None or _SPANNED * _estimated_values(*found[:2]) <= part.span
         return key.id if spans_more else None
 
     encoded = list(map(column_of, keys, parts))
 
-    def packing(count: Callable[[TableSource, str, float], float | None]) -> KeyPacking | None:
+    def packing(count: Callable[[TableSource, str], float]) -> KeyPacking | None:
         """With so many values in each column."""
         chosen = []
         for key, part, id in zip(keys, parts, encoded, strict=True):
             if id is not None:
-                can_be_null, values = nullable(key, fields), count(*columns[id])
-                if values is None:
-                    return None
-                part = KeyPart(0, max(1, int(values)) + can_be_null, can_be_null, id)
+                can_be_null, values = nullable(key, fields), int(count(*columns[id][:2]))
+                part = KeyPart(0, max(1, values) + can_be_null, can_be_null, id)
             chosen.append(part)
         return KeyPacking.of(chosen, most_groups)
 
-    if not any(id is not None for id in encoded) or packing(_estimated_values) is None:
+    chosen = [columns[id][:2] for id in encoded if id is not None]
+    if not chosen or packing(_estimated_values) is None:
         return None
-    return packing(lambda table, name, _: table.dictionary_encode(name))
+    sizes = {column: column[0].dictionary_size(column[1]) for column in chosen}
+    missing = [column for column, size in sizes.items() if size is None]
+    options.wanted.extend(missing)
+    return None if missing else packing(lambda table, name: sizes[table, name] or 0)
 
 
-def _estimated_values(table: TableSource, name: str, reads: float) -> float:
+def _estimated_values(table: TableSource, name: str) -> float:
     return table.column_estimates(name).distinct_count or 0.0
 
 

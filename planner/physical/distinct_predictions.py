@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Predict,
     column_ids,
+    has_prediction,
     transform,
     walk,
 )
@@ -22,7 +23,6 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import transform_plan
 from tqp.planner.physical.filter_order import cost
 from tqp.planner.physical.plan import Aggregate, Filter, PhysicalPlan, Project
-from tqp.planner.rules.models.predictions import has_prediction
 
 #: A table of more scores than this leaves the caches.
 _LARGEST_TABLE = 1 << 18
@@ -40,12 +40,6 @@ def _with_marks(plan: PhysicalPlan) -> PhysicalPlan:
         return plan
     known = plan.input.field_facts
     rows = plan.input.estimated_rows
-    return plan.map_expressions(lambda expression: _marked(expression, known, rows))
-
-
-def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Expression:
-    if not has_prediction(expression):
-        return expression
 
     def mark(node: Expression) -> Expression:
         if not isinstance(node, Predict):
@@ -58,7 +52,7 @@ def _marked(expression: Expression, known: dict[int, Field], rows: float) -> Exp
         by_table = number * one + rows * (_LOOK_UP + _PLACE * columns)
         return replace(node, combinations=number) if by_table < rows * one else node
 
-    return transform(expression, mark)
+    return plan.map_expressions(lambda each: transform(each, mark) if has_prediction(each) else each)
 
 
 def _combinations(call: Predict, known: dict[int, Field]) -> int | None:
@@ -75,13 +69,11 @@ def _combinations(call: Predict, known: dict[int, Field]) -> int | None:
         match node:
             case ColumnRef():
                 columns[node.id] = node
-            case Predict() | Literal():
+            case Predict() | Literal() | Call(function="category_code"):
                 pass
-            case Call(function="category_code"):
-                pass
-            case Cast() if node.input.data_type.is_numeric and node.data_type.is_float:
-                pass
-            case Cast() if node.input.data_type.is_enum:
+            case Cast(input=of) if (
+                of.data_type.is_enum or of.data_type.is_numeric and node.data_type.is_float
+            ):
                 pass
             case _:
                 return None

@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     Predict,
     column_ids,
 )
@@ -85,7 +86,7 @@ class RemainingConjuncts:
 def cost(expression: Expression, fields: FieldsById) -> float:
     """Estimated nanoseconds to evaluate the expression for one row."""
     match expression:
-        case ColumnRef() | Literal():
+        case ColumnRef() | Literal() | Parameter():
             return 0.0
         case InList(operand, values):
             one = _COMPARISON[_bytes(operand, fields)] + _MASK
@@ -103,7 +104,7 @@ def cost(expression: Expression, fields: FieldsById) -> float:
 def _call_cost(call: Call, fields: FieldsById) -> float:
     """The cost of the call alone, its arguments given."""
     work = SCALARS[call.function].work
-    operand = next((part for part in call.arguments if not isinstance(part, Literal)), call)
+    operand = next((part for part in call.arguments if not isinstance(part, Literal | Parameter)), call)
     match work:
         case Work.COMPARISON:
             one = _COMPARISON[max(_bytes(part, fields) for part in call.arguments)]
@@ -134,7 +135,9 @@ def _bytes(expression: Expression, fields: FieldsById) -> int:
     if isinstance(expression, ColumnRef) and (field := fields.get(expression.id)) is not None:
         size = field.facts.dictionary_size
         known = known if size is None else (0, size)
-    elif isinstance(expression, Literal) and expression.data_type.is_string:
+    elif isinstance(expression, Parameter) or (
+        isinstance(expression, Literal) and expression.data_type.is_string
+    ):
         return 1
     if known is None:
         return 8

@@ -34,7 +34,6 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
-    bare_columns,
 )
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
@@ -163,8 +162,8 @@ class Planner:
 
     def scan(self, plan: Scan, required: frozenset[int]) -> PhysicalPlan:
         plan = plan.without_unread(required)
-        rows = self.estimator.rows(plan)
-        return physical.TableScan(plan.fields, rows, plan.max_rows, plan.table, plan.table_name, plan.columns)
+        fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
+        return physical.TableScan(fields, rows, plan.max_rows, plan.table, plan.table_name, plan.columns)
 
     def _values(self, plan: Values, required: frozenset[int]) -> PhysicalPlan:
         plan = plan.without_unread(required)
@@ -189,7 +188,7 @@ class Planner:
         return order_conjuncts(parts, fields, self.estimator) if self.is_on("filter_order") else tuple(parts)
 
     def _project(self, plan: Project, required: frozenset[int], requests: Requests) -> PhysicalPlan:
-        inside, outside = split(requests, bare_columns(plan.fields, plan.outputs))
+        inside, outside = split(requests, plan.passed_ids)
         if scores_rows(plan):
             inside = pass_operator(inside)
         required |= columns_of(outside)
@@ -203,7 +202,7 @@ class Planner:
         return place(below, outside)
 
     def _aggregate(self, plan: Aggregate, required: frozenset[int], requests: Requests) -> PhysicalPlan:
-        inside, outside = split(requests, bare_columns(plan.key_fields, plan.keys))
+        inside, outside = split(requests, plan.passed_ids)
         required |= columns_of(outside)
         plan = plan.without_unread(required)
         below = self.plan(plan.input, plan.reads, pass_operator(inside))

@@ -20,7 +20,6 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Scan,
     Shared,
-    bare_columns,
 )
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.value_ranges import value_range
@@ -30,7 +29,6 @@ from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import PhysicalPlan, RuntimeFilter, TableScan
 from tqp.planner.physical.plan import Project as PhysicalProject
-from tqp.planner.rules.models.predictions import has_prediction
 
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
 _LARGEST_SHARE = 0.5
@@ -157,13 +155,11 @@ def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) 
     Not where these keep fewer rows than the request.
     """
     rows = estimator.rows(plan)
-    while isinstance(plan, Filter) or (
-        isinstance(plan, Project) and request.columns() <= bare_columns(plan.fields, plan.outputs)
-    ):
+    while isinstance(plan, Filter) or (isinstance(plan, Project) and request.columns() <= plan.passed_ids):
         plan = plan.input
     if not isinstance(plan, Scan) or len(request.keys) != 1 or not isinstance(request.keys[0], ColumnRef):
         return False
-    field = next(field for field in plan.fields if field.id == request.keys[0].id)
+    field = plan.field_facts[request.keys[0].id]
     all_rows, known = estimator.rows(plan), field.facts
     distinct_count = field.estimates.distinct_count
     return (
@@ -220,7 +216,7 @@ def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
 
 def scores_rows(plan: LogicalPlan) -> bool:
     """Does the node call a model? Then it is worth to drop rows before it."""
-    return any(has_prediction(expression) for expression in plan.expressions)
+    return bool(plan.scorings)
 
 
 def _is_leaf(plan: LogicalPlan) -> bool:

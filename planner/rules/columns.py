@@ -9,7 +9,6 @@ from tqp.core.datatypes import DataType
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Subquery, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared
-from tqp.planner.algebra.node import subquery_plans
 
 
 @dataclass
@@ -105,8 +104,7 @@ def fresh_copy(
                 ids[field.id] = new.new_id()
         if not isinstance(node, Shared):
             stack.extend(node.inputs)
-        for expression in node.expressions:
-            stack.extend(subquery_plans(expression))
+        stack.extend(node.subqueries)
     return renumber(plan, ids), ids
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
 from tqp.planner.rules.columns import fresh_copy
 from tqp.planner.rules.context import OptimizerContext
@@ -102,17 +102,13 @@ class _Shapes:
 
 
 def _described(expression: Expression, positions: dict[int, tuple[int, int]]) -> Expression | Hashable:
-    """The expression with columns as positions and without what is only for display."""
+    """The expression with columns as positions."""
     if isinstance(expression, ColumnRef):
         return positions.get(expression.id, expression.id)
-    if isinstance(expression, Call | Cast) and expression.span is not None:
-        expression = replace(expression, span=None)
     inputs = expression.inputs
     if not inputs:
         return expression
     stripped = expression.with_inputs(tuple(ColumnRef(-1, child.data_type) for child in inputs))
-    if getattr(stripped, "span", None) is not None:
-        stripped = replace(stripped, span=None)  # type: ignore[call-arg]
     return stripped, tuple(_described(child, positions) for child in inputs)
 
 

@@ -45,7 +45,9 @@ def over_domain(
     """
     shared_left, source = shared_twice(left, context)
     used = right.free_ids & outer
-    pairs = [pair for pair in zip(left.schema, source.fields, strict=True) if pair[0].id in used]
+    pairs = [
+        pair for pair in zip(left.facts_in_order, source.facts_in_order, strict=True) if pair[0].id in used
+    ]
     columns = tuple(column for column, _ in pairs)
     keys = tuple(replace(field, facts=NO_FACTS, estimates=NO_ESTIMATES) for _, field in pairs)
     distinct = Aggregate(source, keys, tuple(map(reference, keys)), (), ())

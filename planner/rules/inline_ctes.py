@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from math import inf
 
-from tqp.planner.algebra.expressions import Expression, Subquery, has_subquery, transform
+from tqp.planner.algebra.expressions import Expression, Subquery, transform
 from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared
 from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.shared_plans import below, readers, shared_inputs
+from tqp.planner.rules.shared_plans import readers, shared_inputs
 
 #: Most joins (and unions) that the copies of one CTE may have together, the CTEs inlined in it included.
 _MOST_JOINS = 4
@@ -52,7 +52,7 @@ class _Inlining:
                 relations += self.relations.get(node.identifier, 1.0)
             else:
                 relations += not node.inputs
-                pending += below(node)
+                pending += node.inputs + node.subqueries
         return relations
 
     def expanded(self, plan: LogicalPlan) -> LogicalPlan:
@@ -60,7 +60,7 @@ class _Inlining:
         if isinstance(plan, Shared) and plan.identifier in self.relations:
             return self._copy(plan)
         plan = self.context.rewrite_inputs(plan, self.expanded)
-        if any(map(has_subquery, plan.expressions)):
+        if plan.subqueries:
             plan = plan.map_expressions(lambda whole: transform(whole, self._in_subquery))
         return plan
 

@@ -21,9 +21,12 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     column_ids,
     conjunction,
     conjuncts,
+    has_prediction,
+    predictions_in,
     read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
@@ -50,7 +53,6 @@ from tqp.planner.rules.joins.region import (
     held_back,
     with_condition,
 )
-from tqp.planner.rules.models.predictions import predictions_in
 from tqp.planner.rules.nulls import filtered, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, implied_by_branches
 from tqp.planner.rules.shared_plans import rewrite_readers_first
@@ -92,7 +94,7 @@ class _PushDown:
                     field.id: reference(source) for field, source in _renaming(reader)
                 }
                 parts = self.harmless(conjuncts(plan.condition), reader)
-                cheap = tuple(part for part in parts if not predictions_in([part]))
+                cheap = tuple(part for part in parts if not has_prediction(part))
                 self.wanted.setdefault(reader.identifier, []).append(substitute(conjunction(cheap), own))
             case _:
                 for child in plan.inputs:
@@ -231,7 +233,7 @@ class _PushDown:
 
         A model may refuse NULL, and below a join it is no longer known that `a = b` drops those.
         """
-        predictions = predictions_in(own)
+        predictions = [call for part in own for call in predictions_in(part)]
         if not predictions:
             return own
         fields = relation.field_facts
@@ -379,7 +381,7 @@ def _compares_with_constants(part: Expression) -> bool:
     return (
         isinstance(part, Call)
         and part.function in COMPARISONS
-        and all(isinstance(argument, ColumnRef | Literal) for argument in part.arguments)
+        and all(isinstance(argument, ColumnRef | Literal | Parameter) for argument in part.arguments)
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
-from tqp.planner.algebra.node import subquery_plans
 
 
 def readers(plan: LogicalPlan) -> list[Shared]:
@@ -17,16 +16,8 @@ def readers(plan: LogicalPlan) -> list[Shared]:
         if isinstance(node, Shared):
             found.append(node)
         else:
-            pending += below(node)
+            pending += node.inputs + node.subqueries
     return found
-
-
-def below(node: LogicalPlan) -> list[LogicalPlan]:
-    """The inputs of a node and the plans of its subqueries."""
-    plans = list(node.inputs)
-    for expression in node.expressions:
-        plans += subquery_plans(expression)
-    return plans
 
 
 def shared_inputs(plan: LogicalPlan) -> dict[int, LogicalPlan]:

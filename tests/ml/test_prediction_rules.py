@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -246,6 +247,31 @@ def test_two_models_in_a_filter_are_scored_one_after_the_other() -> None:
     without, more = engine.rows(query, "place_predictions")
     assert without == found and more > seen
     engine.close()
+
+
+def test_planning_is_linear_in_the_number_of_models() -> None:
+    def calls(number: int) -> int:
+        """How many functions run while a query with so many models is compiled."""
+        count = 0
+
+        def on_event(frame: object, event: str, argument: object) -> None:
+            nonlocal count
+            count += event == "call"
+
+        with tqp.connect(threads=1) as connection:
+            connection.register("t", tables()["t"])
+            for i in range(number):
+                connection.register_model(f"m{i}", Counting(), inputs=["a", "b"])
+            query = f"SELECT {', '.join(f'm{i}(a, b)' for i in range(number))} FROM t"
+            connection.compile(query)  # encodes the columns
+            sys.setprofile(on_event)
+            try:
+                connection.compile(query + " ")
+            finally:
+                sys.setprofile(None)
+        return count
+
+    assert calls(40) < 2.2 * calls(20)
 
 
 def test_outputs_of_one_model_share_its_scores() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tqp.data.encoding.sorted_runs import sorted_runs
+from tqp.data.encoding.sorted_columns import sorted_runs
 from tqp.operators.joins.offset_array_join import build_offset_array
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.run_rows import rows_in_build

@@ -270,7 +270,7 @@ NUMBERS = ["0", "-1", "+5", "007", "12345678", "123456789", "9223372036854775807
 @pytest.mark.parametrize("numbers", [NUMBERS, ["12345678" * 2] * 3, ["5"], []], ids=len)
 def test_read_integers(numbers: list[str], form: Callable[[torch.Tensor], torch.Tensor]) -> None:
     strings = from_list(numbers)
-    values, fits = read_integers(Strings(form(strings.starts), strings.lengths, strings.data))
+    values, fits = read_integers(Strings(form(strings.starts), form(strings.lengths), strings.data))
     plain = [
         text
         for text in numbers
@@ -295,14 +295,14 @@ def test_read_fields(form: Callable[[torch.Tensor], torch.Tensor]) -> None:
     ]
     strings = from_list(texts)
     months = ("Jan", "Mar", "Dec")
-    strings = Strings(form(strings.starts), strings.lengths, strings.data)
+    strings = Strings(form(strings.starts), form(strings.lengths), strings.data)
     numbers, fits = read_fields(strings, (4, "-", 2, "-", 2, " ", months))
     assert torch.as_tensor(fits).tolist() == [True, True, False, False, False, False, False]
     assert [int(number[0]) for number in numbers] == [2024, 2, 29, 1]
     assert [int(number[1]) for number in numbers] == [1, 12, 1, 2]
     fractions = ["x", "x.5", "x.12345678", "x.123456789", "x.", "x.1a", "x5", "x.000001"]
     strings = from_list(fractions)
-    number, fits = read_fraction(Strings(form(strings.starts), strings.lengths, strings.data), 1)
+    number, fits = read_fraction(Strings(form(strings.starts), form(strings.lengths), strings.data), 1)
     assert torch.as_tensor(fits).tolist() == [True, True, True, False, True, False, False, True]
     assert [int(n) for n, ok in zip(number, torch.as_tensor(fits)) if ok] == [
         0,

@@ -125,7 +125,7 @@ def test_rows_up_to(bound: bytes) -> None:
 
 @pytest.mark.parametrize("above", [False, True])
 @pytest.mark.parametrize("bound", [b"-10234", b"5", b"", b"\0", b"-", b"zz", b"-1\0\0", b"9999999"])
-def test_rows_up_to_by_first_bytes(bound: bytes, above: bool) -> None:
+def test_rows_up_to_of_numbers(bound: bytes, above: bool) -> None:
     generator = torch.Generator().manual_seed(5)
     numbers = torch.randint(-(10**6), 10**6, (3000,), generator=generator).tolist()
     values = [str(number).encode() for number in numbers] + [b"", b"-", b"-1", b"-1\0", b"\0", bound, b"5"]

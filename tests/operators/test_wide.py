@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tqp.core.errors import ExecutionError
-from tqp.operators.numbers import wide, wide_divide
+from tqp.operators.numbers import arithmetic, wide, wide_divide
 
 EDGES = [
     0,
@@ -86,11 +86,7 @@ def test_comparisons_and_order() -> None:
     a, b = wide.from_ints([x for x, _ in pairs]), wide.from_ints([y for _, y in pairs])
     for kernel, operate in (
         (wide.equal, int.__eq__),
-        (wide.not_equal, int.__ne__),
         (wide.less, int.__lt__),
-        (wide.less_equal, int.__le__),
-        (wide.greater, int.__gt__),
-        (wide.greater_equal, int.__ge__),
     ):
         assert kernel(a, b).tolist() == [operate(x, y) for x, y in pairs]
     high, low = wide.order_keys(wide.from_ints(values))
@@ -147,7 +143,7 @@ def test_narrowing() -> None:
         wide.to_narrow(wide.from_ints([2**63]), "too large")
     assert wide.to_narrow(wide.from_ints([2**63, 5]), "too large", torch.tensor([False, True]))[1] == 5
     with pytest.raises(ExecutionError, match="outside"):
-        wide.check_bounds(wide.from_ints([10**38]), -(10**38) + 1, 10**38 - 1, "outside")
+        arithmetic.check_bounds(wide.from_ints([10**38]), (-(10**38) + 1, 10**38 - 1), "outside")
 
 
 @pytest.mark.parametrize("bits", [7, 31, 62, 63, 100])

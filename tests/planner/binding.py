@@ -70,15 +70,14 @@ TABLES: dict[str, dict[str, DataType]] = {
 
 
 class FakeTable:
-    """A table without rows that remembers which columns were asked for statistics."""
+    """A table without rows that remembers which columns it had to encode."""
 
     num_rows = 0
 
     def __init__(self, name: str, columns: Mapping[str, DataType]) -> None:
         self.name = name
         self.columns = columns
-        self.touched: list[str] = []
-        self.announced: list[list[str]] = []
+        self.encoded: list[str] = []
 
     @property
     def column_names(self) -> Sequence[str]:
@@ -88,10 +87,9 @@ class FakeTable:
         return self.columns[name]
 
     def encode(self, names: Iterable[str]) -> None:
-        self.announced.append(list(names))
+        self.encoded.extend(names)
 
     def column_nullable(self, name: str) -> bool:
-        self.touched.append(name)
         return True
 
     def column_facts(self, name: str) -> ColumnFacts:
@@ -100,8 +98,10 @@ class FakeTable:
     def column_estimates(self, name: str) -> ColumnEstimates:
         return NO_ESTIMATES
 
-    def dictionary_encode(self, name: str) -> int:
-        return 0
+    def dictionary_size(self, name: str) -> int | None:
+        return None
+
+    def dictionary_encode(self, name: str) -> None: ...
 
 
 class FakeCatalog:

@@ -40,7 +40,6 @@ from tqp.planner.algebra.logical_plan import (
     SortKey,
     UnionAll,
 )
-from tqp.planner.algebra.node import subquery_plans
 from tqp.planner.rules.columns import reference
 
 COMPARISONS = ("equal", "equal", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
@@ -48,8 +47,7 @@ COMPARISONS = ("equal", "equal", "equal", "not_equal", "less", "less_equal", "gr
 
 def plan_size(plan: LogicalPlan) -> int:
     """The number of nodes, those of subqueries too: the reference needs time exponential in their nesting."""
-    inner = [below for expression in plan.expressions for below in subquery_plans(expression)]
-    return 1 + sum(map(plan_size, (*plan.inputs, *inner)))
+    return 1 + sum(map(plan_size, plan.inputs + plan.subqueries))
 
 
 class PlanGenerator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -23,45 +23,54 @@ from tqp.planner.physical.cardinality import Estimator, selectivity
 
 
 class FakeTable:
-    """A table of which only the number of rows is known."""
+    """A table of which only the number of rows and these fields are known."""
 
-    def __init__(self, name: str, num_rows: int) -> None:
+    def __init__(self, name: str, num_rows: int, fields: Sequence[Field]) -> None:
         self.name = name
         self.num_rows = num_rows
-        self.column_names: tuple[str, ...] = ()
+        self.fields = {field.name: field for field in fields}
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return tuple(self.fields)
 
     def column_type(self, name: str) -> DataType:
-        return BIGINT
+        return self.fields[name].data_type
 
     def encode(self, names: Iterable[str]) -> None:
         return
 
     def column_nullable(self, name: str) -> bool:
-        return True
+        return self.fields[name].nullable
 
     def column_facts(self, name: str) -> ColumnFacts:
-        return ColumnFacts()
+        return self.fields[name].facts
 
     def column_estimates(self, name: str) -> ColumnEstimates:
-        return ColumnEstimates()
+        return self.fields[name].estimates
 
-    def dictionary_encode(self, name: str) -> int:
-        return 0
+    def dictionary_size(self, name: str) -> int | None:
+        return None
+
+    def dictionary_encode(self, name: str) -> None: ...
+
+
+def scan(name: str, num_rows: int, *fields: Field) -> Scan:
+    table = FakeTable(name, num_rows, fields)
+    return Scan(table, name, tuple(table.column_names), fields)
 
 
 def orders() -> Scan:
     key = Field(0, "o_orderkey", BIGINT, False, ColumnFacts(1, 6000, is_unique=True), ColumnEstimates(1500.0))
     date = Field(1, "o_orderdate", BIGINT, False, ColumnFacts(0, 999))
     text = Field(2, "o_comment", VARCHAR, True, ColumnFacts(), ColumnEstimates(50.0))
-    return Scan(
-        FakeTable("orders", 1500), "orders", ("o_orderkey", "o_orderdate", "o_comment"), (key, date, text)
-    )
+    return scan("orders", 1500, key, date, text)
 
 
 def lines() -> Scan:
     key = Field(10, "l_orderkey", BIGINT, False, ColumnFacts(1, 6000), ColumnEstimates(1500.0))
     part = Field(11, "l_partkey", BIGINT, False, ColumnFacts(1, 200), ColumnEstimates(200.0))
-    return Scan(FakeTable("lineitem", 6000), "lineitem", ("l_orderkey", "l_partkey"), (key, part))
+    return scan("lineitem", 6000, key, part)
 
 
 def column(plan: LogicalPlan, position: int) -> ColumnRef:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.planner.physical_reference import PhysicalReference
 from tests.planner.plan_generator import PlanGenerator
-from tests.planner.test_cardinality import FakeTable, call, column, number
+from tests.planner.test_cardinality import FakeTable, call, column, number, scan
 from tests.reference_plan import sorted_rows
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, BOOLEAN, HUGEINT
@@ -101,7 +101,7 @@ def table(name: str, first_id: int, rows: int, **columns: tuple[int, bool]) -> S
         )
         for i, (column, (values, unique)) in enumerate(columns.items())
     )
-    return Scan(FakeTable(name, rows), name, tuple(columns), fields)
+    return scan(name, rows, *fields)
 
 
 def nodes(plan: PhysicalPlan, kind: type[Node]) -> list[Node]:
@@ -169,8 +169,8 @@ def test_a_whole_table_of_all_keys_matches_every_row() -> None:
     (join,) = nodes(plan_physical(whole), physical.Join)
     assert join.all_match and join.by_key
     filtered = replace(whole, right=Filter(parts, call("less", column(parts, 1), number(7))))
-    short = replace(whole, right=replace(parts, table=FakeTable("parts", 19_999)))
-    open_lines = replace(lines, fields=(replace(lines.fields[0], nullable=True),))
+    short = replace(whole, right=replace(parts, table=FakeTable("parts", 19_999, parts.fields)))
+    open_lines = scan("lines", 1_000_000, replace(lines.fields[0], nullable=True))
     more_parts = table("lines", 0, 1_000_000, part=(20_001, False))
     for other in (filtered, short, replace(whole, left=open_lines), replace(whole, left=more_parts)):
         (join,) = nodes(plan_physical(other), physical.Join)
@@ -208,10 +208,10 @@ def test_group_algorithms() -> None:
     many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))
     sparse = table("sparse", 0, 1_000, key=(10**9, False), value=(10, False))
     gaps = table("gaps", 0, 1_000_000, key=(1000, False), value=(10, False))
-    key = replace(gaps.fields[0], facts=replace(gaps.fields[0].facts, maximum=10**9))
-    gaps = replace(gaps, fields=(key, gaps.fields[1]))
-    key = replace(many.fields[0], facts=replace(many.fields[0].facts, is_sorted=True))
-    in_order = replace(many, fields=(key, many.fields[1]))
+    key, value = gaps.fields
+    gaps = scan("gaps", 1_000_000, replace(key, facts=replace(key.facts, maximum=10**9)), value)
+    key, value = many.fields
+    in_order = scan("in_order", 1_000_000, replace(key, facts=replace(key.facts, is_sorted=True)), value)
     expected = {
         few: GroupAlgorithm.DIRECT,
         many: GroupAlgorithm.DIRECT,
@@ -219,8 +219,8 @@ def test_group_algorithms() -> None:
         gaps: GroupAlgorithm.HASH,
         in_order: GroupAlgorithm.CLUSTERED,
     }
-    for scan, algorithm in expected.items():
-        (aggregate,) = nodes(plan_physical(sum_by_part(scan)), physical.Aggregate)
+    for rows, algorithm in expected.items():
+        (aggregate,) = nodes(plan_physical(sum_by_part(rows)), physical.Aggregate)
         assert aggregate.algorithm is algorithm
 
 
@@ -255,7 +255,7 @@ def test_not_in_without_nulls_is_an_anti_join() -> None:
     condition = call("equal", column(lines, 0), column(parts, 0))
     (join,) = nodes(plan_physical(Join(lines, parts, JoinType.NULL_AWARE_ANTI, condition)), physical.Join)
     assert join.join_type is JoinType.ANTI
-    open_parts = replace(parts, fields=(replace(parts.fields[0], nullable=True),))
+    open_parts = scan("parts", parts.table.num_rows, replace(parts.fields[0], nullable=True))
     (join,) = nodes(
         plan_physical(Join(lines, open_parts, JoinType.NULL_AWARE_ANTI, condition)), physical.Join
     )

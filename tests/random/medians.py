@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -17,18 +18,35 @@ from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.selection import take_padded
 
+#: What infinities wrap around to: no instant, so that functions of it raise in DuckDB, or not, as it happens.
+_WRAPPED = torch.iinfo(torch.int64).min
+
+
+@dataclass
+class Medians:
+    """Those taken so far."""
+
+    have_wrapped: bool = False
+
 
 @contextmanager
-def medians_through_doubles() -> Iterator[None]:
+def medians_through_doubles() -> Iterator[Medians]:
     """The engine rounds medians as DuckDB does."""
+    taken = Medians()
+
+    def between_instants(lower: Tensor, upper: Tensor) -> Tensor:
+        middle = _between_instants(lower, upper)
+        taken.have_wrapped |= bool((middle == _WRAPPED).any())
+        return middle
+
     kinds = {
         "median_to_zero": partial(_median, _between_decimals),
         "median_down": partial(_median, _between_wide_decimals),
-        "median_away": partial(_median, _between_instants),
-        "median_days": partial(_median, _between_instants, of_days=True),
+        "median_away": partial(_median, between_instants),
+        "median_days": partial(_median, between_instants, of_days=True),
     }
     with patch.dict(moments.COLLECTED, kinds):
-        yield
+        yield taken
 
 
 def _median(

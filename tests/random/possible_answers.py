@@ -76,10 +76,10 @@ class Substitutes:
 
 
 SUBSTITUTES = (
-    Substitutes(("0.5", "true", "2000-01-01", "12:00:00", "1 day"), (True,)),
-    Substitutes(("0", "false", "1970-01-01", "00:00:00", "0 days"), (False,)),
-    Substitutes(("7", "0.7", "true", "1980-01-01", "13:00:00", "5 days"), (True, False)),
-    Substitutes(("99", "0.99", "false", "1900-01-01", "23:00:00", "-9 days"), (False, True, True)),
+    Substitutes(("0.5", "true", "12:00:00", "2000-01-01", "1 day"), (True,)),
+    Substitutes(("0", "false", "00:00:00", "1970-01-01", "0 days"), (False,)),
+    Substitutes(("7", "0.7", "true", "13:00:00", "1980-01-01", "5 days"), (True, False)),
+    Substitutes(("99", "0.99", "false", "23:00:00", "1900-01-01", "-9 days"), (False, True, True)),
 )
 
 
@@ -100,8 +100,8 @@ class PossibleAnswers(Interpreter):
     """Runs a plan with substitutes in place of what fails; without them, what fails raises ExecutionError.
 
     Whether something failed is in `has_failed`. Where nothing is substituted, the conditions of joins are also computed for
-    each table by itself, as either side may come first, and so are those of filters that read several tables, subqueries among
-    them; with `filters_early` those of one, too, and every part of them, as DuckDB compares rows whole.
+    each table by itself, as either side may come first, and so are those of filters that read several tables, subqueries and
+    the query around among them; with `filters_early` those of one, too, and every part of them, as DuckDB compares rows whole.
     """
 
     def __init__(
@@ -161,7 +161,9 @@ class PossibleAnswers(Interpreter):
         for part in itertools.chain(*map(conjuncts, conditions), filters):
             is_guarded = part in filters and not self._filters_early
             num_read = sum(bool(each.output_ids & read_ids(part)) for each in tables)
-            if is_guarded and num_read + any(isinstance(node, ScalarSubquery) for node in walk(part)) < 2:
+            num_read += any(isinstance(node, ScalarSubquery) for node in walk(part))
+            num_read += len(tables) > 1 and not outer.keys().isdisjoint(read_ids(part))
+            if is_guarded and num_read < 2:
                 continue
             for expression in walk(part) if self._filters_early else (part, *part.inputs):
                 read = read_ids(expression)
@@ -459,7 +461,7 @@ def _fails_somewhere(plan: LogicalPlan, kernels: Kernels) -> bool:
     if _has_failing_constant(plan, kernels) or _fails_early(plan, kernels, filters_early=True):
         return True
     run = PossibleAnswers(kernels, SUBSTITUTES[0])
-    run.rows_of(plan)
+    run.compute_early(plan)
     return run.has_failed
 
 

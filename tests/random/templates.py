@@ -40,7 +40,8 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "power": {1: "small"},
     **{name: {1: "divisor"} for name in ("//", "%")},
 }
-_INEXACT = frozenset(
+#: Functions of DOUBLEs whose last digits differ between engines.
+INEXACT = frozenset(
     "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2".split()
 )
 #: LIKE and ILIKE, of which there are templates.
@@ -165,7 +166,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                     else f"({parameters[0]} {name} {parameters[1]})"
                 )
             family = _result_family(overload)
-            is_inexact = main_spelling(name) in _INEXACT or name.startswith("array_")
+            is_inexact = main_spelling(name) in INEXACT or name.startswith("array_")
             rounded = f"round({call}, 3)" if is_inexact else call
             scalars[family].append(rounded)
     for name in aggregate_names():

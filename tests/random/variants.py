@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
+from tests.random.templates import INEXACT
 from tqp import Error
 from tqp.planner.parse import parse
+
+#: Aggregates that are DOUBLE, whatever they are of, and whose last digits come of the order of rows.
+_MEANS = frozenset("avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
 
 
 def parsed(sql: str) -> exp.Expr | None:
@@ -47,6 +52,55 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
     return _transformed(sql, change)
 
 
+def with_constant_keys_apart(sql: str) -> str:
+    """The query with constants as group keys written in another way: what SELECT computes of one is no key's value then."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        is_place = isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
+        if not isinstance(node.parent, exp.Group) or is_place or node.find(exp.Column, exp.Query, exp.Star):
+            return node
+        return exp.Coalesce(this=node.copy(), expressions=[node.copy()])
+
+    return _transformed(sql, change)
+
+
+def with_other_floats(sql: str) -> Iterator[str]:
+    """The query with what inexact functions give a bit larger, a bit smaller, with sums in other orders, and other signs of NaNs.
+
+    SQL does not determine an answer that hinges on that.
+    """
+
+    def moved(node: exp.Expr, direction: int, inexact: frozenset[str]) -> exp.Expr:
+        call = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(node.parent, exp.Filter) or not isinstance(call, exp.Anonymous):
+            return node
+        name = call.name.lower()
+        if name.startswith("array_") and name != "array_value":
+            factor = f"CAST({1 + direction * 2.0**-23!r} AS FLOAT)"
+        elif name in inexact:
+            factor = f"CAST({1 + direction * 2.0**-52!r} AS DOUBLE)"
+            if name == "sum":  # one of integers stays as it is
+                factor = f"IF(typeof({text_of_tree(node)}) = 'DOUBLE', {factor}, 1)"
+        else:
+            return node
+        return exp.Paren(this=exp.Mul(this=node.copy(), expression=parse_one(factor)))
+
+    def in_order(node: exp.Expr, *, descending: bool) -> exp.Expr:
+        if not _is_call(node, "sum", *_MEANS) or isinstance(node.expressions[0], exp.Distinct):
+            return node
+        added = node.expressions[0]
+        keys = [exp.Ordered(this=added.copy(), desc=descending, nulls_first=False)]
+        return exp.Anonymous(this=node.name, expressions=[exp.Order(this=added.copy(), expressions=keys)])
+
+    # What is multiplied is a DOUBLE: integers are summed in the variants where no sum is.
+    for inexact in (INEXACT | _MEANS, INEXACT | _MEANS | {"sum"}):
+        for direction in (1, -1):
+            yield _transformed(sql, partial(moved, direction=direction, inexact=inexact))
+    for descending in (False, True):
+        yield _transformed(sql, partial(in_order, descending=descending))
+    yield _transformed(sql, lambda node: _of_other_nan(node) if _is_call(node, "signbit") else node)
+
+
 def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
     """The query with the left side of each ANY and ALL as VARCHAR, or what their subqueries give; itself if unparsed.
 
@@ -66,6 +120,12 @@ def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
         return new
 
     return _transformed(sql, change)
+
+
+def _of_other_nan(signbit: exp.Expr) -> exp.Expr:
+    is_nan = exp.Anonymous(this="isnan", expressions=[signbit.expressions[0].copy()])
+    case = exp.Case(ifs=[exp.If(this=is_nan, true=exp.Not(this=signbit.copy()))], default=signbit.copy())
+    return exp.Paren(this=case)
 
 
 def _guarded(node: exp.Expr) -> exp.Expr:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+import tqp.connection as connection_module
 from tests.oracle import assert_same_rows
 from tqp.data.encoding import value_dictionary
+from tqp.data.sources.base import Source
 from tqp.planner.physical import aggregate_planning, dictionary_encoded_keys
+
+Planned = TypeVar("Planned")
 
 _ROWS = 6000
 _RANDOM = np.random.default_rng(8)
@@ -127,7 +134,7 @@ def test_text_that_would_take_too_much_memory_has_no_numbers(monkeypatch: pytest
     monkeypatch.setattr(value_dictionary, "_MOST_TEXT", 1000)
     query = "SELECT text, count(*) FROM t GROUP BY text ORDER BY ALL"
     with tqp.connect() as connection:
-        connection.register("t", _TABLES["t"])
+        connection.register("t", _TABLES["t"].slice(0))
         assert "dictionary-encoded" not in connection.explain(query)
     assert_same_rows(_TABLES, query)
 
@@ -141,3 +148,32 @@ def test_numbers_count_as_memory_of_the_table_and_are_made_of_wide_keys_only() -
         before = connection.lookup("t").memory_bytes
         connection.sql(query).fetchall()
         assert connection.lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
+
+
+def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are encoded before the plan is optimized, dictionaries made between two plannings."""
+    steps: list[str] = []
+
+    def reads(self: Source, *_: object) -> NoReturn:
+        raise AssertionError("a column is read")
+
+    def reading_nothing(plan: Callable[..., Planned]) -> Callable[..., Planned]:
+        def planned(*arguments: object) -> Planned:
+            with monkeypatch.context() as patch:
+                patch.setattr(Source, "_encode_shared", reads)
+                patch.setattr(Source, "value_dictionary", reads)
+                steps.append(plan.__name__)
+                return plan(*arguments)
+
+        return planned
+
+    for step in (connection_module.bind, connection_module.optimize, connection_module.plan_physical):
+        monkeypatch.setattr(connection_module, step.__name__, reading_nothing(step))
+    for query in _ENCODED:
+        with tqp.connect() as connection:
+            for name, table in _TABLES.items():
+                connection.register(name, table.slice(0))
+            assert "dictionary-encoded" in connection.explain(query)
+            assert steps[-2:] == ["plan_physical"] * 2
+            connection.explain(query)
+            assert steps[-2:] == ["optimize", "plan_physical"]

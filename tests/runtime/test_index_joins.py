@@ -8,7 +8,7 @@ import torch
 
 import tqp
 from tests.oracle import assert_same_rows
-from tqp.data.encoding.key_index import key_index
+from tqp.data.encoding.sorted_columns import key_index
 from tqp.operators.joins.perfect_hash_join import build_of_index
 
 _ORDERS = 2000

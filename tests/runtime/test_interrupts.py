@@ -100,5 +100,5 @@ def test_no_state_is_merged_or_finished_after_an_interrupt() -> None:
         step.breaker.partial = lambda outputs, state: (cancelled.set(), partial(outputs, state))[1]  # type: ignore[method-assign]
         workers = Workers(connection._executor, cancelled)
         with pytest.raises(Cancelled):
-            connection._executor.call(lambda _: program.run(connection._executor, workers))
+            connection._executor.call(lambda _: program.run(workers))
         assert merged == []

@@ -15,8 +15,7 @@ import torch
 
 import tqp
 from tqp.core import memory
-from tqp.runtime.allocator import give_freed_memory_back
-from tqp.runtime.memory import MemoryBudget, control_group_limit, held_bytes
+from tqp.runtime.memory import MemoryBudget, control_group_limit, give_freed_memory_back, held_bytes
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -61,6 +60,35 @@ def test_a_budget_counts_from_the_first_running_query() -> None:
         memory.reserve(32 * MIB)
     assert memory.bytes_left() is None
     memory.reserve(1 << 60)  # for no query
+
+
+@_measured
+def test_a_block_that_an_interrupt_left_open_charges_nobody() -> None:
+    budget = MemoryBudget(64 * MIB, CPU)
+    query, inner = budget.query(), memory.charged_to(budget)
+    query.__enter__()
+    inner.__enter__()
+    query.__exit__(None, None, None)
+    del inner  # with the exception that knew it
+    assert memory.bytes_left() is None
+
+
+@_measured
+def test_a_query_that_an_interrupt_ended_does_not_count_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = 0
+    monkeypatch.setattr("tqp.runtime.memory.held_bytes", lambda device: held)
+
+    def interrupted(budget: object) -> None:
+        raise KeyboardInterrupt
+
+    budget = MemoryBudget(64 * MIB, CPU)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(budget._running, "discard", interrupted)
+        with budget.query():
+            pass
+    held = 60 * MIB
+    with budget.query():
+        memory.reserve(32 * MIB)
 
 
 def test_slots_go_with_their_last_reader() -> None:

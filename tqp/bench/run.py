@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,57 +15,50 @@ from tqp.tpch.measure import Engine, measure
 from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What to run, as on the command line. `only`: cases whose name contains this text; `rows`: of the largest tables."""
+def run_operators(engine: Engine, console: Console, rows: int = 5_000_000, only: str = "") -> BenchmarkReport:
+    """Runs the cases with `only` in their names and returns what was measured; progress goes to `console`.
 
-    rows: int = 5_000_000
-    only: str = ""
-    engine: Engine = field(default_factory=Engine)
-
-
-def run_operators(options: Options, console: Console) -> BenchmarkReport:
-    """Runs the benchmark and returns what was measured; progress goes to `console`.
-
-    Raises `UsageError` where it cannot be run as asked. A case that fails, or answers wrongly, is part of the report.
+    `rows`: of the largest tables. Raises `UsageError` where it cannot be run as asked. A case that fails, or answers
+    wrongly, is part of the report.
     """
-    options.engine.check()
+    engine.check()
     reports: list[QueryReport] = []
     settings: list[Setting] = []
     number = 0
     for make_tables, cases in SUITES:
         numbered = list(enumerate(cases, number + 1))
         number += len(cases)
-        chosen = {n: case for n, case in numbered if options.only.lower() in case.name.lower()}
+        chosen = {n: case for n, case in numbered if only.lower() in case.name.lower()}
         if not chosen:
             continue
         with tempfile.TemporaryDirectory(prefix="tqp-operators-") as directory:
             with console.status("Making tables"):
-                tables = make_tables(options.rows)
-                rows = {name: table.num_rows for name, table in tables.items()}
+                tables = make_tables(rows)
+                sizes = {name: table.num_rows for name, table in tables.items()}
                 files = {name: Path(directory) / f"{name}.arrow" for name in tables}
                 for name, table in tables.items():
                     write_arrow(table, str(files[name]))
                 del table, tables
             queries = [case.query(n) for n, case in chosen.items()]
-            engine = replace(options.engine, profile=_numbered(options.engine.profile, len(settings)))
-            measured, setting = measure(engine, files, queries, console)
+            traced = replace(engine, profile=_numbered(engine.profile, len(settings)))
+            measured, setting = measure(traced, files, queries, console)
             settings.append(setting)
             # A case that failed keeps no rows: that is how reports tell it from one with a wrong answer.
             reports.extend(
-                replace(report, rows=report.rows and rows[chosen[report.number].table]) for report in measured
+                replace(report, rows=report.rows and sizes[chosen[report.number].table])
+                for report in measured
             )
     if not reports:
-        raise UsageError(f'--only: no case has "{options.only}" in its name')
+        raise UsageError(f'--only: no case has "{only}" in its name')
     duckdb_peaks = [
         setting.duckdb_peak_bytes for setting in settings if setting.duckdb_peak_bytes is not None
     ]
     return BenchmarkReport(
-        title=f"Operators, {options.rows:,} rows",
+        title=f"Operators, {rows:,} rows",
         heading="case",
         queries=reports,
         setting=replace(settings[-1], duckdb_peak_bytes=max(duckdb_peaks, default=None)),
-        facts={"rows": options.rows},
+        facts={"rows": rows},
     )
 
 

@@ -6,6 +6,7 @@ query's work take its budget over with `charged_to`. Beside it stands how much m
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,7 +25,19 @@ class Budget(Protocol):
         ...
 
 
-_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+class _Charge:
+    """That one block of a thread is charged to a budget: lives as long as the block, however that ends.
+
+    An interrupt may come while a block is left, and what a `with` statement leaves half done is finished when its exception is
+    forgotten, after the blocks around it. So a thread knows its charge by a weak reference: what an interrupt left behind
+    counts for nothing.
+    """
+
+    def __init__(self, budget: Budget | None) -> None:
+        self.budget = budget
+
+
+_charge: ContextVar[weakref.ref[_Charge] | None] = ContextVar("charge", default=None)
 
 
 def reserve(size: int = 0) -> None:
@@ -32,30 +45,33 @@ def reserve(size: int = 0) -> None:
 
     With 0, whether the limit is passed already. Does nothing in a thread that works for no query.
     """
-    budget = _budget.get()
+    budget = current_budget()
     if budget is not None:
         budget.reserve(size)
 
 
 def bytes_left() -> int | None:
     """How many more bytes this thread's query may take; None where that is not known, or in a thread that works for none."""
-    budget = _budget.get()
+    budget = current_budget()
     return None if budget is None else budget.left()
 
 
 def current_budget() -> Budget | None:
     """The budget that the calling thread's allocations are charged to."""
-    return _budget.get()
+    reference = _charge.get()
+    charge = reference and reference()
+    return charge.budget if charge else None
 
 
 @contextmanager
 def charged_to(budget: Budget | None) -> Iterator[None]:
     """In the block, what the calling thread allocates is charged to `budget`."""
-    token = _budget.set(budget)
+    charge = _Charge(budget)
+    token = _charge.set(weakref.ref(charge))
     try:
         yield
     finally:
-        _budget.reset(token)
+        _charge.reset(token)
 
 
 # The sizes that were noted. A list, not a sum: a finalizer may run between reading a sum and writing it.

@@ -80,25 +80,25 @@ class TableSource(Protocol):
         """Raises UnsupportedError, naming the column, if there is no type for it. Encodes nothing."""
         ...
 
-    def column_nullable(self, name: str) -> bool:
-        """Exact for an encoded column: False promises there is no NULL. May encode the column."""
-        ...
-
     def encode(self, names: Iterable[str]) -> None:
-        """A hint that these columns are about to be asked for: encodes them together. May do nothing."""
+        """Read these columns, several at a time: what follows can be asked of them from now on without a scan."""
         ...
 
-    def column_facts(self, name: str) -> ColumnFacts:
-        """Encodes the column on first use."""
+    def column_nullable(self, name: str) -> bool:
+        """Exact: False promises there is no NULL."""
         ...
 
-    def column_estimates(self, name: str) -> ColumnEstimates:
-        """Encodes the column on first use."""
-        ...
+    def column_facts(self, name: str) -> ColumnFacts: ...
 
-    def dictionary_encode(self, name: str) -> int | None:
-        """How many distinct values a column of integers of up to 64 bits, or of strings without a dictionary, holds.
+    def column_estimates(self, name: str) -> ColumnEstimates: ...
 
-        Makes the dictionary on first use, for later queries; None where that takes too much time or memory.
+    def dictionary_encode(self, name: str) -> None:
+        """Make a dictionary of a column of integers of up to 64 bits, or of strings without one, and keep it.
+
+        Makes none where that takes too much time or memory.
         """
+        ...
+
+    def dictionary_size(self, name: str) -> int | None:
+        """How many distinct values it holds; None if there is none."""
         ...

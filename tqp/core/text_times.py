@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.text_numbers import WHITE_SPACE, ParseFailure, not_convertible, round_half_away
+from tqp.core.units import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
 
 _DATE = (
     r"(?P<year>-?[0-9]+)(?P<mark>[-/ \\])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})(?P<bc> \(BC\))?"
@@ -162,43 +163,6 @@ _PART = re.compile(
 
 _MICROSECONDS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 _DAYS_PER_MONTH = 30
-
-#: Units by what a fraction of them is made of: months, days or microseconds each.
-MONTHS_OF_UNITS = {
-    "millennium": 12_000,
-    "century": 1_200,
-    "decade": 120,
-    "year": 12,
-    "quarter": 3,
-    "month": 1,
-}
-DAYS_OF_UNITS = {"week": 7, "day": 1}
-MICROSECONDS_OF_UNITS = {
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
-    "millisecond": 1_000,
-    "microsecond": 1,
-}
-UNIT_NAMES = {
-    alias: unit
-    for unit, aliases in {
-        "millennium": "millennium millennia millenium mil mils",
-        "century": "century centuries cent c",
-        "decade": "decade decades dec decs",
-        "year": "year years yr yrs y",
-        "quarter": "quarter quarters",
-        "month": "month months mon mons",
-        "week": "week weeks w",
-        "day": "day days d dayofmonth",
-        "hour": "hour hours hr hrs h",
-        "minute": "minute minutes min mins m",
-        "second": "second seconds sec secs s",
-        "millisecond": "millisecond milliseconds ms msec msecs msecond mseconds",
-        "microsecond": "microsecond microseconds us usec usecs usecond useconds",
-    }.items()
-    for alias in aliases.split()
-}
 
 
 def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:

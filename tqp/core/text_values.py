@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_float, parse_number
+from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_bytes, parse_float, parse_number
 from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
 
 #: One text to a storage value of the type; raises ParseFailure.
@@ -21,7 +21,13 @@ def parse_category(text: str, target: DataType) -> int:
     return position
 
 
+def parse_blob(text: str, target: DataType) -> bytes:
+    """Its bytes: see `parse_bytes`."""
+    return parse_bytes(text.encode())
+
+
 _BY_KIND: dict[TypeKind, Parser] = {
+    TypeKind.BLOB: parse_blob,
     TypeKind.BOOLEAN: parse_boolean,
     TypeKind.DATE: parse_date,
     TypeKind.TIME: parse_time,

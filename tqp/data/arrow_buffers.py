@@ -63,6 +63,11 @@ def pack_bits(bits: BoolArray | None) -> pa.Buffer | None:
     return None if bits is None else pa.py_buffer(np.packbits(bits, bitorder="little"))
 
 
+def tensor_of(array: AnyArray | None) -> Tensor | None:
+    """The same memory as a tensor; None stays None."""
+    return None if array is None else torch.from_numpy(array)
+
+
 def borrow(buffer: pa.Buffer | None, dtype: torch.dtype, offset: int, count: int) -> Tensor:
     """`count` items from item `offset` of the buffer as a tensor over the same memory (copied if it is misaligned).
 

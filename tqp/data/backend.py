@@ -1,4 +1,4 @@
-"""Which backend the calling thread computes with.
+"""Devices, and which backend the calling thread computes with.
 
 `HOST` is for the CPU: arrays over the memory of tensors, for numpy's vector instructions and its short calls. `TORCH` is for
 every device, the CPU included: torch's own operations, and nothing that reads a tensor from the host except where a size has
@@ -18,6 +18,21 @@ from torch import Tensor
 from tqp.core.arguments import check_choice
 from tqp.core.backends import BACKEND_CHOICES, Backend
 from tqp.core.errors import BindError
+
+#: Devices of torch on which no query can run as it should.
+_LACKING = {"mps": "Metal has no 64-bit floats, and a DOUBLE is one; use the CPU of the same computer"}
+
+
+def parse_device(device: str | torch.device | None) -> torch.device:
+    """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable."""
+    try:
+        parsed = torch.device("cpu" if device is None else device)
+        if parsed.type in _LACKING:
+            raise BindError(f"device {device!r} cannot be used: {_LACKING[parsed.type]}")
+        return torch.empty(0, device=parsed).device  # with the number of the one that is meant
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BindError(f"device {device!r} cannot be used: {reason}") from error
 
 
 def choose_backend(name: str, device: torch.device) -> Backend:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
@@ -31,6 +32,36 @@ class Column:
     pool_is_dictionary: bool = False
     facts: ColumnFacts = field(default=NO_FACTS)
     estimates: ColumnEstimates = field(default=NO_ESTIMATES)
+
+    def tensors(self) -> list[Tensor]:
+        """Every tensor the column consists of."""
+        parts = (self.values, self.validity, *(self.pool or ()))
+        return [tensor for tensor in parts if tensor is not None]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by the tensors, and by the texts of an ENUM; a view counts as what it shows."""
+        return sum(tensor.nbytes for tensor in self.tensors()) + self.data_type.categories.nbytes
+
+    def to(self, device: torch.device) -> Column:
+        """The column with all its tensors on `device`; itself if they are there already."""
+        if all(tensor.device == device for tensor in self.tensors()):
+            return self
+        values, validity = (
+            each if each is None else each.to(device) for each in (self.values, self.validity)
+        )
+        pool = self.pool and type(self.pool)(*(tensor.to(device) for tensor in self.pool))
+        return replace(self, values=values, validity=validity, pool=pool)
+
+    def cut(self, start: int, stop: int) -> Column:
+        """Rows start to stop (exclusive), as views; without statistics."""
+        rows = slice(start, stop)
+        values, validity = (each if each is None else each[rows] for each in (self.values, self.validity))
+        pool = self.pool
+        if pool is not None and values is None:
+            pool = pool._replace(starts=pool.starts[rows], lengths=pool.lengths[rows])
+        num_rows = max(0, min(stop, self.num_rows) - start)
+        return Column(self.data_type, num_rows, values, validity, pool, self.pool_is_dictionary)
 
 
 @dataclass(frozen=True, slots=True)

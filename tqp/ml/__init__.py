@@ -14,7 +14,7 @@ ColumnTransformer(StandardScaler, OneHotEncoder), LogisticRegression
 
 A million rows of these ten numbers and three strings take 33 ms of processor time where the original takes more than a second. The
 same walk over the modules tells which inputs a result depends on. A converter that compares numbers with thresholds asks for
-float64 (`Inputs.compare_exactly`), and every converter names the numbers that matter to it (`Inputs.try_values`): means,
+float64 (`Inputs.needs_doubles`), and every converter names the numbers that matter to it (`Inputs.try_values`): means,
 thresholds, categories. The proof makes its rows of those.
 
 **Trees.** Whatever library trees come from, they become one set of flat arrays (`Ensemble` in `tqp/ml/trees/ensemble.py`):
@@ -39,6 +39,6 @@ it a column: above the cheap conditions, where rows are fewest; `predict_after_l
 below predictions as they go below joins. Behind AND, OR, CASE and COALESCE a pipeline scores the rows that are still
 undecided, if gathering them costs less than the model (`tqp/runtime/lowering/expressions/predictions.py`). Where the columns of a call have few
 combinations of values, `predict_distinct` marks it, and a pipeline of its own scores these into a table that rows look up
-(`tqp/runtime/lowering/expressions/combinations.py`); EXPLAIN then says `[of 4000 combinations]`. A bound on a probability becomes one on
+(`tqp/runtime/lowering/expressions/predictions.py`); EXPLAIN then says `[of 4000 combinations]`. A bound on a probability becomes one on
 the score by bisection over all floats with the model's own function, and only if the scores around it agree (`tqp/ml/threshold.py`).
 """

@@ -14,17 +14,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from tqp.ml.layers import (
-    Affine,
-    Apply,
-    Fill,
-    Multiply,
-    Scale,
-    Select,
-    SideBySide,
-    Total,
-)
-from tqp.ml.lookup import FIRST, Lookup, OneHot
+from tqp.ml.layers import Affine, Apply, Fill, Scale, Select, SideBySide, Total
+from tqp.ml.lookup import FIRST, ByCategory, Lookup, OneHot
 
 
 def composed(modules: Sequence[nn.Module]) -> nn.Module:
@@ -56,46 +47,29 @@ def _flat(modules: Sequence[nn.Module]) -> list[nn.Module]:
 def _folded(first: nn.Module, then: nn.Module) -> nn.Module | None:
     """Both as one, or None if they are better kept apart."""
     match first, then:
-        case ((Lookup() | OneHot()), _) if _is_plain(then):
+        # What runs on a table at registration must do so on the CPU, without an error for a row that no query may have.
+        case ByCategory(), _ if _is_elementwise(then) or isinstance(then, Affine | Select):
             return first.then(then)
-        case Select(), Lookup() | OneHot():
-            return then.at(_places(first)[then.category.place])
+        case Select(), ByCategory():
+            return then.at(first.order[then.category.place])
         case Select(), Select():
-            return Select([_places(first)[place] for place in _places(then)])
+            return Select([first.order[place] for place in then.order])
         case Scale(), Affine():
-            return _scaled_affine(first, then)
-        case Multiply(), Affine():
-            return Affine(then.weight * first.factor[:, None], then.bias)
+            constant = first(torch.zeros_like(first.shift))
+            return Affine(then.weight / first.divisor[:, None], then.bias + constant @ then.weight)
         case Affine(), Affine():
             return _one_affine(first, then)
         case ((SideBySide() | Total()), Affine()):
             return _affine_of_parts(first, then)
         case Select(), SideBySide():
-            return SideBySide([composed([first, part]) for part in then.parts])
-        case Fill(), (Lookup() | OneHot()) if first.missing is None:
+            return SideBySide([composed([first, part]) for part in then.parts], then.widths)
+        case Fill(), ByCategory() if first.missing is None:
             return then.filled(float(first.values[then.category.place]))
         case Fill(), SideBySide() if first.missing is None and all(
-            isinstance(part, Lookup | OneHot) for part in then.parts
+            isinstance(part, ByCategory) for part in then.parts
         ):
-            return SideBySide([composed([first, part]) for part in then.parts])
+            return SideBySide([composed([first, part]) for part in then.parts], then.widths)
     return None
-
-
-def _is_plain(module: nn.Module) -> bool:
-    """Whether it may run on a table at registration: on the CPU, without an error for a row that no query may have."""
-    return _is_elementwise(module) or isinstance(module, Affine | Select)
-
-
-def _places(select: Select) -> list[int]:
-    places: list[int] = select.places.tolist()
-    return places
-
-
-def _scaled_affine(first: Scale, then: Affine) -> Affine:
-    constant = -first.shift / first.divisor
-    if first.offset is not None:
-        constant = constant + first.offset
-    return Affine(then.weight / first.divisor[:, None], then.bias + constant @ then.weight)
 
 
 def _one_affine(first: Affine, then: Affine) -> Affine | None:
@@ -111,10 +85,7 @@ def _affine_of_parts(first: SideBySide | Total, then: Affine) -> nn.Module | Non
     if isinstance(first, Total):
         weights: list[Tensor] = [then.weight] * len(parts)
     else:
-        widths = [width_of(part) for part in parts]
-        if any(width is None for width in widths):
-            return None
-        weights = list(torch.split(then.weight, [width or 0 for width in widths]))
+        weights = list(torch.split(then.weight, first.widths))
     terms: list[nn.Module] = []
     bias: Tensor = then.bias
     for part, weight in zip(parts, weights, strict=True):
@@ -151,7 +122,7 @@ def with_constants(module: nn.Module, values: Mapping[int, float]) -> nn.Module:
         case nn.Sequential():
             first, *rest = module
             if isinstance(first, Select):
-                places = {place: values[each] for place, each in enumerate(_places(first)) if each in values}
+                places = {place: values[each] for place, each in enumerate(first.order) if each in values}
                 changed = with_constants(nn.Sequential(*rest), places)
                 return nn.Sequential(first, *_flat([changed]))
             return nn.Sequential(with_constants(first, values), *rest)
@@ -187,37 +158,6 @@ def _known_row(part: nn.Module, values: Mapping[int, float]) -> Tensor | None:
     return part.table[place] if is_category else None
 
 
-def width_of(module: nn.Module) -> int | None:
-    """How many columns a module gives; None if it does not say."""
-    match module:
-        case Affine():
-            return module.weight.shape[1]
-        case Select():
-            return module.places.shape[0]
-        case Scale():
-            return module.shift.shape[0]
-        case Multiply():
-            return module.factor.shape[0]
-        case Fill():
-            return module.values.shape[0]
-        case Lookup():
-            return module.table.shape[1]
-        case OneHot():
-            return module.width
-        case Total():
-            return width_of(module.parts[0])
-        case SideBySide():
-            widths = [width_of(part) for part in module.parts]
-            return None if None in widths else sum(width or 0 for width in widths)
-        case nn.Sequential():
-            for each in reversed(module):
-                if not _is_elementwise(each) or width_of(each) is not None:
-                    return width_of(each)
-            return None
-    width = getattr(module, "width", None)
-    return width if isinstance(width, int) else None
-
-
 def inputs_read(module: nn.Module, wanted: set[int] | None = None) -> set[int] | None:
     """Which columns of its argument the `wanted` columns of a module's result depend on; None stands for all of them.
 
@@ -232,8 +172,7 @@ def inputs_read(module: nn.Module, wanted: set[int] | None = None) -> set[int] |
             weight = module.weight if wanted is None else module.weight[:, sorted(wanted)]
             return {*weight.any(1).nonzero()[:, 0].tolist()}
         case Select():
-            places = _places(module)
-            return {places[place] for place in (range(len(places)) if wanted is None else wanted)}
+            return {module.order[each] for each in (range(len(module.order)) if wanted is None else wanted)}
         case Lookup():
             return {module.category.place} if bool((module.table != module.table[0]).any()) else set()
         case OneHot():
@@ -256,4 +195,4 @@ def _is_elementwise(module: nn.Module) -> bool:
     """Whether each column of the result depends on that of the argument only, and the same way for all rows."""
     if isinstance(module, Apply):
         return module.elementwise
-    return isinstance(module, Scale | Multiply | Fill | nn.Identity)
+    return isinstance(module, Scale | Fill | nn.Identity)

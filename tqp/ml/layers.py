@@ -37,26 +37,15 @@ class Scale(nn.Module):
         return scaled if self.offset is None else scaled + self.offset
 
 
-class Multiply(nn.Module):
-    """x * factor, feature by feature."""
-
-    def __init__(self, factor: Tensor) -> None:
-        """[f]."""
-        super().__init__()
-        self.factor = nn.Buffer(factor)
-
-    def forward(self, features: Tensor) -> Tensor:
-        return features * self.factor
-
-
 class Select(nn.Module):
     """Some of the features, in an order: [n, f] to [n, g]."""
 
     def __init__(self, places: Sequence[int]) -> None:
         super().__init__()
+        self.order = [*places]
         self.first, self.last = places[0], places[-1]
-        self.is_range = list(places) == list(range(self.first, self.last + 1))
-        self.places = nn.Buffer(torch.tensor(list(places)))
+        self.is_range = self.order == list(range(self.first, self.last + 1))
+        self.places = nn.Buffer(torch.tensor(self.order))
 
     def forward(self, features: Tensor) -> Tensor:
         if self.is_range:
@@ -67,9 +56,10 @@ class Select(nn.Module):
 class SideBySide(nn.Module):
     """The outputs of several modules on the same features, one next to the other."""
 
-    def __init__(self, parts: Sequence[nn.Module]) -> None:
+    def __init__(self, parts: Sequence[nn.Module], widths: Sequence[int]) -> None:
+        """`widths`: how many columns each of them gives."""
         super().__init__()
-        self.parts = nn.ModuleList(parts)
+        self.parts, self.widths = nn.ModuleList(parts), [*widths]
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.cat([part(features) for part in self.parts], 1)
@@ -131,10 +121,12 @@ def _one_column_at_a_time(features: Tensor) -> bool:
     return features.device.type == "cpu" and features.shape[1] <= 64 and features.shape[0] >= 1024
 
 
-#: Functions of each number, or (softmax) of each row of them: [n, k] to [n, k].
+#: Functions of each number, or (softmax) of each row of them: [n, k] to [n, k]; some under the names that scikit-learn has.
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "": lambda raw: raw,
+    "identity": lambda raw: raw,
     "sigmoid": torch.sigmoid,
+    "logistic": torch.sigmoid,
+    "clipped": lambda raw: (raw.clamp(-1, 1) + 1) / 2,
     "softmax": lambda raw: torch.softmax(raw, 1),
     "exp": torch.exp,
     "softplus": lambda raw: nn.functional.softplus(raw, threshold=1e9),
@@ -146,16 +138,12 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def link(name: str, factor: float = 1.0) -> Apply:
+def link(name: str, factor: float = 1.0) -> nn.Module:
     """One of `_FUNCTIONS` as a module. `factor`: what numbers are multiplied by first."""
     function = _FUNCTIONS[name]
-    scaled = function if factor == 1.0 else lambda raw: function(raw * factor)
-    return Apply(scaled, elementwise=name != "softmax")
-
-
-def activation(name: str) -> nn.Module:
-    """A function by the name that scikit-learn has for it: identity, logistic, tanh, relu, softmax, exp."""
-    return nn.Identity() if name == "identity" else link("sigmoid" if name == "logistic" else name)
+    if factor == 1.0:
+        return nn.Identity() if name == "identity" else Apply(function, elementwise=name != "softmax")
+    return Apply(lambda raw: function(raw * factor), elementwise=name != "softmax")
 
 
 def sign(numbers: Tensor) -> Tensor:
@@ -163,25 +151,30 @@ def sign(numbers: Tensor) -> Tensor:
     return torch.where(numbers.isnan(), numbers, torch.sign(numbers))
 
 
-class BothClasses(nn.Module):
-    """The probabilities of two classes from the score of the second: [n, 1] to [n, 2]."""
+class Probabilities(nn.Module):
+    """The probabilities of classes from their scores: [n, k] to [n, k], or to [n, 2] from the score of the second of two."""
 
-    #: The second of two probabilities rises with the score; see `tqp.ml.threshold`.
-    rises = True
+    def __init__(self, name: str, factor: float = 1.0, *, shared: bool = False) -> None:
+        """`name` and `factor`: see `link`. `shared`: each of several classes was held against the rest, so that what the
+        function gives is divided by its sum; uniform where all are zero."""
+        super().__init__()
+        self.function, self.shared = link(name, factor), shared
 
-    def forward(self, score: Tensor) -> Tensor:
-        return torch.stack([self.column(score, 0), self.column(score, 1)], 1)
+    def forward(self, scores: Tensor) -> Tensor:
+        shares: Tensor = self.function(scores)
+        if scores.shape[1] == 1:
+            return torch.cat([1 - shares, shares], 1)
+        if not self.shared:
+            return shares
+        total = shares.sum(1, keepdim=True)
+        return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
 
-    def column(self, score: Tensor, place: int) -> Tensor:
-        """The probabilities of one class [n]."""
-        positive = torch.sigmoid(score[:, 0])
+    def column(self, scores: Tensor, place: int) -> Tensor:
+        """The probabilities of one class [n]; of two without the other's."""
+        if scores.shape[1] > 1:
+            return self(scores)[:, place]  # type: ignore[no-any-return]
+        positive: Tensor = self.function(scores)[:, 0]
         return positive if place == 1 else 1 - positive
-
-
-def shares_of_sum(shares: Tensor) -> Tensor:
-    """Probabilities of classes of which each was held against the rest: divided by their sum; uniform where all are zero: [n, k]."""
-    total = shares.sum(1, keepdim=True)
-    return torch.where(total == 0, torch.full_like(shares, 1 / shares.shape[1]), shares / total)
 
 
 class Largest(nn.Module):
@@ -198,10 +191,5 @@ class Largest(nn.Module):
         if scores.shape[1] == 1:
             score = scores[:, 0]
             return (score >= self.threshold if self.reached else score > self.threshold).to(torch.int64)
-        return first_largest(scores)
-
-
-def first_largest(scores: Tensor) -> Tensor:
-    """The position of the largest column, the first of equals: int64 [n]."""
-    # argmax takes ten times as long where each column is contiguous.
-    return scores.max(1).indices
+        # argmax takes ten times as long where each column is contiguous.
+        return scores.max(1).indices

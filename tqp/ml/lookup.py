@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -97,73 +97,64 @@ class Category:
         return bool(((found == UNSEEN) | (found == self.count + FIRST)).any())  # or some are missing
 
 
-class Lookup(nn.Module):
-    """One feature's row of a table: [n, f] to [n, g]."""
+class ByCategory(nn.Module):
+    """What one feature's category says: [n, f] to [n, width]."""
 
-    def __init__(self, category: Category, table: Tensor) -> None:
-        """`table` [count + 3, g]: of missing values, unseen ones, each category, and unseen ones again."""
+    def __init__(self, category: Category, table: Tensor, width: int | None = None) -> None:
+        """`table` [count + 3, ...]: of missing values, unseen ones, each category, and unseen ones again."""
         super().__init__()
         self.category, self.finder = category, category.finder
         self.table = nn.Buffer(table)
+        self.width = table.shape[1] if width is None else width
 
-    def forward(self, features: Tensor) -> Tensor:
-        places = self.category.positions(features)
-        if self.table.shape[1] == 1:
-            return torch.index_select(self.table[:, 0], 0, places)[:, None]
-        return torch.index_select(self.table, 0, places)
-
-    def at(self, place: int) -> Lookup:
+    def at(self, place: int) -> Self:
         """The same of another feature."""
-        return Lookup(replace(self.category, place=place), self.table)
+        return type(self)(replace(self.category, place=place), self.table, self.width)
 
-    def filled(self, value: float) -> Lookup:
+    def filled(self, value: float) -> Self:
         """As if missing values were this number."""
         table = self.table.clone()
-        table[MISSING] = table[_position(self.category, value)]
-        return Lookup(self.category, table)
+        table[MISSING] = table[self.category.finder(torch.tensor([value], dtype=torch.float64))[0]]
+        return type(self)(self.category, table, self.width)
 
     def then(self, module: nn.Module) -> Lookup | None:
         """What a module makes of the rows, looked up at once."""
+        raise NotImplementedError
+
+
+class Lookup(ByCategory):
+    """The category's row of a table [count + 3, width]."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        places = self.category.positions(features)
+        if self.width == 1:
+            return torch.index_select(self.table[:, 0], 0, places)[:, None]
+        return torch.index_select(self.table, 0, places)
+
+    def then(self, module: nn.Module) -> Lookup | None:
         return Lookup(self.category, module(self.table))
 
 
-class OneHot(nn.Module):
-    """A column for each category: 1 in that of the feature's, 0 in the others: [n, f] to [n, width]."""
+class OneHot(ByCategory):
+    """A column for each category: 1 in that of the feature's, which the table int64 [count + 3] says, 0 in the others.
 
-    def __init__(self, category: Category, columns: Tensor, width: int) -> None:
-        """`columns` int64 [count + 3]: of missing values, unseen ones, ...; `width` where all are 0."""
-        super().__init__()
-        self.category, self.finder, self.width = category, category.finder, width
-        self.columns = nn.Buffer(columns)
+    All are 0 where it says `width`.
+    """
 
     def forward(self, features: Tensor) -> Tensor:
-        columns = torch.index_select(self.columns, 0, self.category.positions(features))
+        columns = torch.index_select(self.table, 0, self.category.positions(features))
         made = features.new_zeros((features.shape[0], self.width + 1))
         return made.scatter_(1, columns[:, None], 1.0)[:, : self.width]
 
-    def at(self, place: int) -> OneHot:
-        """The same of another feature."""
-        return OneHot(replace(self.category, place=place), self.columns, self.width)
-
-    def filled(self, value: float) -> OneHot:
-        """As if missing values were this number."""
-        columns = self.columns.clone()
-        columns[MISSING] = columns[_position(self.category, value)]
-        return OneHot(self.category, columns, self.width)
-
     def then(self, module: nn.Module) -> Lookup | None:
-        """What a module makes of the rows, looked up at once: of a linear one its weights."""
+        """Of a linear one its weights are the table."""
         if isinstance(module, Affine):
             weight = torch.cat([module.weight, module.weight.new_zeros((1, module.weight.shape[1]))])
-            return Lookup(self.category, weight[self.columns] + module.bias)
+            return Lookup(self.category, weight[self.table] + module.bias)
         if self.width > _DENSE:
             return None
         rows = torch.eye(self.width + 1, self.width, dtype=torch.float64)
-        return Lookup(self.category, module(rows)[self.columns])
-
-
-def _position(category: Category, value: float) -> Tensor:
-    return category.finder(torch.tensor([value], dtype=torch.float64))[0]  # type: ignore[no-any-return]
+        return Lookup(self.category, module(rows)[self.table])
 
 
 def finder_of_numbers(categories: Sequence[float]) -> tuple[nn.Module, list[int], int]:

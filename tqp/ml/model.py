@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR, DataType, array
 from tqp.core.models import InputRange, ModelInput, ModelOutput
 from tqp.ml.folding import inputs_read, with_constants
-from tqp.ml.layers import BothClasses
+from tqp.ml.layers import Probabilities
 from tqp.ml.scorer import Scorer
 from tqp.ml.threshold import RAW, score_threshold
 
@@ -25,51 +25,71 @@ _WORTH_RESTRICTING = 0.6
 Label = str | bool | int | float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trial:
     """What the proof puts into an input: `values` that matter to the model and numbers near them; categories that it has
-    not `seen`, unless it raises for them; and None rather than NaN for missing strings if that is a category. A column that
+    not seen, unless it raises for them; and None rather than NaN for missing strings if that is a category. A column that
     `is_category` is one of pandas' dtype category to the original."""
 
-    values: tuple[float, ...] = ()
+    values: list[float] = field(default_factory=list)
     takes_unseen: bool = True
     missing_is_none: bool = False
     is_category: bool = False
 
 
+@dataclass(frozen=True)
+class Feature:
+    """One column of the matrix between two steps. `raw`: the input that it still is, perhaps with its missing values
+    filled; `missing`: the inputs whose NULLs would be in it."""
+
+    raw: int | None = None
+    missing: frozenset[int] = frozenset()
+
+
 @dataclass(eq=False)
 class Converted:
-    """A model as torch modules, before it has a name.
+    """A model as torch modules, before it has a name; or its last step, before what follows `given` is known.
 
     `body` maps features [n, f] to raw scores [n, k]. `outputs` maps a kind ("proba", "score", "value") to a module from
-    raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `columns` says how
-    many columns an output has. `margin`: from raw scores to how clear the label is [n], for the proof; by default the
-    difference of the two largest. `cancels`: whether the original itself loses more digits than the tolerance leaves when
-    it sums squares of extremes or of tiny differences; the proof then makes up none.
+    raw scores to [n, columns], and "label" to one from raw scores to positions in `classes`, int64 [n]. `margin`: from raw
+    scores to how clear the label is [n], for the proof; by default the difference of the two largest. `cancels`: whether
+    the original itself loses more digits than the tolerance leaves when it sums squares of extremes or of tiny
+    differences; the proof then makes up none. `columns` says how many columns an output has, and `RAW` how many raw scores.
     """
 
     body: nn.Module
-    inputs: tuple[ModelInput, ...]
     outputs: Mapping[str, nn.Module]
-    columns: Mapping[str, int]
-    classes: tuple[Label, ...] = ()
+    classes: Sequence[Label] = ()
     cost: float = 100.0
-    #: In which it may compute; the first that is exact is taken.
-    dtypes: tuple[torch.dtype, ...] = (torch.float32, torch.float64)
-    trials: tuple[Trial, ...] = ()
     margin: nn.Module | None = None
     cancels: bool = False
+    #: Of a transformer: the features that its "value" is.
+    given: list[Feature] | None = None
+    inputs: tuple[ModelInput, ...] = ()
+    columns: Mapping[str, int] = field(default_factory=dict)
+    #: In which it may compute; the first that is exact is taken.
+    dtypes: tuple[torch.dtype, ...] = (torch.float32, torch.float64)
+    trials: Sequence[Trial] = ()
 
-    @property
-    def reads(self) -> tuple[bool, ...]:
-        """For each input, whether any result depends on it."""
-        return tuple(item.is_read for item in self.inputs)
 
-    @property
-    def scores(self) -> int | None:
-        """How many raw scores a row has, where some output is nothing but these."""
-        same = (kind for kind, module in self.outputs.items() if isinstance(module, nn.Identity))
-        return next((self.columns[kind] for kind in same), None)
+def with_one_output(
+    body: nn.Module,
+    inputs: tuple[ModelInput, ...],
+    kind: str,
+    columns: int,
+    dtype: torch.dtype,
+    cost: float = 100.0,
+) -> Converted:
+    """A model whose raw scores are its only output."""
+    return Converted(
+        body,
+        {kind: nn.Identity()},
+        cost=cost,
+        inputs=inputs,
+        columns={RAW: columns, kind: columns},
+        dtypes=(dtype,),
+        trials=[Trial() for _ in inputs],
+    )
 
 
 @dataclass(frozen=True)
@@ -239,7 +259,7 @@ class Head(nn.Module):
         self.labels = None if labels is None else nn.Buffer(labels)
 
     def forward(self, raw: Tensor) -> Tensor:
-        if self.column is not None and isinstance(self.transform, BothClasses):
+        if self.column is not None and isinstance(self.transform, Probabilities):
             return self.transform.column(raw, self.column).to(torch.float64)
         values: Tensor = self.transform(raw)
         if self.labels is not None:

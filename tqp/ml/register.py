@@ -12,11 +12,12 @@ from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
 from tqp.ml.conversion import convert
 from tqp.ml.layers import Apply
-from tqp.ml.model import Converted, Label, Model, output_of
+from tqp.ml.model import Converted, Label, Model, output_of, with_one_output
 from tqp.ml.onnx.graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
 from tqp.ml.proof.prove import prove
 from tqp.ml.proof.rows_alone import check_rows_alone
 from tqp.ml.scorer import Scorer
+from tqp.ml.threshold import RAW
 from tqp.ml.trees.boosted import original_of
 
 #: "label", "proba", ("proba", class), "score" or "value"; None: what is usual for the model.
@@ -40,7 +41,9 @@ def make_model(
     _check_names(name, inputs)
     original: Any = None  # what the converted form is compared with, if it is another computation
     dtype = torch.float32
-    if isinstance(model, nn.Module) or _is_function(model):
+    # Functions, partial ones, and objects that are called like them; estimators are not, and classes make estimators.
+    is_torch = callable(model) and not isinstance(model, type)
+    if is_torch:
         converted = _of_tensors(model, inputs, output)
         (dtype,) = converted.dtypes
     elif isinstance(inputs, Mapping):
@@ -59,10 +62,10 @@ def make_model(
         dtype, proof = prove(name, original, converted, sample, bf16=bf16)
         body = body.to(dtype)
     sizes = [item.size or 1 for item in converted.inputs]
-    scorer = Scorer(body, sizes, dtype, converted.scores, bf16=bf16 and dtype is torch.float32).to(device)
-    scorer.is_differentiable = isinstance(model, nn.Module) or _is_function(model)
-    if scorer.is_differentiable:
-        scorer.columns = converted.columns[next(iter(converted.outputs))]
+    scorer = Scorer(body, sizes, dtype, converted.columns[RAW], bf16=bf16 and dtype is torch.float32).to(
+        device
+    )
+    scorer.is_differentiable = is_torch
     source = type(model).__qualname__
     target = target or ("label" if "label" in converted.outputs else "value")
     return Model(name, converted.inputs, target, scorer, converted, default, source, proof)
@@ -91,7 +94,7 @@ def _default_output(name: str, converted: Converted, output: Output) -> ModelOut
 
 def _kind(output: Output) -> str:
     """What the one output of a model is that does not say it."""
-    kind = "value" if output is None else output[0] if isinstance(output, tuple) else output
+    kind = (output[0] if isinstance(output, tuple) else output) or "value"
     if kind not in ("proba", "score", "value"):
         raise BindError(
             f'output="{kind}": of a model that only computes numbers it is "proba", "score" or "value"'
@@ -105,11 +108,6 @@ def _evaluating(module: nn.Module) -> nn.Module:
         return module.eval()
     except NotImplementedError:
         return module
-
-
-def _is_function(model: object) -> bool:
-    """Functions, partial ones, and objects that are called like them; estimators are not, and classes make estimators."""
-    return callable(model) and not isinstance(model, type)
 
 
 def _check_names(name: str, inputs: Sequence[str] | Mapping[str, int] | None) -> None:
@@ -149,4 +147,4 @@ def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, ou
     check_rows_alone(body, zeros)
     kind = _kind(output)
     columns = made.shape[1] if made.dim() == 2 else 1
-    return Converted(body, described, {kind: nn.Identity()}, {kind: columns}, dtypes=(parameter.dtype,))
+    return with_one_output(body, described, kind, columns, parameter.dtype)

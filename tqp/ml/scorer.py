@@ -28,23 +28,20 @@ class Scorer(nn.Module):
         body: nn.Module,
         sizes: Sequence[int],
         dtype: torch.dtype,
-        scores: int | None,
+        scores: int,
         *,
         bf16: bool = False,
     ) -> None:
-        """`sizes`: how many features each column is: 1, or the length of its arrays. `scores`: how many a row gets, where
-        the body does not keep to [n, k] itself. `bf16`: matrix products of float32 are made in bfloat16, which recent
-        processors multiply several times as fast."""
+        """`sizes`: how many features each column is: 1, or the length of its arrays. `scores`: how many a row gets. `bf16`:
+        matrix products of float32 are made in bfloat16, which recent processors multiply several times as fast."""
         super().__init__()
         self.body = body
         self.scores = scores
         self.sizes = tuple(sizes)
         self.dtype = dtype
         self.bf16 = bf16
-        # By its inputs: true of modules and functions of torch as they were registered.
+        #: By its inputs: true of modules and functions of a user, which may do anything when they are called.
         self.is_differentiable = False
-        #: How many scores a row must get from a module or function of a user, which may do anything when it is called.
-        self.columns: int | None = None
         layers = [layer.weight for layer in body.modules() if isinstance(layer, (Affine, nn.Linear))]
         self._may_write = not all(map(_reads_only, body.modules()))
         self._width = max([sum(self.sizes), *(size for weight in layers for size in weight.shape)])
@@ -53,7 +50,7 @@ class Scorer(nn.Module):
         """Raw scores [n, k]; NULL is NaN to the model."""
         device = columns[0][0].device
         step = self._rows_at_once(device)
-        if num_rows == 0 and self.scores is not None and not torch.is_grad_enabled():
+        if num_rows == 0 and not torch.is_grad_enabled():
             return torch.empty(
                 (0, self.scores), dtype=self.dtype, device=device
             )  # some bodies fail without rows
@@ -90,13 +87,11 @@ class Scorer(nn.Module):
 
     def _score(self, columns: Sequence[InputColumn]) -> Tensor:
         features = self.features(columns)
-        raw = self._called(features) if self.columns is None else self._called_with_care(features, columns)
+        raw = self._called_with_care(features, columns) if self.is_differentiable else self._called(features)
         if not raw.is_floating_point():
             raw = raw.double()
-        if raw.dim() == 2:
-            return raw
         # Squeezed scores of one row have lost that dimension too.
-        return raw[:, None] if self.scores is None else raw.reshape(-1, self.scores)
+        return raw if raw.dim() == 2 else raw.reshape(-1, self.scores)
 
     def _called(self, features: Tensor) -> Tensor:
         if not self.bf16:
@@ -120,15 +115,15 @@ class Scorer(nn.Module):
                 f"the model raises for {num_rows} rows of {features.shape[1]} features: {type(error).__name__}: {error}"
             ) from error
         # One score a row, and the scores of one row, may come squeezed.
-        expected: set[tuple[int | None, ...]] = {(num_rows, self.columns)}
-        if self.columns == 1:
+        expected: set[tuple[int, ...]] = {(num_rows, self.scores)}
+        if self.scores == 1:
             expected.add((num_rows,))
         if num_rows == 1:
-            expected.update({(self.columns,), ()} if self.columns == 1 else {(self.columns,)})
+            expected.update({(self.scores,), ()} if self.scores == 1 else {(self.scores,)})
         if not isinstance(raw, Tensor) or tuple(raw.shape) not in expected:
             given = f"a tensor {tuple(raw.shape)}" if isinstance(raw, Tensor) else type(raw).__qualname__
             raise ExecutionError(
-                f"the model gives {given} for {num_rows} rows; when it was registered it gave {self.columns} for each row"
+                f"the model gives {given} for {num_rows} rows; when it was registered it gave {self.scores} for each row"
             )
         return raw
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tqp.ml.conversion import Entry, PredictConverter, TransformConverter
+from tqp.ml.conversion import Converter
 from tqp.ml.sklearn import bayes, composition, encoders, neighbors, scalers, svm
 from tqp.ml.sklearn.linear import (
     generalized_linear_regressor,
@@ -20,8 +20,8 @@ from tqp.ml.sklearn.trees import (
 )
 from tqp.ml.trees.boosted import lightgbm_model, xgboost_model
 
-#: Converters of what predicts, each with the classes of scikit-learn that it takes.
-_PREDICTORS: dict[PredictConverter, str] = {
+#: Converters, each with the classes of scikit-learn that it takes.
+_SKLEARN: dict[Converter, str] = {
     linear_regressor: """
         LinearRegression Ridge RidgeCV Lasso LassoCV ElasticNet ElasticNetCV LinearSVR SGDRegressor
         MultiTaskLasso MultiTaskLassoCV MultiTaskElasticNet MultiTaskElasticNetCV Lars LarsCV LassoLars LassoLarsCV
@@ -51,12 +51,8 @@ _PREDICTORS: dict[PredictConverter, str] = {
     gradient_boosting: "GradientBoostingClassifier GradientBoostingRegressor",
     hist_gradient_boosting: "HistGradientBoostingClassifier HistGradientBoostingRegressor",
     isolation_forest: "IsolationForest",
-}
-
-_TRANSFORMERS: dict[TransformConverter, str] = {
-    scalers.standard_scaler: "StandardScaler RobustScaler",
-    scalers.min_max_scaler: "MinMaxScaler",
-    scalers.max_abs_scaler: "MaxAbsScaler",
+    # Transformers.
+    scalers.scaler: "StandardScaler RobustScaler MinMaxScaler MaxAbsScaler",
     scalers.normalizer: "Normalizer",
     scalers.binarizer: "Binarizer",
     scalers.polynomial_features: "PolynomialFeatures",
@@ -70,27 +66,12 @@ _TRANSFORMERS: dict[TransformConverter, str] = {
     composition.feature_union: "FeatureUnion",
 }
 
-#: Of classes that predict and transform, what makes a transformer of them.
-_BOTH: dict[PredictConverter, TransformConverter] = {
-    neighbors.k_means: neighbors.k_means_transformer,
-    composition.pipeline: composition.pipeline_of_transformers,
-}
-
 _LIGHTGBM = "LGBMClassifier LGBMRegressor LGBMRanker LGBMModel Booster"
 _XGBOOST = "XGBClassifier XGBRegressor XGBRanker XGBRFClassifier XGBRFRegressor XGBModel Booster"
 
 #: By `library.Class`; a subclass is converted as the class it is derived from.
-SUPPORTED: dict[str, Entry] = {
-    **{
-        f"sklearn.{name}": Entry(converter, False, _BOTH.get(converter))
-        for converter, names in _PREDICTORS.items()
-        for name in names.split()
-    },
-    **{
-        f"sklearn.{name}": Entry(converter, True)
-        for converter, names in _TRANSFORMERS.items()
-        for name in names.split()
-    },
-    **{f"lightgbm.{name}": Entry(lightgbm_model, False) for name in _LIGHTGBM.split()},
-    **{f"xgboost.{name}": Entry(xgboost_model, False) for name in _XGBOOST.split()},
+SUPPORTED: dict[str, Converter] = {
+    **{f"sklearn.{name}": converter for converter, names in _SKLEARN.items() for name in names.split()},
+    **{f"lightgbm.{name}": lightgbm_model for name in _LIGHTGBM.split()},
+    **{f"xgboost.{name}": xgboost_model for name in _XGBOOST.split()},
 }

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DOUBLE
 from tqp.core.models import ModelOutput
+from tqp.ml.layers import Probabilities
 
 if TYPE_CHECKING:
     from tqp.ml.model import Model
@@ -39,9 +40,9 @@ def score_threshold(
     """
     converted = model.converted
     transform = converted.outputs.get(output.kind)
-    if not getattr(transform, "rises", False) or output.column != 1 or comparison not in _HOLDS:
+    if not isinstance(transform, Probabilities) or output.column != 1 or comparison not in _HOLDS:
         return None
-    if converted.columns.get("score", 1) != 1 or np.isnan(value):
+    if converted.columns[RAW] != 1 or np.isnan(value):
         return None
     compare, of_scores = _HOLDS[comparison]
     upward = of_scores == "greater_equal"  # true from the bound on; else up to it
@@ -56,7 +57,7 @@ def score_threshold(
         held: Tensor = compare(probabilities, value).cpu()
         return held if upward else ~held
 
-    low, high = (int(_places(torch.tensor([end], dtype=dtype))) for end in (-torch.inf, torch.inf))
+    first, last = low, high = _places(torch.tensor([-torch.inf, torch.inf], dtype=dtype)).tolist()
     ends = above(torch.tensor([low, high]))
     if bool(ends[0]) or not bool(ends[1]):
         return None
@@ -67,17 +68,13 @@ def score_threshold(
         else:
             low = middle
     near = torch.arange(high - _AROUND, high + _AROUND)
-    near = near[(near >= int(_places(torch.tensor([-torch.inf], dtype=dtype)))) & (near <= _last(dtype))]
+    near = near[(near >= first) & (near <= last)]
     wanted = near >= high
     one_by_one = torch.cat([above(place[None]) for place in near])
     if not (torch.equal(above(near), wanted) and torch.equal(one_by_one, wanted)):
         return None
     bound = float(_numbers(torch.tensor([high]), dtype).double())
     return ModelOutput(RAW, DOUBLE, 0), of_scores, bound
-
-
-def _last(dtype: torch.dtype) -> int:
-    return int(_places(torch.tensor([torch.inf], dtype=dtype)))
 
 
 def _integer(dtype: torch.dtype) -> torch.dtype:

@@ -20,46 +20,39 @@ from __future__ import annotations
 import operator
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, ResourceError, UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.data.backend import computing_with
 from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
-from tqp.operators.joins.pairs import TooManyPairs
+from tqp.operators.groups.gradients import REDUCTIONS
+from tqp.operators.memory.allocation import one_by_one
 from tqp.operators.operations import operation_of
-from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect import BuildJoin, CollectRows, SortRows
 from tqp.runtime.breakers.collect_groups import CollectGroups
-from tqp.runtime.breakers.concatenate import Concatenate
-from tqp.runtime.breakers.differentiable import (
-    COUNTS,
-    REDUCTIONS,
-    concatenate,
-    group_rows,
-    joined,
-    sort_frame,
-)
+from tqp.runtime.breakers.makers import Concatenate
 from tqp.runtime.breakers.scatter_build import ScatterBuild
-from tqp.runtime.executor import Executor, Workers
-from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
+from tqp.runtime.executor import Item, Result, Workers, run_at_once
+from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.expressions.predictions import is_head, is_score
 from tqp.runtime.lowering.graph_builder import NamedKernel
-from tqp.runtime.lowering.program_builder import ProgramBuilder
-from tqp.runtime.lowering.stream import InputKind, StoredColumn
-from tqp.runtime.pipeline import Pipeline, State
+from tqp.runtime.lowering.stream import InputKind
+from tqp.runtime.pipeline import Pipeline
 from tqp.runtime.program import TensorProgram
 
 #: Rules of the optimizer that choose other ways to group, or to join, than the general one, which alone has a differentiable form.
 SPECIAL_ALGORITHMS = frozenset(("direct_aggregate", "hash_aggregate", "clustered_aggregate", "range_join"))
 _COLUMNS = (InputKind.VALUES, InputKind.ALL_VALUES)
 
+#: Reductions that read which values are NULL, not the values.
+_COUNTS = ("count", "count_star", "present")
 #: How SQL calls a reduction that has no gradient, where that is not its own name.
 _NAMES = {"second_moment": "variances and standard deviations"}
 
@@ -73,18 +66,10 @@ class DifferentiableProgram(TensorProgram):
     Parameters of models are parameters of the program. Tables are read when it runs: changes of a registered tensor count.
     """
 
-    def __init__(
-        self,
-        builder: ProgramBuilder,
-        columns: Sequence[StoredColumn],
-        slot: str,
-        names: Sequence[str],
-        types: Sequence[DataType],
-        executor: Executor,
-    ) -> None:
+    def __init__(self, *parts: Any) -> None:
         """Raises UnsupportedError for a part of the query through which there is no gradient, BindError if none has one."""
-        super().__init__(builder, columns, slot, names, types, executor)
-        for name, data_type in zip(names, types, strict=True):
+        super().__init__(*parts)
+        for name, data_type in zip(self.names, self.types, strict=True):
             if data_type.is_string or data_type.is_enum:
                 raise UnsupportedError(
                     f'the output "{name}" is {data_type}, which has no tensor form; leave it out of the query'
@@ -98,12 +83,7 @@ class DifferentiableProgram(TensorProgram):
 
     def forward(self) -> dict[str, Tensor]:  # type: ignore[override]
         """Run on the calling thread."""
-        with computing_with(self._executor.backend):
-            return self._tensors()
-
-    def _tensors(self) -> dict[str, Tensor]:
-        device = self._executor.device
-        state = self.initial_state(device)
+        state = self.initial_state()
         for slot, table in self.tables.items():
             values: list[FrameColumn] = list(state[slot].columns)
             for index in self._columns[slot]:
@@ -111,38 +91,17 @@ class DifferentiableProgram(TensorProgram):
                 if tensor is not None:  # it may have stopped to require a gradient
                     values[index] = FrameColumn(tensor, values[index].validity)
             state[slot] = Frame(state[slot].num_rows, tuple(values))
-        state["workers"] = Workers(self._executor, threading.Event())
-        for pipeline in self._steps:
-            self.prepare(pipeline, state, device)
-            state.update(self._made(pipeline, state))
-        return tensors_by_name(self.names, self.result(state).columns)
-
-    def _made(self, pipeline: Pipeline, state: State) -> State:
-        """What a pipeline adds to the program's state."""
-        breaker = pipeline.breaker
-        num_rows = state[pipeline.source_slot].num_rows
-        frame = joined(_frames(pipeline, state, 0, num_rows))
-        match breaker:
-            case FoldGroups() | CollectGroups():
-                return group_rows(breaker, frame, _outputs(pipeline))
-            case SortRows():
-                return sort_frame(breaker, frame)
-            case Concatenate():
-                return concatenate(breaker, state)
-        outputs = [frame.num_rows, *(part for column in frame.columns for part in column)]
-        return breaker.finish(breaker.merge([breaker.partial(outputs, breaker.initial(state))]), state)
+        alone = _CallingThread(self._executor, threading.Event())
+        with self._executor.memory.query(), computing_with(self._executor.backend):
+            result = self._run(partial(run_at_once, workers=alone), state)
+            return tensors_by_name(self.names, result.columns)
 
 
-def _frames(pipeline: Pipeline, state: State, start: int, stop: int) -> list[Frame]:
-    """The outputs for rows [start, stop), in pieces where a join has too many pairs at once."""
-    try:
-        return [frame_of_outputs(pipeline.function(*pipeline.arguments(state)(start, stop)))]
-    except TooManyPairs as error:
-        if stop - start <= 1:
-            raise ResourceError("a row has more join partners than fit into memory at once") from None
-        step = max(1, (stop - start) // error.pieces)
-        starts = range(start, stop, step)
-        return [frame for at in starts for frame in _frames(pipeline, state, at, min(at + step, stop))]
+class _CallingThread(Workers):
+    """Autograd follows what the calling thread computes."""
+
+    def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        return one_by_one(function, items)
 
 
 # following gradients
@@ -232,8 +191,8 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
             num_keys, what = len(breaker.directions), "ORDER BY"
         case BuildJoin():
             num_keys, what = int(breaker.build is not None), "a key of a join"
-        case CollectGroups() | FoldGroups():
-            num_keys, what = breaker.num_keys if isinstance(breaker, CollectGroups) else 0, "GROUP BY"
+        case CollectGroups():
+            num_keys, what = breaker.num_keys, "GROUP BY"
         case ScatterBuild():
             num_keys, what = 1, "a key of a join"
         case Concatenate():
@@ -247,7 +206,7 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
     for place in outputs:
         if place < num_keys:
             raise _no_gradient(pipeline.record.outputs[1 + 2 * place], what)
-    if isinstance(breaker, (CollectGroups, FoldGroups)):
+    if isinstance(breaker, CollectGroups):
         columns[breaker.slot] |= _follow_reductions(breaker, outputs, pipeline)
     elif isinstance(breaker, ScatterBuild):
         columns[breaker.payload_slot] |= {place - num_keys for place in outputs}
@@ -255,13 +214,10 @@ def _follow_breaker(pipeline: Pipeline, columns: _Columns) -> None:
         columns[breaker.slot] |= {place - num_keys for place in outputs}
 
 
-def _follow_reductions(
-    breaker: CollectGroups | FoldGroups, outputs: set[int], pipeline: Pipeline
-) -> set[int]:
-    first = breaker.num_keys if isinstance(breaker, CollectGroups) else 0
+def _follow_reductions(breaker: CollectGroups, outputs: set[int], pipeline: Pipeline) -> set[int]:
     found = set()
-    for place, reduction in enumerate(breaker.reductions, first):
-        if reduction.column not in outputs or (reduction.kind in COUNTS and not reduction.distinct):
+    for place, reduction in enumerate(breaker.reductions, breaker.num_keys):
+        if reduction.column not in outputs or (reduction.kind in _COUNTS and not reduction.distinct):
             continue
         node = pipeline.record.outputs[1 + 2 * reduction.column]
         if reduction.distinct:

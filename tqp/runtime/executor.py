@@ -8,10 +8,6 @@ accumulators out of the caches once a batch). On CUDA and other devices the sour
 pipeline follows from the processor time that its rows and the merge of its states took in its last run (`Cost` in
 `tqp.runtime.pipeline`); where sums of floats depend on where batches end, from the number of rows alone.
 
-Where all readers of a frame take it batch by batch (`tqp.runtime.lowering.frames_in_parts`), the rows of long batches stay in
-the parts that these left (`FrameParts`, never changed), and the next pipeline's batches end where parts do. A batch that
-crosses an end is a copy of its own; a frame of which anybody reads whole columns is put together once.
-
 A pipeline that feeds a LIMIT without a sort goes batch by batch in order and stops when it has enough rows; one with a
 nested-loop join takes batches so small that a batch forms at most about two million pairs, or fewer where little memory is
 left. Each worker runs torch with one intra-op thread; the caller's own setting is left as it was. Several queries may run at
@@ -40,10 +36,9 @@ from tqp.core.memory import charged_to
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
-from tqp.runtime.allocator import keep_freed_memory
-from tqp.runtime.frame import MAX_ROWS, Frame, FrameParts
+from tqp.runtime.frame import MAX_ROWS
 from tqp.runtime.graph_function import ARRAY_INPUTS
-from tqp.runtime.memory import MemoryBudget
+from tqp.runtime.memory import MemoryBudget, keep_freed_memory
 from tqp.runtime.pipeline import Pipeline, State
 
 Item = TypeVar("Item")
@@ -206,14 +201,13 @@ class Executor:
             return self._run(pipeline, state, workers)
 
     def _run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
-        source: Frame | FrameParts = state[pipeline.source_slot]
         num_rows, breaker = pipeline.num_rows(state), pipeline.breaker
         state["workers"] = workers
         job = _Job(pipeline, state, workers)
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, source, num_rows))) - 1
+            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, num_rows))) - 1
             states = work_together(job.help, self._workers(), num_helpers, job.batches)
             states.sort(key=operator.itemgetter(0))
             if num_rows:
@@ -229,14 +223,12 @@ class Executor:
         del partials
         return breaker.finish(merged, state)
 
-    def _bounds(self, pipeline: Pipeline, source: Frame | FrameParts, num_rows: int) -> list[int]:
+    def _bounds(self, pipeline: Pipeline, num_rows: int) -> list[int]:
         """Where the batches of the first rows of a pipeline's source begin, and how many rows these are.
 
         No rows are one batch without rows.
         """
         step = self._step(pipeline, num_rows)
-        if num_rows and isinstance(source, FrameParts) and not pipeline.breaker.fixed_batches:
-            return source.bounds(step, self.batch_rows)
         return [*range(0, max(1, num_rows), step), num_rows]
 
     def _step(self, pipeline: Pipeline, num_rows: int) -> int:
@@ -341,6 +333,15 @@ def one_torch_thread() -> None:
 _without_autograd: Callable[[], contextlib.AbstractContextManager[Any]] = getattr(
     torch._C, "_AutoDispatchBelowAutograd", contextlib.nullcontext
 )
+
+
+def run_at_once(pipeline: Pipeline, state: State, workers: Workers) -> State:
+    """Run a pipeline on the calling thread, all rows of its source in one batch: what it adds to the program's state."""
+    state["workers"] = workers
+    job = _Job(pipeline, state, workers)
+    job.cut([0, pipeline.num_rows(state)])
+    merged = pipeline.breaker.merge([partial for _, partial in job.work()])
+    return pipeline.breaker.finish(merged, state)
 
 
 def _operations(pipeline: Pipeline) -> contextlib.AbstractContextManager[Any]:

@@ -106,7 +106,7 @@ def compile_graph(
         if node in blocks:
             writer.block(blocks[node], last)
         else:
-            writer.call(node, last.get(node, ()))
+            writer.call(node)
             writer.let_go(last.get(node, ()))
     return writer.function(graph, array_outputs)
 
@@ -125,11 +125,6 @@ class _Writer:
         self._prefers_array = set(graph.inputs)  # and what is made as an array
         self._read_as_tensors: set[Node] = set()
         self._functions_of_blocks: list[str] = []
-        self._spare: list[Node] = []  # values whose arrays nobody reads any more, to be written to
-        self._readers: dict[Node, list[Node]] = {}
-        for node in graph.nodes:
-            for used in node.uses():
-                self._readers.setdefault(used, []).append(node)
         self._lines = [f"def pipeline({', '.join(self._parameters)}):"]
 
     def _array_form(self, node: Node) -> Callable[..., Any] | None:
@@ -141,26 +136,19 @@ class _Writer:
             return None
         return operation.host
 
-    def call(self, node: Node, last: Sequence[Node] = ()) -> None:
-        """Compute the node, from arrays by its array form if there is one; nobody reads the values `last` after it."""
+    def call(self, node: Node) -> None:
+        """Compute the node, from arrays by its array form if there is one."""
         form = self._array_form(node)
         for used in node.uses():
             self._have(used, as_array=form is not None)
-        self._spare += [used for used in last if self._is_spare(used)]
         if form is None:
             self._tensors.add(node)
             self._lines.append(f" {node.name} = {call_text(node, self._function_name)}")
             return
         name = self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
         self._prefers_array.add(node)
-        keywords = node.keywords
-        if self._spare and operation_of(node.target).takes_out:
-            reused = self._spare.pop()  # which is most likely in the caches
-            keywords = {**keywords, "out": reused}
-        on_arrays = Node(form, node.arguments, keywords, name)
+        on_arrays = Node(form, node.arguments, node.keywords, name)
         self._lines.append(f" {name} = {call_text(on_arrays, self._function_name, self._arrays)}")
-        if keywords is not node.keywords and reused not in last:
-            self.let_go([reused])
 
     def block(self, calls: list[Node], last: Mapping[Node, Sequence[Node]]) -> None:
         """Compute the last of the calls in blocks of rows, by a function of what the others read."""
@@ -170,7 +158,6 @@ class _Writer:
         self._prefers_array.update(values)
         names = [self._arrays[used] for used in values]
         before, self._lines = self._lines, []
-        spare, self._spare = self._spare, []
         done: list[Node] = []
         for node in calls:
             self.call(node)
@@ -183,22 +170,12 @@ class _Writer:
             *self._lines,
             f" return {result}",
         ]
-        self._lines, self._spare = before, spare
+        self._lines = before
         arguments = f"{function}, ({', '.join(names)},)"
         self._lines.append(f" {result} = {self._function_name(row_blocks.in_blocks)}({arguments})")
         self.let_go(done)
 
-    def _is_spare(self, node: Node) -> bool:
-        """May another value be written to the array of this one, which nobody reads any more? Nobody has a view of it."""
-        return (
-            operation_of(node.target).takes_out
-            and node in self._arrays
-            and node not in self._tensors
-            and all(operation_of(reader.target).keeps_nothing for reader in self._readers[node])
-        )
-
     def let_go(self, nodes: Sequence[Node]) -> None:
-        nodes = [node for node in nodes if node not in self._spare]
         names = [node.name for node in nodes if node in self._tensors]
         names += [self._arrays[node] for node in nodes if node in self._arrays]
         if names:

@@ -3,25 +3,45 @@
 Memory is measured, not estimated: on the CPU the pages that the process holds, on CUDA what torch has allocated there. So
 everything counts, temporaries of kernels and newly encoded columns too. It is measured before every batch, between the
 stages of a query, and before large allocations (`tqp.core.memory.reserve`).
+
+The C library is told to keep freed memory for the next batch instead of giving it back, or to give it back now: the first
+touch of a fresh page costs as much as computing thousands of values in it (see docs/performance.md), and every batch of every
+query would pay it again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import os
+import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+import pyarrow as pa
 import torch
 
 from tqp.core.errors import ResourceError
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory import charged_to
-from tqp.runtime.allocator import give_freed_memory_back
+from tqp.core.memory import charged_to, was_freed
+from tqp.operators.memory import allocation
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+# names and numbers as in glibc's malloc.h
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+#: The largest threshold that glibc takes; larger blocks go back when they are freed.
+_LARGEST_BLOCK = 32 << 20
+_PAD = 64 << 20
+#: Bytes of tables that are freed before freed memory goes back, which takes about 1 ms, and some more where it is wanted
+#: again; to encode a table of that size takes at least 20 ms.
+_FREED_TABLES = 8 << 20
+#: With less left than this, freed memory is given back before a batch is cut for want of it.
+_WORTH_GIVING_BACK = 64 << 20
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 class MemoryBudget:
@@ -40,21 +60,23 @@ class MemoryBudget:
     def after_fork(self) -> None:
         """A child runs none of its parent's queries."""
         self._lock = threading.Lock()
-        self._running = 0
+        # Weak, as an interrupt may end a query before it is discarded here.
+        self._running: weakref.WeakSet[_Query] = weakref.WeakSet()
 
     @contextlib.contextmanager
     def query(self) -> Iterator[None]:
         """In the block a query runs: what the calling thread allocates counts. Blocks of several threads may overlap."""
+        query = _Query()
         with self._lock:
-            if self._running == 0:
+            if not self._running:
                 self._before = held_bytes(self._device) or 0
-            self._running += 1
+            self._running.add(query)
         try:
             with charged_to(self):
                 yield
         finally:
             with self._lock:
-                self._running -= 1
+                self._running.discard(query)
 
     def reserve(self, size: int) -> None:
         """Raise ResourceError if `size` more bytes would be over the limit."""
@@ -86,6 +108,10 @@ class MemoryBudget:
             give_freed_memory_back()
             held = held_bytes(self._device) or 0
         return held - self._before
+
+
+class _Query:
+    """A running query: lives as long as its block of `MemoryBudget.query`."""
 
 
 def held_bytes(device: torch.device) -> int | None:
@@ -146,6 +172,41 @@ def control_group_limit(
     return min(limits, default=None)
 
 
-#: With less left than this, freed memory is given back before a batch is cut for want of it.
-_WORTH_GIVING_BACK = 64 << 20
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+@functools.cache
+def keep_freed_memory() -> None:
+    """Once a process: keep up to a sixteenth of the machine's memory when it is freed.
+
+    Does nothing where the C library is not glibc. The thresholds are the process's: they also hold for the caller's own code.
+    How many heaps its threads have is left to the C library.
+    """
+    mallopt = _c_function("mallopt")
+    if mallopt is None:
+        return
+    kept = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 16
+    mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
+    mallopt(_TRIM_THRESHOLD, min(kept, 1 << 30))
+    mallopt(_TOP_PAD, _PAD)
+
+
+def give_freed_memory_back() -> None:
+    """What nobody uses goes back to the operating system: kept blocks, Arrow's, and where the C library is glibc its free pages."""
+    allocation.forget_kept_blocks()
+    pa.default_memory_pool().release_unused()
+    trim = _c_function("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+def give_back_memory_of_tables() -> None:
+    """`give_freed_memory_back` if tables of some size were freed since: to be called where tables may have been.
+
+    What was freed lies in pieces between what is still in use, and the next table's columns seldom fit into them: with one
+    table after another under one name, more and more of the heap would be touched.
+    """
+    if was_freed(_FREED_TABLES):
+        give_freed_memory_back()
+
+
+def _c_function(name: str) -> Any:
+    """A function of the C library, None where it has none of that name."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform.startswith("linux") else None

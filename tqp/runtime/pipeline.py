@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from torch import fx
 
 from tqp.operators.memory.arrays import as_array
-from tqp.runtime.frame import FrameParts, cut_values
+from tqp.runtime.frame import cut_values
 from tqp.runtime.graph import Graph, Node
-from tqp.runtime.graph_function import GraphFunction
+from tqp.runtime.graph_function import GraphFunction, interpret
 from tqp.runtime.lowering.stream import Input, InputKind
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
@@ -48,8 +48,11 @@ class Breaker(ABC):
     fixed_batches = False
     #: True: tensors that were computed as arrays come as such.
     takes_arrays = False
-    #: Slots of the program's state that `initial` and `finish` read, apart from the workers.
-    reads: Sequence[str] = ()
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """Slots of the program's state that `initial` and `finish` read, apart from the workers."""
+        return ()
 
     def initial(self, program_state: State) -> Any:
         """What each worker starts to fold into, once per run; None, or something that the workers share."""
@@ -82,49 +85,36 @@ class Maker(Breaker):
         return None
 
 
+@dataclass(eq=False)
 class Pipeline:
     """`function`, made of `record`, runs on each batch of the frame in `source_slot`; its outputs go to `breaker`."""
 
-    def __init__(
-        self,
-        record: Graph,
-        inputs: Sequence[Input],
-        source_slot: str,
-        breaker: Breaker,
-        *,
-        row_limit: int | None = None,
-        needs: Iterable[str] = (),
-        marks: Sequence[tuple[int, Node | None]] = (),
-        operator: int | None = None,
-        title: str = "",
-        row_bytes: int = 0,
-        makes_text: bool = False,
-        on_arrays: bool = False,
-        calls_modules: bool = False,
-    ) -> None:
-        self.record = record
-        self.calls_modules = calls_modules  # torch modules of models, which may be anybody's
+    record: Graph
+    inputs: Sequence[Input]
+    source_slot: str
+    breaker: Breaker
+    row_limit: int | None = None
+    needs: Collection[str] = ()  # see Stream
+    marks: Sequence[tuple[int, Node | None]] = ()  # see Stream.mark
+    operator: int | None = None  # id of the physical node that the breaker belongs to
+    title: str = ""
+    row_bytes: int = 0  # what a row's values take at once while the function runs; 0: not known
+    makes_text: bool = False  # bytes of text for each row, or values of them
+    on_arrays: bool = False
+    calls_modules: bool = False  # torch modules of models, which may be anybody's
+    #: Nodes whose values have a gradient, in a program that carries any.
+    differentiable: set[Node] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
         #: What the executor calls with the inputs.
         self.function: Callable[..., Any] = GraphFunction(
-            record, on_arrays=on_arrays, array_outputs=breaker.takes_arrays
+            self.record, on_arrays=self.on_arrays, array_outputs=self.breaker.takes_arrays
         )
-        self.cost = Cost(_TEXT_ROW_SECONDS) if makes_text else Cost()
-        self.inputs = tuple(inputs)
+        self.cost = Cost(_TEXT_ROW_SECONDS) if self.makes_text else Cost()
         self._readers = [_reader(item) for item in self.inputs]
         self._cut = _positions(self.inputs, InputKind.VALUES, InputKind.VALIDITY)
         self._counts = _positions(self.inputs, InputKind.NUM_ROWS)
         self._firsts = _positions(self.inputs, InputKind.FIRST_ROW)
-        self.source_slot = source_slot
-        self.breaker = breaker
-        self.row_limit = row_limit
-        self.needs = tuple(needs)  # see Stream
-        self.marks = tuple(marks)  # see Stream.mark
-        self.operator = operator  # id of the physical node that the breaker belongs to
-        self.title = title
-        #: Nodes whose values have a gradient, in a program that carries any.
-        self.differentiable: set[Node] = set()
-        self.row_bytes = row_bytes  # what a row's values take at once while the function runs; 0: not known
-        self.makes_text = makes_text  # bytes of text for each row, or values of them
 
     @property
     def reads(self) -> set[str]:
@@ -138,14 +128,20 @@ class Pipeline:
             return 0
         return int(state[self.source_slot].num_rows)
 
-    def watched(self, function: Callable[..., Any], step: Callable[..., Any]) -> Pipeline:
-        """A copy for somebody who measures: `function` is called instead, and `step(name, run, *arguments)` for a step of the
-        breaker, which is to give what `run(*arguments)` does. What the copy learns of costs stays with it.
+    def watched(self, measure: Callable[..., Any]) -> Pipeline:
+        """A copy for somebody who measures: for each call of the function (`what` is the pipeline then), of a node in it, and of
+        a step of the breaker (its name), `measure(what, run, *arguments)` is to give what `run(*arguments)` does. What the copy
+        learns of costs stays with it.
         """
         watched, breaker = copy(self), copy(self.breaker)
-        watched.function, watched.breaker, watched.cost = function, breaker, replace(self.cost)
+        watched.breaker, watched.cost = breaker, replace(self.cost)
+
+        def run(*arguments: Any) -> Any:
+            return interpret(self.record, arguments, measure)
+
+        watched.function = partial(measure, self, run)
         for name in ("partial", "merge", "finish"):
-            setattr(breaker, name, partial(step, name, getattr(self.breaker, name)))
+            setattr(breaker, name, partial(measure, name, getattr(self.breaker, name)))
         return watched
 
     @cached_property
@@ -159,18 +155,14 @@ class Pipeline:
         `array_inputs`: the tensors that are to be arrays, of which batches are cut without the interpreter lock.
         """
         source = state[self.source_slot]
-        parts, num_rows = source if isinstance(source, FrameParts) else None, source.num_rows
+        num_rows = source.num_rows
         values: list[Any] = [None if read is None else read(state) for read in self._readers]
         for position in array_inputs:
             values[position] = as_array(values[position])
 
         def for_batch(start: int, stop: int) -> list[Any]:
             arguments = values.copy()
-            if parts is not None:
-                pieces = parts.pieces(start, stop)
-                for position in self._cut:
-                    arguments[position] = parts.cut(values[position], pieces)
-            elif start or stop != num_rows:
+            if start or stop != num_rows:
                 for position in self._cut:
                     arguments[position] = cut_values(values[position], start, stop)
             for position in self._counts:
@@ -183,7 +175,7 @@ class Pipeline:
 
 
 def _reader(item: Input) -> Callable[[State], Any] | None:
-    """How an input is found in the program's state, for all rows, maybe in parts; None for what only the batch says."""
+    """How an input is found in the program's state, for all rows; None for what only the batch says."""
     slot, column = item.slot, item.column
     match item.kind:
         case InputKind.VALUES | InputKind.ALL_VALUES:

@@ -13,10 +13,9 @@ import torch
 
 from tqp.data.column import Table
 from tqp.runtime.executor import Executor, Workers
-from tqp.runtime.frame import Frame, object_bytes
+from tqp.runtime.frame import object_bytes
 from tqp.runtime.graph import Node
-from tqp.runtime.graph_function import interpret
-from tqp.runtime.pipeline import Pipeline
+from tqp.runtime.pipeline import Pipeline, State
 from tqp.runtime.program import TensorProgram
 
 
@@ -58,7 +57,7 @@ class _Recorder:
             profile = self.operators[operator]
             profile.rows = (profile.rows or 0) + rows
 
-    def watched(self, pipeline: Pipeline) -> Pipeline:
+    def watched(self, pipeline: Pipeline, state: State) -> Pipeline:
         """The pipeline for the executor, with every call timed."""
         marks: dict[Node | None, list[int]] = defaultdict(list)
         for operator, marked in pipeline.marks:
@@ -70,26 +69,24 @@ class _Recorder:
                     rows = int(rows.sum()) if rows.dtype is torch.bool else rows.shape[0]
                 self.add_rows(operator, rows)
 
-        def call(node: Node, run: Callable[[], Any]) -> Any:
-            begin = time.perf_counter()
-            result = run()
-            self.add(node.operator, time.perf_counter() - begin, object_bytes(result))
-            note_rows(node, result)
-            return result
+        note_rows(None, state[pipeline.source_slot].num_rows)
 
-        def function(*arguments: Any) -> Any:
-            for node, value in zip(pipeline.record.inputs, arguments, strict=True):
-                note_rows(node, value)
-            return interpret(pipeline.record, arguments, call)
-
-        def step(name: str, run: Callable[..., Any], *arguments: Any) -> Any:
+        def measure(what: Node | Pipeline | str, run: Callable[..., Any], *arguments: Any) -> Any:
             begin = time.perf_counter()
             result = run(*arguments)
-            size = sum(map(object_bytes, result.values())) if name == "finish" else 0
-            self.add(pipeline.operator, time.perf_counter() - begin, size)
+            seconds = time.perf_counter() - begin
+            if isinstance(what, Node):
+                self.add(what.operator, seconds, object_bytes(result))
+                note_rows(what, result)
+            elif isinstance(what, Pipeline):
+                for node, value in zip(what.record.inputs, arguments, strict=True):
+                    note_rows(node, value)
+            else:
+                size = sum(map(object_bytes, result.values())) if what == "finish" else 0
+                self.add(pipeline.operator, seconds, size)
             return result
 
-        return pipeline.watched(function, step)
+        return pipeline.watched(measure)
 
 
 def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramProfile]:
@@ -98,15 +95,7 @@ def profile(program: TensorProgram, executor: Executor) -> tuple[Table, ProgramP
     def run(workers: Workers) -> tuple[Table, ProgramProfile]:
         recorder = _Recorder()
         begin = time.perf_counter()
-        state = program.initial_state(executor.device)
-        for pipeline in program.steps():
-            program.prepare(pipeline, state, executor.device)
-            source: Frame = state[pipeline.source_slot]
-            for operator, node in pipeline.marks:
-                if node is None:
-                    recorder.add_rows(operator, source.num_rows)
-            state.update(executor.run(recorder.watched(pipeline), state, workers))
-        table = program.result(state)
+        table = program.run(workers, recorder.watched)
         return table, ProgramProfile(dict(recorder.operators), time.perf_counter() - begin)
 
     return executor.call(run)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
 from tqp.data.strings import Strings
+from tqp.planner.algebra.expressions import Value
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -61,31 +63,55 @@ class TensorProgram(nn.Module):
         self._steps = builder.pipelines
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
+        self.placeholders, self._given = builder.placeholders, dict[str, Any]()
         self.pools, self.derived = builder.pools, builder.derived
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
 
+    def with_parameters(self, values: Sequence[Value]) -> TensorProgram:
+        """The same program for these values of its parameters; programs without any need none."""
+        program = copy(self)
+        program._given = {
+            slot: convert(values[index]) for slot, (index, convert) in self.placeholders.items()
+        }
+        return program
+
+    @property
+    def has_parameters(self) -> bool:
+        """Does it serve other constants, too?"""
+        return bool(self.placeholders)
+
     def forward(self) -> Table:
         """Run on the connection's workers."""
-        return self._executor.call(lambda workers: self.run(self._executor, workers))
+        return self._executor.call(self.run)
 
-    def run(self, executor: Executor, workers: Workers) -> Table:
-        """Run on the calling worker."""
-        state = self.initial_state(executor.device)
+    def run(self, workers: Workers, watched: Callable[[Pipeline, State], Pipeline] | None = None) -> Table:
+        """Run on the calling worker. `watched`: what runs in a pipeline's place, while somebody measures it."""
+
+        def run(pipeline: Pipeline, state: State) -> State:
+            return self._executor.run(watched(pipeline, state) if watched else pipeline, state, workers)
+
+        return self._run(run, self.initial_state())
+
+    def _run(self, run: Callable[[Pipeline, State], State], state: State) -> Table:
+        """`run` gives what a pipeline adds to the program's state."""
         for pipeline, wanted in zip(self._steps, self._wanted_after, strict=True):
-            self.prepare(pipeline, state, executor.device)
-            state.update(executor.run(pipeline, state, workers))
+            # a source that is a domain is made when it is needed: its dictionary may be made by the program itself
+            source = state[pipeline.source_slot]
+            if isinstance(source, DomainFrame):
+                state[pipeline.source_slot] = source.frame(state, self._executor.device)
+            state.update(run(pipeline, state))
             for slot in [slot for slot in state if slot not in wanted]:
                 del state[slot]
-        return self.result(state)
+        return self._result(state)
 
     @cached_property
     def _wanted_after(self) -> list[frozenset[str]]:
         """For each pipeline, the slots that must be kept when it has run: what it and others made for later ones goes with
         its last reader, what the program holds itself stays."""
         constants = self.constants.objects
-        wanted = {"device", "workers", self.result_slot, *self._stored, *constants}
+        wanted = {"device", "workers", self.result_slot, *self._stored, *constants, *self.placeholders}
         for column in self.result_columns:
             wanted.add(column.slot)
             if column.layout.pool is not None:
@@ -120,9 +146,9 @@ class TensorProgram(nn.Module):
     def steps(self) -> list[Pipeline]:
         return self._steps
 
-    def initial_state(self, device: torch.device) -> State:
+    def initial_state(self) -> State:
         """Tables, their string pools, constants and the device, by slot."""
-        return {"device": device, **self._stored, **self.constants.objects}
+        return {"device": self._executor.device, **self._stored, **self.constants.objects, **self._given}
 
     @cached_property
     def _stored(self) -> State:
@@ -139,13 +165,7 @@ class TensorProgram(nn.Module):
             stored[slot] = make(self._executor.map)
         return stored
 
-    def prepare(self, pipeline: Pipeline, state: State, device: torch.device) -> None:
-        """A source that is a domain is made when it is needed: its dictionary may be made by the program itself."""
-        source = state[pipeline.source_slot]
-        if isinstance(source, DomainFrame):
-            state[pipeline.source_slot] = source.frame(state, device)
-
-    def result(self, state: State) -> Table:
+    def _result(self, state: State) -> Table:
         num_rows = state[self.result_slot].num_rows
         columns = []
         for data_type, stored in zip(self.types, self.result_columns, strict=True):

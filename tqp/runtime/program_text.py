@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tqp.core.datatypes import DataType
-from tqp.runtime.graph import function_name, has_syntax, unique_name
+from tqp.runtime.graph import function_name, unique_name
 from tqp.runtime.lowering.graph_builder import NamedKernel
 from tqp.runtime.lowering.stream import BATCH_KINDS
 from tqp.runtime.pipeline import Pipeline
@@ -59,25 +59,22 @@ class _Names:
         taken = {"torch", "inf", "nan", *(f"pipeline_{number}" for number in range(1, len(graphs) + 1))}
         for graph in graphs:
             taken.update(graph.parameters(), (node.name for node in graph.nodes))
-        functions: dict[Any, None] = {}
-        for graph in graphs:
-            for node in graph.nodes:
-                if not has_syntax(node.target):
-                    functions[node.target] = None
-        first: set[str] = set()
-        for function in functions:
-            name = function_name(function)
-            if not name.startswith("torch."):
-                # no variable of a pipeline has the name of a function that it calls, but it may have that of another's
-                name = unique_name(name, taken) if name in first else name
-                first.add(name)
-                taken.add(name)
-                self._lines.append(_definition(name, function))
-            self._names[function] = name
+        self._taken, self._called = taken, set[str]()
 
     def of(self, function: Any) -> str:
         """The name of a function, or what `function_name` says of what is none."""
-        return self._names.get(function) or function_name(function)
+        if not callable(function):
+            return function_name(function)
+        if function not in self._names:
+            name = function_name(function)
+            if not name.startswith("torch."):
+                # no variable of a pipeline has the name of a function that it calls, but it may have that of another's
+                name = unique_name(name, self._taken) if name in self._called else name
+                self._called.add(name)
+                self._taken.add(name)
+                self._lines.append(_definition(name, function))
+            self._names[function] = name
+        return self._names[function]
 
     def imports(self) -> str:
         """The lines that the text begins with."""

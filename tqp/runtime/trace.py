@@ -24,7 +24,6 @@ from torch.profiler import ProfilerActivity, record_function
 from tqp.core.errors import ExecutionError
 from tqp.runtime.executor import Executor
 from tqp.runtime.graph import Node, function_name
-from tqp.runtime.graph_function import interpret
 from tqp.runtime.pipeline import Pipeline
 
 
@@ -108,25 +107,18 @@ class Trace:
         """The pipeline for the executor, its kernels and its breaker under their names."""
         breaker = type(pipeline.breaker).__name__
 
-        def call(node: Node, run: Callable[[], Any]) -> Any:
-            name = node.target if isinstance(node.target, str) else function_name(node.target)
+        def measure(what: Node | Pipeline | str, run: Callable[..., Any], *arguments: Any) -> Any:
+            if isinstance(what, Node):
+                name = what.target if isinstance(what.target, str) else function_name(what.target)
+            else:
+                name = f"{breaker}.{what}" if isinstance(what, str) else f"pipeline: {what.title}"
             with self.range(name) as results:
-                results.append(run())
-            return results[0]
-
-        def function(*arguments: Any) -> Any:
-            with self.range(f"pipeline: {pipeline.title}") as results:
-                results.append(interpret(pipeline.record, arguments, call))
-            return results[0]
-
-        def step(name: str, run: Callable[..., Any], *arguments: Any) -> Any:
-            with self.range(f"{breaker}.{name}") as results:
-                results += arguments[:1] if name == "partial" else ()
+                results += arguments[:1] if what == "partial" else ()
                 made = run(*arguments)
-                results += made.values() if name == "finish" else ()
+                results += made.values() if what == "finish" else () if isinstance(what, str) else (made,)
             return made
 
-        return pipeline.watched(function, step)
+        return pipeline.watched(measure)
 
 
 def _num_rows(item: Any) -> int:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import calls, comparisons, operators, special_forms, subqueries
@@ -29,7 +30,6 @@ from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.understood import check_schema, check_understood
-from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, chain_of, head_span, span_of
 
@@ -173,7 +173,7 @@ class ExpressionBinder:
             return to_interval_cast(amount, span)
         if not isinstance(unit, exp.Var):
             raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
-        name = unit_name(unit.name)
+        name = UNIT_NAMES.get(unit.name.lower())
         if name is None:
             raise BindError(f'"{unit.name}" is not a unit of time', span)
         return interval_from(name, amount, span)

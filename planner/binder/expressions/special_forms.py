@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.arrays import bind_array_value
 from tqp.planner.binder.expressions.cases import make_case
@@ -24,7 +25,6 @@ from tqp.planner.binder.expressions.coercion import (
 )
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, span_of
 
@@ -145,7 +145,7 @@ def _date_part(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
 
 def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | None) -> Expression:
     """One part of a date, time or interval: EXTRACT and the functions named after parts."""
-    name = _part_name(part)
+    name = _PART_SPELLINGS.get(part.lower())
     if name is None:
         raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
     return apply("date_part", [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)], span, "date_part()")
@@ -155,18 +155,7 @@ _PART_NAMES = """
     year month day decade century millennium quarter week isodow isoyear yearweek era dow doy hour
     minute second millisecond microsecond epoch julian timezone timezone_hour timezone_minute
 """.split()
-_PART_SPELLINGS = {
-    **{name: name for name in _PART_NAMES},
-    **dict.fromkeys(("dayofweek", "weekday"), "dow"),
-    "dayofyear": "doy",
-    "dayofmonth": "day",
-    "weekofyear": "week",
-}
-
-
-def _part_name(part: str) -> str | None:
-    lowered = part.lower()
-    return _PART_SPELLINGS.get(lowered) or unit_name(lowered)
+_PART_SPELLINGS = {**{name: name for name in _PART_NAMES}, **PART_NAMES}
 
 
 def bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:

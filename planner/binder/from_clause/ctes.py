@@ -60,6 +60,4 @@ class BoundCte:
             grow(node, fields=(*node.fields, self._renewed(made)))
 
     def _renewed(self, field: Field) -> Field:
-        return self.context.new_field(
-            field.name, field.data_type, field.nullable, field.facts, field.estimates
-        )
+        return self.context.new_field(field.name, field.data_type, field.nullable)

@@ -12,7 +12,6 @@ from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.models import generic_output, named_model, predict
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
-from tqp.planner.binder.from_clause.prefetch import announce_names
 from tqp.planner.binder.scope import Relation, Scope, ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.parse import Span, span_of
@@ -40,7 +39,6 @@ def bind_table_function(
     named, rows = call.expressions
     binder = ExpressionBinder(context, Scope(parent=siblings, ctes=siblings.ctes), "FROM")
     model = named_model(context, binder.bind(named), _FUNCTION, span_of(named))
-    announce_names(context, rows, [item.name for item in model.inputs])
     given = context.bind_query.bind_lazy(rows, siblings)
     relation = Relation("", given.columns)
     arguments = [column.reference() for column in _inputs(model, relation, span_of(rows) or span)]

@@ -20,7 +20,6 @@ from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, com
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.ctes import bind_reference
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
-from tqp.planner.binder.from_clause.prefetch import announce_columns
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.scope import (
     MergedColumn,
@@ -272,7 +271,6 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
-    announce_columns(context, table, node, node.alias or name)
     return _under_alias(node, *_scan(context, table, name), name)
 
 
@@ -280,18 +278,12 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
     """A scan that gains a column when one is first referred to.
 
     The node is frozen for everyone else; while binding, `fields` and `columns` grow together, because only the whole
-    statement shows what the query reads, and asking a table for statistics may encode the column.
+    statement shows what the query reads.
     """
     scan = Scan(table, name, (), ())
 
     def make(column: str) -> Field:
-        made = context.new_field(
-            column,
-            table.column_type(column),
-            table.column_nullable(column),
-            table.column_facts(column),
-            table.column_estimates(column),
-        )
+        made = context.new_field(column, table.column_type(column))
         grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 

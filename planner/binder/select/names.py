@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.functions.literal_casts import unit_name
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
 from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START
 from tqp.planner.syntax.words import KEYWORDS
@@ -244,7 +244,7 @@ class Names:
         unit = node.args.get("unit")
         if unit is None:
             return f"CAST({amount} AS INTERVAL)"
-        name = unit_name(unit.name) or unit.name.lower()
+        name = UNIT_NAMES.get(unit.name.lower(), unit.name.lower())
         plural = {"century": "centuries", "millennium": "millennia"}.get(name, name + "s")
         if name in ("second", "millisecond"):
             return f"to_{plural}(CAST({amount} AS DOUBLE))"
@@ -279,7 +279,7 @@ class Names:
         )
         if written:
             quote, word = written[-1]
-            known = None if quote else _EXTRACT_KEYWORDS.get(unit_name(word) or "")
+            known = None if quote else _EXTRACT_KEYWORDS.get(UNIT_NAMES.get(word.lower(), ""))
             part = known or word
         return f"date_part('{part}', {self.text(node.expression)})"
 

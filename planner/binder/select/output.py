@@ -106,8 +106,7 @@ def _output(
         if value.id not in taken:
             taken.add(value.id)
             return source, value
-        made = context.new_field(name, source.data_type, source.nullable, source.facts, source.estimates)
-        return made, Cast(value, source.data_type)
+        return context.new_field(name, source.data_type, source.nullable), Cast(value, source.data_type)
     nullable = not (isinstance(value, Literal) and value.value is not None)
     return context.new_field(name, value.data_type, nullable), value
 

@@ -62,6 +62,9 @@ class Written(Names, Generic[Meaning]):
             "this"
         }:
             node = node.this  # parentheses
+        if any(isinstance(item, exp.Alias) for item in node.expressions):  # its columns have no names outside
+            node = node.copy()
+            node.set("expressions", [item.unalias() for item in node.expressions])
         return str(node.sql("duckdb", comments=False))
 
 

@@ -145,6 +145,6 @@ def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
         field.id: field.facts.dictionary_size
         for node in walk_plan(root)
         if isinstance(node, Scan)
-        for field in node.fields
+        for field in node.field_facts.values()
         if field.facts.dictionary_size is not None
     }

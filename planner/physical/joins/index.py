@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import ColumnRef, Expression, column_ids, conjuncts
+from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids, conjuncts
 from tqp.planner.algebra.field_facts import Fields, filter_fields, join_fields
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
@@ -33,7 +34,7 @@ _ENTRIES_PER_ROW, _FREE_ENTRIES = 16, 1 << 16  # at most; an entry takes four by
 _JOIN_TYPES = (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedTable:
     """A table sorted on the column `key`, and the conditions on its rows."""
 
@@ -49,11 +50,16 @@ class IndexedTable:
 
     def cost(self, probe_rows: float) -> float:
         """What a join of so many rows with the table costs more than the table's scan, which it saves."""
-        pairs = probe_rows * self.rows_per_key
-        formed = 0.0 if self.key.facts.is_unique else _PAIR * pairs
-        read = len(frozenset().union(*map(column_ids, self.conditions)))
-        scan = _SCANNED * len(self.conditions) * self.scan.table.num_rows
-        return _LOOK_UP * probe_rows + formed + _READ * read * pairs - scan
+        return probe_rows * self._cost_of_row - self._cost_of_scan
+
+    @cached_property
+    def _cost_of_row(self) -> float:
+        formed = 0.0 if self.key.facts.is_unique else _PAIR
+        return _LOOK_UP + (formed + _READ * len(all_column_ids(self.conditions))) * self.rows_per_key
+
+    @cached_property
+    def _cost_of_scan(self) -> float:
+        return _SCANNED * len(self.conditions) * self.scan.table.num_rows
 
 
 def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
@@ -65,7 +71,7 @@ def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
         plan = plan.inputs[0]
     if not isinstance(plan, Scan) or not isinstance(key, ColumnRef) or not key.data_type.is_integer_like:
         return None
-    field = next(field for field in plan.fields if field.id == key.id)
+    field = plan.field_facts[key.id]
     known = field.facts.is_sorted and not field.nullable and plan.table.num_rows < 2**31
     return IndexedTable(plan, field, conditions) if known else None
 
@@ -122,7 +128,7 @@ def index_join(
         right_once=False,
         keeps_left_order=True,
     )
-    needed = required.union(*map(column_ids, after))
+    needed = required | all_column_ids(after)
     all_match = is_unique and not keys.residual and every_row_matches(keys, probed, table)
     joined: PhysicalPlan = PhysicalJoin(
         tuple(field for field in known.values() if field.id in needed),

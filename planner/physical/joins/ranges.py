@@ -10,6 +10,7 @@ from tqp.planner.algebra.expressions import Call, Expression, column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.algebra.may_raise import shielded
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
@@ -35,7 +36,11 @@ def split_bounds(
     fields = {**probe, **build}
     if join_type in THREE_VALUED and any(nullable(part, fields) for part in keys.residual):
         return (), keys
-    found = [(part, bound) for part in keys.residual if (bound := _bound(part, probe, build)) is not None]
+    found = [
+        (part, bound)
+        for position, part in enumerate(keys.residual)
+        if (bound := _bound(part, keys.residual[:position], probe, build)) is not None
+    ]
     chosen = _choose([bound for _, bound in found])
     taken = [part for part, bound in found if any(bound is other for other in chosen)]
     rest = tuple(part for part in keys.residual if not any(part is other for other in taken))
@@ -63,7 +68,9 @@ def _choose(bounds: Sequence[Bound]) -> tuple[Bound, ...]:
     return (*groups[0], *(group[0] for group in groups[1:2]))
 
 
-def _bound(part: Expression, probe: FieldsById, build: FieldsById) -> Bound | None:
+def _bound(
+    part: Expression, before: Sequence[Expression], probe: FieldsById, build: FieldsById
+) -> Bound | None:
     if not isinstance(part, Call) or part.function not in ORDERINGS:
         return None
     first, second = part.arguments
@@ -76,7 +83,9 @@ def _bound(part: Expression, probe: FieldsById, build: FieldsById) -> Bound | No
         if _is_of(build_key, build) and _is_of(probe_key, probe):
             fields = {**probe, **build}
             if _fits(build_key, fields) and _fits(probe_key, fields):
-                return Bound(comparison, probe_key, build_key)
+                return Bound(
+                    comparison, shielded(probe_key, before, probe), shielded(build_key, before, build)
+                )
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.algebra.may_raise import may_raise, raising_in
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
 from tqp.planner.rules.nulls import filtered
@@ -22,31 +22,41 @@ class JoinRegion:
 
 
 def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
-    """The inner joins at the top of a plan, through filters and projects that only drop columns."""
+    """The inner joins at the top of a plan, through filters and projects that only drop columns.
+
+    The parts that may raise come last, and keep their order: those of a join before those of the filter above it, which asks
+    for rows that passed.
+    """
     relations: list[LogicalPlan] = []
-    unique: dict[Expression, None] = dict.fromkeys(parts)
+    parts = tuple(parts)
+    from_above, from_below = list(parts), list[Expression]()
 
     def collect(node: LogicalPlan) -> None:
         if isinstance(node, Join) and node.join_type is JoinType.INNER:
-            unique.update(dict.fromkeys(conjuncts(node.condition)))
+            from_above.extend(conjuncts(node.condition))
             collect(node.left)
             collect(node.right)
+            from_below.extend(conjuncts(node.condition))
         elif isinstance(node, Filter) and leads_to_join(node.input):
-            unique.update(dict.fromkeys(conjuncts(node.condition)))
+            from_above.extend(conjuncts(node.condition))
             collect(node.input)
+            from_below.extend(conjuncts(node.condition))
         elif is_pass_through(node) and leads_to_join(node.inputs[0]):
             collect(node.inputs[0])
         else:
             relations.append(node)
 
     collect(plan)
-    return JoinRegion(tuple(relations), tuple(unique))
+    raising = dict.fromkeys(part for part in (*from_below, *parts) if may_raise(part, {}))
+    harmless = dict.fromkeys(part for part in from_above if part not in raising)
+    return JoinRegion(tuple(relations), (*harmless, *raising))
 
 
 def held_back(region: JoinRegion) -> tuple[Expression, ...]:
     """The parts that wait until all relations are joined: they may raise for a row that another part, or a join, drops.
 
-    Equalities of two relations do not wait: they are what makes a join of a cross product.
+    Equalities of two relations do not wait: they are what makes a join of a cross product. Nor do parts that shield a
+    key of one, which is computed for the rows of a relation: those that read this relation alone.
     """
     if len(region.relations) < 2:
         return ()
@@ -61,7 +71,18 @@ def held_back(region: JoinRegion) -> tuple[Expression, ...]:
             and not any(set().union(*reads) <= available for available in ids)
         )
 
-    return tuple(part for part in raising_in(region.parts, *region.relations) if not joins(part))
+    raising = raising_in(region.parts, *region.relations)
+    keys = [part for part in raising if joins(part)]
+    sides = [
+        read_ids(side)
+        for side in raising_in((side for key in keys for side in key.inputs), *region.relations)
+    ]
+
+    def shields(part: Expression) -> bool:
+        reads = read_ids(part)
+        return any(reads and reads | side <= available for available in ids for side in sides)
+
+    return tuple(part for part in raising if part not in keys and not shields(part))
 
 
 def leads_to_join(plan: LogicalPlan) -> bool:

@@ -18,7 +18,7 @@ def ignore_unread_inputs(plan: LogicalPlan, context: OptimizerContext) -> Logica
     def ignore(expression: Expression) -> Expression:
         return transform(expression, without_unread)
 
-    return context.rewrite(plan, lambda node: node.map_expressions(ignore))
+    return context.rewrite(plan, lambda node: node.map_expressions(ignore) if node.scorings else node)
 
 
 def without_unread(node: Expression) -> Expression:

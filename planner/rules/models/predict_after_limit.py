@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tqp.planner.algebra.expressions import ColumnRef, Expression, read_ids
+from tqp.planner.algebra.expressions import ColumnRef, has_prediction, read_ids
 from tqp.planner.algebra.logical_plan import Limit, LogicalPlan, Project, Sort
 from tqp.planner.rules.columns import reference, substitute
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.models.predictions import has_prediction
 
 
 def predict_after_limit(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
@@ -26,28 +25,14 @@ def predict_after_limit(plan: LogicalPlan, context: OptimizerContext) -> Logical
 
 def _moved(limit: Limit, sort: Sort, project: Project) -> LogicalPlan:
     keys = set[int]().union(*(read_ids(key.expression) for key in sort.keys))
-    fields, outputs = [], []
-    above: list[Expression] = []
-    missing: dict[int, None] = {}
-    for field, output in zip(project.fields, project.outputs, strict=True):
-        if has_prediction(output) and field.id not in keys:
-            above.append(output)
-            missing.update(dict.fromkeys(sorted(read_ids(output))))
-        else:
-            above.append(reference(field))
-            fields.append(field)
-            outputs.append(output)
-    if len(fields) == len(project.fields):
+    pairs = [*zip(project.fields, project.outputs, strict=True)]
+    later = {field.id for field, output in pairs if has_prediction(output) and field.id not in keys}
+    if not later:
         return limit
-    pairs = zip(fields, outputs, strict=True)
-    passed: dict[int, Expression] = {
-        output.id: reference(field) for field, output in pairs if isinstance(output, ColumnRef)
-    }
-    for field in project.input.schema:
-        if field.id in missing and field.id not in passed:
-            fields.append(field)
-            outputs.append(reference(field))
-    above = [substitute(output, passed) if has_prediction(output) else output for output in above]
-    below = Project(project.input, tuple(fields), tuple(outputs))
-    limited = replace(limit, input=replace(sort, input=below))
-    return Project(limited, project.fields, tuple(above))
+    kept = [(field, output) for field, output in pairs if field.id not in later]
+    passed = {output.id: reference(field) for field, output in kept if isinstance(output, ColumnRef)}
+    # Those that no prediction reads are pruned.
+    kept += [(field, reference(field)) for field in project.input.schema if field.id not in passed]
+    above = (substitute(output, passed) if field.id in later else reference(field) for field, output in pairs)
+    below = Project(project.input, *zip(*kept, strict=True))
+    return Project(replace(limit, input=replace(sort, input=below)), project.fields, tuple(above))

@@ -15,6 +15,7 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     Predict,
+    Scoring,
     conjuncts,
 )
 from tqp.planner.algebra.field_facts import Fields
@@ -22,10 +23,9 @@ from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, Logi
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
+from tqp.planner.functions.conditions import LOWER, UPPER
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.models.ignore_unread_inputs import without_unread
-from tqp.planner.rules.models.predictions import Scoring, has_prediction, plain, predictions_in, scoring
 
 #: A model is pruned where scoring all rows takes longer than this, in nanoseconds: building the smaller one takes time.
 _WORTH_PRUNING = 2e7
@@ -45,7 +45,9 @@ def restrict_models(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
         restriction.collect(node)
     if not restriction.ranges:
         return plan
-    return context.rewrite(plan, lambda node: node.map_expressions(restriction.restricted))
+    return context.rewrite(
+        plan, lambda node: node.map_expressions(restriction.restricted) if node.scorings else node
+    )
 
 
 class _Restriction:
@@ -58,8 +60,7 @@ class _Restriction:
 
     def collect(self, plan: LogicalPlan) -> None:
         """Note the ranges of the calls in one node."""
-        calls = predictions_in(plan.expressions)
-        if not calls:
+        if not plan.scorings:
             return
         # A filter's other conjuncts hold in every row whose prediction counts.
         sources = (plan,) if isinstance(plan, Filter) else plan.inputs
@@ -68,17 +69,15 @@ class _Restriction:
         for source in sources:
             fields.update(source.field_facts)
         rows = max((self.context.estimator.rows(below) for below in plan.inputs), default=1.0)
-        for made in {scoring(call) for call in calls}:
+        for made in plan.scorings:
             here = tuple(_range_of(argument, fields, bounds, words) for argument in made[1])
             before = self.ranges.get(made, here)
             self.ranges[made] = tuple(_hull(a, b) for a, b in zip(before, here, strict=True))
             self.rows[made] = max(rows, self.rows.get(made, 0.0))
 
     def restricted(self, expression: Expression) -> Expression:
-        if not has_prediction(expression):
-            return expression
         if isinstance(expression, Predict):
-            model = self.model(scoring(plain(expression)))
+            model = self.model(expression.scoring)
             return expression if model is None else without_unread(replace(expression, model=model))
         return expression.map_inputs(self.restricted)
 
@@ -147,14 +146,12 @@ def _known(plans: Iterable[LogicalPlan]) -> tuple[Bounds, Words]:
 
 
 def _note(part: Expression, bounds: Bounds, words: Words) -> None:
-    """What is known of a column where the conjunct is true."""
+    """What is known of a column where the conjunct is true; simplified comparisons have constants on the right."""
     if isinstance(part, InList) and isinstance(part.input, ColumnRef) and part.input.data_type.is_string:
         _keep_words(words, part.input.id, [each.value for each in part.values])
     if not isinstance(part, Call) or len(part.arguments) != 2:
         return
     (column, constant), function = part.arguments, part.function
-    if isinstance(column, Literal):
-        column, constant, function = constant, column, MIRRORED.get(function, function)
     if not isinstance(column, ColumnRef) or not isinstance(constant, Literal):
         return
     if column.data_type.is_string and function == "equal":

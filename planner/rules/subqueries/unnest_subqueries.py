@@ -65,7 +65,7 @@ def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
             return Values((), node.schema)
         # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
         node = context.rewrite_inputs(node, unnest)
-        if any(has_subquery(expression) for expression in node.expressions):
+        if node.subqueries:
             node = _Unnesting(context, unnest, joined).node(node)
         elif isinstance(node, Join) and node.is_dependent:
             node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
@@ -310,7 +310,7 @@ def _without_limit(plan: LogicalPlan) -> LogicalPlan:
             isinstance(plan, Sort)
             or (isinstance(plan, Limit) and plan.offset == 0 and plan.limit != 0)
             or isinstance(plan, Project)
-            and not any(has_subquery(output) for output in plan.outputs)
+            and not plan.subqueries
         ):
             plan = plan.input
         else:

@@ -15,10 +15,9 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
-from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, unpack_bits, values_view
+from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, tensor_of, unpack_bits, values_view
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
-from tqp.data.devices import column_to
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
 from tqp.data.encoding.strings import encode_strings
@@ -51,7 +50,7 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
         raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
     if all(chunk.null_count == len(chunk) for chunk in chunks):
         encoded = replace(encoded, facts=replace(encoded.facts, is_null=True))
-    return column_to(encoded, device)
+    return encoded.to(device)
 
 
 def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
@@ -114,13 +113,7 @@ def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) ->
         values[torch.from_numpy(~validity)] = 0
     if data_type.is_float:
         estimates = ColumnEstimates(estimate_distinct(values.numpy(), validity))
-    return Column(
-        data_type,
-        num_rows,
-        values,
-        None if validity is None else torch.from_numpy(validity),
-        estimates=estimates,
-    )
+    return Column(data_type, num_rows, values, tensor_of(validity), estimates=estimates)
 
 
 def _joined(chunks: Sequence[pa.Array], dtype: torch.dtype) -> Tensor:

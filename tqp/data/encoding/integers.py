@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import DTypeLike
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnEstimates, ColumnFacts
-from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
+from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, estimate_distinct, integer_statistics
 from tqp.data.sharing import WORTH_SHARING, share
@@ -65,17 +64,10 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
         values = _wide_values(chunks, num_rows)
         if validity is not None:
             values[~validity] = split_words(minimum)
-        facts, estimates = (
-            ColumnFacts(minimum, maximum),
-            ColumnEstimates(estimate_distinct(values[:, 1], validity)),
-        )
+        facts = ColumnFacts(minimum, maximum)
+        estimates = ColumnEstimates(estimate_distinct(values[:, 1], validity))
     return Column(
-        data_type,
-        num_rows,
-        torch.from_numpy(values),
-        None if validity is None else torch.from_numpy(validity),
-        facts=facts,
-        estimates=estimates,
+        data_type, num_rows, tensor_of(values), tensor_of(validity), facts=facts, estimates=estimates
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnEstimates, ColumnFacts
-from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
+from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, ascends, scale_distinct, spread
 from tqp.data.encoding.integers import joined_validity, narrowest
@@ -61,15 +61,8 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
     pool = strings_of_views(chunks)
     if pool is None:
         pool = strings_of(name, [as_binary(chunk) for chunk in chunks], validity)
-    return Column(
-        data_type,
-        num_rows,
-        None,
-        None if validity is None else torch.from_numpy(validity),
-        pool=pool,
-        facts=ColumnFacts(is_unique=is_unique),
-        estimates=ColumnEstimates(distinct),
-    )
+    facts, estimates = ColumnFacts(is_unique=is_unique), ColumnEstimates(distinct)
+    return Column(data_type, num_rows, None, tensor_of(validity), pool, facts=facts, estimates=estimates)
 
 
 def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
@@ -127,16 +120,8 @@ def _column_of_codes(
         is_sorted=validity is None and ascends(codes),
         dictionary_size=len(entries),
     )
-    return Column(
-        data_type,
-        len(codes),
-        torch.from_numpy(codes),
-        None if validity is None else torch.from_numpy(validity),
-        pool=strings_of(name, [entries], None),
-        pool_is_dictionary=True,
-        facts=facts,
-        estimates=ColumnEstimates(float(num_entries)),
-    )
+    pool, estimates = strings_of(name, [entries], None), ColumnEstimates(float(num_entries))
+    return Column(data_type, len(codes), tensor_of(codes), tensor_of(validity), pool, True, facts, estimates)
 
 
 def _clean_dictionary(chunk: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -84,10 +84,8 @@ def make_value_dictionary(column: Column) -> ValueDictionary:
 
 def _encoded(column: Column, bounds: tuple[int, int]) -> pa.DictionaryArray:
     """The values of some rows."""
-    rows = slice(*bounds)
-    if column.pool is None:
-        assert column.values is not None
-        return pa.array(column.values[rows].numpy()).dictionary_encode()
-    pool = column.pool._replace(starts=column.pool.starts[rows], lengths=column.pool.lengths[rows])
-    part = replace(column, num_rows=pool.num_rows, pool=pool, validity=None)
-    return string_array(part, None).cast(pa.large_binary()).dictionary_encode()
+    part = replace(column.cut(*bounds), validity=None)
+    if part.pool is not None:
+        return string_array(part, None).cast(pa.large_binary()).dictionary_encode()
+    assert part.values is not None
+    return pa.array(part.values.numpy()).dictionary_encode()

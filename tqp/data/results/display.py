@@ -12,9 +12,10 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.text_numbers import format_bytes
 from tqp.data.column import Column, Table
-from tqp.data.results.to_python import column_slice, python_values, storage_values
-from tqp.data.results.value_text import blob_text, date_text, interval_text, time_text, timestamp_text
+from tqp.data.results.to_python import python_values, storage_values, where_valid
+from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
 
 MAX_ROWS = 20
 _MAX_CELL = 60
@@ -29,11 +30,7 @@ def cell_texts(column: Column) -> list[str | None]:
     kind = column.data_type.kind
     if kind in _TIMES:
         assert column.values is not None
-        items = storage_values(column.values)
-        if column.validity is not None:
-            items = [
-                item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)
-            ]
+        items = where_valid(column, storage_values(column.values))
     else:
         items = python_values(column)
     write = _WRITERS.get(kind, str)
@@ -117,7 +114,7 @@ def _shown_cells(table: Table, max_columns: int | None = None) -> tuple[list[lis
     half = MAX_ROWS // 2
     slices = ((0, half), (num_rows - half, num_rows))
     cells = [
-        [_one_line(text) for start, stop in slices for text in cell_texts(column_slice(column, start, stop))]
+        [_one_line(text) for start, stop in slices for text in cell_texts(column.cut(start, stop))]
         for column in columns
     ]
     return cells, half
@@ -170,7 +167,7 @@ _WRITERS: dict[TypeKind, Callable[[Any], str]] = {
     TypeKind.BOOLEAN: lambda value: "true" if value else "false",
     TypeKind.DECIMAL: "{:f}".format,
     TypeKind.FLOAT: _float_text,
-    TypeKind.BLOB: blob_text,
+    TypeKind.BLOB: lambda value: format_bytes(value).decode(),  # printable ASCII as it is, others as `\\xAA`
     TypeKind.ARRAY: lambda row: f"[{', '.join(map(_float_text, row))}]",
 }
 

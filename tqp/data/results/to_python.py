@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import decimal
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -15,27 +15,12 @@ from tqp.core.errors import ExecutionError
 from tqp.data.column import Column
 from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
 from tqp.data.string_buffers import string_array
-from tqp.data.strings import Strings
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
-_MIDNIGHT = 86_400_000_000
 #: Default contexts round at 28 digits.
 _EXACT = decimal.Context(prec=50)
-
-
-def column_slice(column: Column, start: int, stop: int) -> Column:
-    """Rows start .. stop of a column, as views; without statistics."""
-    values, validity, pool = column.values, column.validity, column.pool
-    if pool is not None and values is None:
-        pool = Strings(pool.starts[start:stop], pool.lengths[start:stop], pool.data)
-    return dataclasses.replace(
-        Column(column.data_type, max(0, min(stop, column.num_rows) - start), None, None, pool),
-        values=None if values is None else values[start:stop],
-        validity=None if validity is None else validity[start:stop],
-        pool_is_dictionary=column.pool_is_dictionary,
-    )
 
 
 def python_values(column: Column) -> list[Any]:
@@ -57,6 +42,9 @@ def python_values(column: Column) -> list[Any]:
         positions = column.values if column.validity is None else column.values.where(column.validity, -1)
         texts = (*data_type.categories, None)
         return [texts[position] for position in positions.tolist()]
+    if column.validity is not None and column.values.dim() == 1:  # what stands under NULL may be no date
+        column = replace(column, values=column.values.masked_fill(~column.validity, 0))
+    assert column.values is not None
     items = storage_values(column.values)
     kind = data_type.kind
     if kind is TypeKind.DECIMAL:
@@ -72,9 +60,14 @@ def python_values(column: Column) -> list[Any]:
         items = [_interval(*item) for item in column.values.tolist()]
     elif kind is TypeKind.ARRAY:
         items = [tuple(item) for item in column.values.tolist()]
-    if column.validity is not None:
-        items = [item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)]
-    return items
+    return where_valid(column, items)
+
+
+def where_valid(column: Column, items: list[Any]) -> list[Any]:
+    """The items, None in rows of the column that are NULL."""
+    if column.validity is None:
+        return items
+    return [item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)]
 
 
 def storage_values(values: Tensor) -> list[Any]:
@@ -95,7 +88,7 @@ def _date(days: int) -> datetime.date | str:
 
 
 def _time(microseconds: int) -> datetime.time | str:
-    if not 0 <= microseconds < _MIDNIGHT:
+    if not 0 <= microseconds < time_limits.MICROSECONDS_PER_DAY:
         return time_text(microseconds)  # 24:00:00, which Python does not have
     return (_EPOCH + datetime.timedelta(microseconds=microseconds)).time()
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column
-from tqp.data.devices import column_tensors
 from tqp.data.encoding.strings import dictionary_codes
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.sources.base import unique_names
@@ -55,8 +54,8 @@ def column_tensor(
             )
         if data_type.is_enum and column.values is not None:
             return column.values.long()
-        device = column_tensors(column)[0].device
-        return dictionary_codes(name, column_to_arrow(name, column)).to(device)
+        codes = dictionary_codes(name, column_to_arrow(name, column))
+        return codes.to(column.tensors()[0].device)
     assert column.values is not None
     if data_type.is_decimal and decimals == "float":
         return decimal_to_double(column.values, data_type.scale)

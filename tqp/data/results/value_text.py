@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
-from tqp.core.text_numbers import format_bytes
-
-_DAYS_PER_400_YEARS = 146_097
-_DAYS_TO_1970_FROM_MARCH_0000 = 719_468
-_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 def date_text(days: int) -> str:
@@ -19,15 +16,8 @@ def date_text(days: int) -> str:
     """
     if abs(days) == time_limits.INFINITE_DAY:
         return "infinity" if days > 0 else "-infinity"
-    # Years are counted from March, so that the leap day is the last of its year.
-    era, day = divmod(days + _DAYS_TO_1970_FROM_MARCH_0000, _DAYS_PER_400_YEARS)
-    year_of_era = (day - day // 1_460 + day // 36_524 - day // 146_096) // 365
-    day_of_year = day - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    day_of_month = day_of_year - (153 * shifted_month + 2) // 5 + 1
-    month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
-    year = 400 * era + year_of_era + (month <= 2)
-    text = f"{year if year > 0 else 1 - year:04}-{month:02}-{day_of_month:02}"
+    year, month, day = map(int, str(np.datetime64(days, "D")).rsplit("-", 2))
+    text = f"{year if year > 0 else 1 - year:04}-{month:02}-{day:02}"
     return text if year > 0 else text + " (BC)"
 
 
@@ -71,12 +61,3 @@ def interval_text(months: int, days: int, microseconds: int) -> str:
     if microseconds or not words:
         words.append(("-" if microseconds < 0 else "") + time_text(abs(microseconds)))
     return " ".join(words)
-
-
-def blob_text(value: bytes) -> str:
-    """Printable ASCII as it is, other bytes as `\\xAA`.
-
-    >>> blob_text(b"a\\x00")
-    'a\\\\x00'
-    """
-    return format_bytes(value).decode()

@@ -19,7 +19,6 @@ from tqp.core.forks import renew_after_fork
 from tqp.core.memory import note_freed
 from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.column import Column
-from tqp.data.devices import column_bytes
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
 from tqp.data.sharing import Handout, share, sharing_threads
 from tqp.data.sources.file_identity import FileSet
@@ -28,7 +27,7 @@ from tqp.data.sources.file_identity import FileSet
 _WORTH_WORKERS = 16_384
 
 
-#: A column, or what is found of one and kept beside it, which says as `nbytes` what it takes.
+#: A column, or what is found of one and kept beside it; both say as `nbytes` what they take.
 Found = TypeVar("Found")
 
 #: Two tables must never have the same: compiled queries are known by the versions of their tables.
@@ -51,8 +50,9 @@ class EncodedColumns:
         """A thread of the parent may have been encoding a column: it will never give its lock back here."""
         self._locks = [threading.Lock() for _ in range(self._num_columns)]
 
-    def peek(self, index: int) -> Column | None:
-        return self._found.get((index, Column))
+    def peek(self, index: int, kind: type[Found]) -> Found | None:
+        """What is known of that `kind` of the column at `index`; None if nobody has asked for it."""
+        return self._found.get((index, kind))
 
     def get(self, index: int, kind: type[Found], make: Callable[[], Found]) -> Found:
         """What is known of that `kind` of the column at `index`, from `make()` if nobody has asked before; one caller at a time."""
@@ -70,8 +70,7 @@ class EncodedColumns:
 
 
 def _bytes_of(found: Mapping[tuple[int, type], Any]) -> int:
-    items = list(found.values())
-    return sum(column_bytes(item) if isinstance(item, Column) else item.nbytes for item in items)
+    return sum(item.nbytes for item in list(found.values()))
 
 
 def _note_freed(found: Mapping[tuple[int, type], Any]) -> None:
@@ -117,7 +116,7 @@ class Source(ABC):
     def column_type(self, name: str) -> DataType:
         """Raises UnsupportedError naming the column if tqp has no type for it. Encodes nothing."""
         position = self._position(name)
-        column = self._encoded.peek(position)
+        column = self._encoded.peek(position, Column)
         return column.data_type if column is not None else self._type_at(position)
 
     def column_nullable(self, name: str) -> bool:
@@ -129,10 +128,13 @@ class Source(ABC):
     def column_estimates(self, name: str) -> ColumnEstimates:
         return self.column(name).estimates
 
-    def dictionary_encode(self, name: str) -> int | None:
-        if not is_worth_encoding(self.column(name)):
-            return None
-        return self.value_dictionary(name).values.shape[0]
+    def dictionary_encode(self, name: str) -> None:
+        if is_worth_encoding(self.column(name)):
+            self.value_dictionary(name)
+
+    def dictionary_size(self, name: str) -> int | None:
+        found = self._encoded.peek(self._position(name), ValueDictionary)
+        return None if found is None else found.values.shape[0]
 
     def value_dictionary(self, name: str) -> ValueDictionary:
         """See `dictionary_encode`: found once, kept as long as the column."""
@@ -155,7 +157,9 @@ class Source(ABC):
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
-        missing = [name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name)) is None]
+        missing = [
+            name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name), Column) is None
+        ]
         if self.num_rows >= _WORTH_WORKERS:
             with sharing_threads(self.threads):
                 share(self.column, missing)

@@ -15,9 +15,7 @@ from tqp.core.errors import BindError, Error
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source
-from tqp.data.sources.libraries import is_from
-from tqp.data.sources.pandas_frames import PandasSource
-from tqp.data.sources.polars_frames import table_of_polars
+from tqp.data.sources.frames import PandasSource, is_from, table_of_polars
 from tqp.data.sources.tensors import TensorSource
 
 _ACCEPTED = (

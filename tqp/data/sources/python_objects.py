@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.data.arrow_buffers import pack_bits
 from tqp.data.arrow_types import HUGEINT_ARRAY
 
 _INT64_LIMIT, _UINT64_LIMIT, _INT128_LIMIT = 2**63, 2**64, 2**127
@@ -152,10 +153,9 @@ def hugeint_array(numbers: Sequence[int | None], where: str = "") -> pa.Array:
             )
         words[row] = number & (2**64 - 1), (number >> 64) & (2**64 - 1)
     valid = np.array([number is not None for number in numbers])
-    bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     # From buffers: 39 digits are one more than Arrow has decimals of.
     storage = pa.Array.from_buffers(
-        HUGEINT_ARRAY.storage_type, len(numbers), [bitmap, pa.py_buffer(np.ascontiguousarray(words))]
+        HUGEINT_ARRAY.storage_type, len(numbers), [pack_bits(valid), pa.py_buffer(words)]
     )
     return pa.ExtensionArray.from_storage(HUGEINT_ARRAY, storage)
 

@@ -18,10 +18,8 @@ from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.encoding.device_columns import LEFT_TO_THE_HOST, encode_on_device
 from tqp.data.sources.base import Source
-from tqp.data.sources.libraries import is_from
+from tqp.data.sources.frames import arrow_of_polars, arrow_of_series, is_from
 from tqp.data.sources.numpy_arrays import arrow_of_numpy, arrow_of_vectors, unchanging
-from tqp.data.sources.pandas_frames import arrow_of_series
-from tqp.data.sources.polars_frames import arrow_of_polars
 from tqp.data.sources.python_objects import arrow_of_objects
 
 _HALF_FLOATS = (torch.float16, torch.bfloat16)
@@ -107,9 +105,8 @@ class TensorSource(Source):
         is_there = values.device == self.device and values.device.type != "cpu"
         if is_there and values.dtype not in LEFT_TO_THE_HOST:
             return encode_on_device(values, self._type_at(position))
-        return encode_column(
-            self.column_names[position], _arrow_of(values, self._where(position)), self.device
-        )
+        name = self.column_names[position]
+        return encode_column(name, _arrow_of(values, name), self.device)
 
     def with_gradient(self, name: str) -> Tensor | None:
         values = self._parameters.get(self._position(name))
@@ -117,9 +114,6 @@ class TensorSource(Source):
             return None
         dtype = torch.float32 if values.dtype in _HALF_FLOATS else values.dtype
         return values.to(device=self.device, dtype=dtype)
-
-    def _where(self, position: int) -> str:
-        return self.column_names[position]
 
 
 def _shape(values: Any) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.models import ModelInput
-from tqp.ml.model import Converted
+from tqp.ml.model import Converted, with_one_output
 from tqp.ml.onnx.operators import OPERATORS
 
 
@@ -130,7 +130,7 @@ def convert_onnx(model: Any, names: Sequence[str] | None, kind: str) -> Converte
     module = OnnxModule(model).to(dtype)
     inputs = _inputs([(each.name, _width(each)) for each in given], names)
     columns = _columns(module, len(inputs), dtype)
-    return Converted(module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=1_000.0, dtypes=(dtype,))
+    return with_one_output(module, inputs, kind, columns, dtype, 1_000.0)
 
 
 def _inputs(given: Sequence[tuple[str, int | None]], names: Sequence[str] | None) -> tuple[ModelInput, ...]:
@@ -247,6 +247,4 @@ def convert_session(session: Any, names: Sequence[str] | None, kind: str) -> Con
     module = SessionModule(session, place)
     made = module(torch.zeros(2, len(inputs)))
     columns = made.shape[1] if made.dim() == 2 else 1
-    return Converted(
-        module, inputs, {kind: nn.Identity()}, {kind: columns}, cost=5_000.0, dtypes=(torch.float32,)
-    )
+    return with_one_output(module, inputs, kind, columns, torch.float32, 5_000.0)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import BindError
-from tqp.ml.model import Converted, Proof, make_head, output_of
+from tqp.ml.model import Converted, Proof
 from tqp.ml.proof.rows import rows_for
 from tqp.ml.scorer import Scorer
+from tqp.ml.threshold import RAW
 
 #: Differences up to this are rounding: absolute for numbers up to one, else relative.
 TOLERANCE = 1e-5
@@ -40,7 +41,7 @@ def prove(
 
     def compare(dtype: torch.dtype, bf16: bool = False) -> Proof:
         body = copy.deepcopy(converted.body).to(dtype)
-        scorer = Scorer(body, [1] * len(converted.inputs), dtype, converted.scores, bf16=bf16)
+        scorer = Scorer(body, [1] * len(converted.inputs), dtype, converted.columns[RAW], bf16=bf16)
         with torch.no_grad():
             raw = scorer(rows.columns(), rows.count)
             by_output = {
@@ -98,8 +99,6 @@ def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any, count
     """
     if kind == "label":
         return _label_difference(converted, raw, wanted, counts)
-    output = output_of(converted, kind)
-    assert output is not None
     ours = converted.outputs[kind](raw).double().numpy()
     theirs = np.asarray(wanted, dtype=np.float64)
     if theirs.size != ours.size:
@@ -115,11 +114,7 @@ def _difference(converted: Converted, kind: str, raw: Tensor, wanted: Any, count
 
 
 def _label_difference(converted: Converted, raw: Tensor, wanted: Any, counts: Any) -> float:
-    output = output_of(converted, "label")
-    assert output is not None
-    found = make_head(converted, output)(raw).numpy()
-    classes = np.asarray(list(converted.classes))
-    ours = classes[found] if output.labels is not None else found
+    ours = np.asarray(list(converted.classes))[converted.outputs["label"](raw).numpy()]
     differs = (ours != np.asarray(wanted)) & counts
     if not differs.any():
         return 0.0

@@ -36,36 +36,34 @@ _LEFT_OUT = (
 class Rows:
     """Rows of inputs, in the form that the converted model takes and in the one that the original takes."""
 
-    def __init__(self, inputs: Sequence[ModelInput], trials: Sequence[Trial], values: Sequence[Any]) -> None:
+    def __init__(self, converted: Converted, values: Sequence[Any]) -> None:
         """`values`: for each input a float64 array, or an object array of strings and None."""
-        self.inputs, self.trials, self.values = inputs, trials, values
+        self.inputs, self.trials, self.values = converted.inputs, converted.trials, values
         self.count = len(values[0])
 
     @classmethod
-    def of_sample(cls, sample: Any, inputs: Sequence[ModelInput], trials: Sequence[Trial]) -> Rows:
+    def of_sample(cls, sample: Any, converted: Converted) -> Rows:
         """`sample`: a data frame, an Arrow table or a mapping with the inputs as columns, or an array [n, inputs].
 
         Raises BindError if an input is not in it.
         """
         values = [
             _strings(column) if item.categories is not None else _numbers(column, item.name)
-            for item, column in zip(inputs, _sample_columns(sample, inputs), strict=True)
+            for item, column in zip(converted.inputs, _sample_columns(sample, converted.inputs), strict=True)
         ]
         counts = {len(each) for each in values}
         if counts == {0}:
             raise BindError("sample= has no rows")
         if len(counts) > 1:
             raise BindError(f"sample= has columns of different lengths: {sorted(counts)}")
-        return cls(inputs, trials, values)
+        return cls(converted, values)
 
     @classmethod
-    def made_up(
-        cls, inputs: Sequence[ModelInput], trials: Sequence[Trial], left_out: Sequence[str] = ()
-    ) -> Rows:
+    def made_up(cls, converted: Converted, left_out: Sequence[str] = ()) -> Rows:
         """Ordinary, constant, extreme, missing and unseen values, and those that matter to the model, in every column."""
         random = np.random.default_rng(0)
-        values = [_made_up(item, trial, random, left_out) for item, trial in zip(inputs, trials, strict=True)]
-        return cls(inputs, trials, values)
+        both = zip(converted.inputs, converted.trials, strict=True)
+        return cls(converted, [_made_up(item, trial, random, left_out) for item, trial in both])
 
     def columns(self) -> list[tuple[Tensor, Tensor | None]]:
         """Values and validity, as a query gives them to the model."""
@@ -134,25 +132,16 @@ def rows_for(model: Any, converted: Converted, sample: Any) -> tuple[Rows, dict[
     A kind of made-up value that the original raises for is left out; extremes and values that matter exactly, where it
     cancels. Raises BindError if it raises for all, or for a sample.
     """
-    inputs = converted.inputs
-    trials = converted.trials or tuple(Trial() for _ in inputs)
     always: tuple[str, ...] = ("extreme", "exact") if converted.cancels else ()
     failure: Exception | None = None
-    for left_out in _LEFT_OUT if sample is None else ((),):
-        if sample is not None:
-            rows = Rows.of_sample(sample, inputs, trials)
-        else:
-            rows = Rows.made_up(inputs, trials, (*left_out, *always))
+    for left_out in [(*kinds, *always) for kinds in _LEFT_OUT] if sample is None else [()]:
+        rows = Rows.made_up(converted, left_out) if sample is None else Rows.of_sample(sample, converted)
         try:
-            given = {kind: rows.original(model, kind) for kind in converted.outputs}
-            return rows, given, (*left_out, *always) if sample is None else ()
+            return rows, {kind: rows.original(model, kind) for kind in converted.outputs}, left_out
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             failure = failure or error
-    what = (
-        "the sample"
-        if sample is not None
-        else "rows made up to compare with it; give some of yours as sample="
-    )
+    made_up_rows = "rows made up to compare with it; give some of yours as sample="
+    what = made_up_rows if sample is None else "the sample"
     raise BindError(f"{type(model).__qualname__} itself raises on {what}: {failure}") from failure
 
 

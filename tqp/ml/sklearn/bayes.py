@@ -10,46 +10,41 @@ import torch
 from torch import Tensor, nn
 
 from tqp.ml.arrays import doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.conversion import Inputs
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Apply, Total, first_largest, link
+from tqp.ml.layers import Affine, Largest, Total, link
 from tqp.ml.lookup import Category, Codes, Lookup, by_position
+from tqp.ml.model import Converted, Feature
 from tqp.ml.sklearn.scalers import above
 
 
-def _predictor(estimator: Any, body: nn.Module) -> Predictor:
+def _predictor(estimator: Any, features: list[Feature], inputs: Inputs, body: nn.Module) -> Converted:
     """Of joint log likelihoods [n, classes]."""
-    outputs: dict[str, nn.Module] = {
-        "label": Apply(first_largest, elementwise=False),
-        "proba": link("softmax"),
-    }
-    return Predictor(body, outputs, list(estimator.classes_))
+    inputs.refuse_null(features)
+    outputs = {"label": Largest(np.inf), "proba": link("softmax")}
+    return Converted(body, outputs, list(estimator.classes_))
 
 
-def multinomial(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def multinomial(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """MultinomialNB."""
-    inputs.refuse_null(features)
-    return _predictor(
-        estimator, Affine(doubles(estimator.feature_log_prob_).T, doubles(estimator.class_log_prior_))
-    )
+    body = Affine(doubles(estimator.feature_log_prob_).T, doubles(estimator.class_log_prior_))
+    return _predictor(estimator, features, inputs, body)
 
 
-def complement(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def complement(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """ComplementNB: the prior counts only where there is one class."""
-    inputs.refuse_null(features)
     prior = doubles(estimator.class_log_prior_) * (len(estimator.classes_) == 1)
-    return _predictor(estimator, Affine(doubles(estimator.feature_log_prob_).T, prior))
+    return _predictor(estimator, features, inputs, Affine(doubles(estimator.feature_log_prob_).T, prior))
 
 
-def bernoulli(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def bernoulli(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """BernoulliNB."""
-    inputs.refuse_null(features)
     present = doubles(estimator.feature_log_prob_)
     absent = torch.log(1 - torch.exp(present))
     body: nn.Module = Affine((present - absent).T, doubles(estimator.class_log_prior_) + absent.sum(1))
     if estimator.binarize is not None:
         body = composed([above(float(estimator.binarize), features, inputs), body])
-    return _predictor(estimator, body)
+    return _predictor(estimator, features, inputs, body)
 
 
 class Gaussians(nn.Module):
@@ -73,20 +68,17 @@ class Gaussians(nn.Module):
         ).T
 
 
-def gaussian(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def gaussian(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """GaussianNB."""
-    inputs.refuse_null(features)
     means, variances = doubles(estimator.theta_), doubles(estimator.var_)
-    for feature, column, spread in zip(features, means.T, variances.T.sqrt(), strict=True):
-        inputs.try_values(feature, [*column.tolist(), *(column + 3 * spread).tolist()])
+    inputs.try_points(features, torch.cat([means, means + 3 * variances.sqrt()]))
     constants = doubles(np.log(estimator.class_prior_)) - 0.5 * torch.log(2 * torch.pi * variances).sum(1)
-    found = _predictor(estimator, Gaussians(means, variances, constants))
+    found = _predictor(estimator, features, inputs, Gaussians(means, variances, constants))
     return replace(found, cost=1.5 * means.numel(), cancels=True)
 
 
-def categorical(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def categorical(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """CategoricalNB: whole numbers from 0; one that was not seen is an error when a query meets it."""
-    inputs.refuse_null(features)
     terms: list[nn.Module] = []
     for place, (feature, table) in enumerate(zip(features, estimator.feature_log_prob_, strict=True)):
         rows = doubles(table).T  # [categories, classes]
@@ -97,4 +89,4 @@ def categorical(estimator: Any, features: list[Feature], inputs: Inputs) -> Pred
         category = Category(place, Codes(0, count, True), count, inputs.refuse_unseen(feature))
         table = torch.stack(by_position(list(rows), range(count), count, rows[0], rows[0]))
         terms.append(Lookup(category, table))
-    return _predictor(estimator, terms[0] if len(terms) == 1 else Total(terms))
+    return _predictor(estimator, features, inputs, terms[0] if len(terms) == 1 else Total(terms))

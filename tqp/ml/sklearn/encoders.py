@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,22 @@ from torch import nn
 from tqp.core.errors import UnsupportedError
 from tqp.ml import layers
 from tqp.ml.arrays import doubles, plain
-from tqp.ml.conversion import Feature, Inputs, Transformed
+from tqp.ml.conversion import Inputs, transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Apply, Fill, Select, SideBySide
-from tqp.ml.lookup import Category, Codes, Intervals, Lookup, OneHot, by_position, finder_of_numbers
+from tqp.ml.lookup import (
+    MISSING,
+    ByCategory,
+    Category,
+    Codes,
+    Intervals,
+    Lookup,
+    OneHot,
+    T,
+    by_position,
+    finder_of_numbers,
+)
+from tqp.ml.model import Converted, Feature
 
 #: From here on, numbers that are not whole numbers of float32 may be rounded to one.
 _LARGEST_EXACT = 1 << 24
@@ -31,17 +43,17 @@ def is_missing(value: Any) -> bool:
     )
 
 
-def side_by_side(parts: Sequence[nn.Module]) -> nn.Module:
-    """The parts' columns; raises UnsupportedError if there are no parts."""
+def side_by_side(parts: Sequence[nn.Module], widths: Sequence[int]) -> nn.Module:
+    """The parts' columns, of each as many as `widths` says; raises UnsupportedError if there are no parts."""
     if not parts:
         raise UnsupportedError("a transformer that leaves no columns is not supported")
-    return parts[0] if len(parts) == 1 else SideBySide(parts)
+    return parts[0] if len(parts) == 1 else SideBySide(parts, widths)
 
 
 # imputer
 
 
-def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """SimpleImputer: every strategy, numbers and strings; `missing_values` NaN, None, a number or a string; indicators."""
     statistics = plain(estimator.statistics_)
     marker = estimator.missing_values
@@ -49,7 +61,8 @@ def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     if not means_null:
         inputs.refuse_null(features)
     if marker is None:
-        inputs.missing_is_none |= {feature.raw for feature in features if feature.raw is not None}
+        for feature in features:
+            inputs.trial(feature).missing_is_none = True
     missing = None if means_null else _number(marker, features, inputs)
     kept = [
         place
@@ -59,17 +72,19 @@ def simple_imputer(estimator: Any, features: list[Feature], inputs: Inputs) -> T
     chosen = [features[place] for place in kept]
     fills = [_number(statistics[place], [features[place]], inputs) for place in kept]
     parts = [composed([Select(kept), Fill(doubles(fills), missing)])] if kept else []
+    widths = [len(kept)] if kept else []
     given = [Feature(feature.raw, frozenset()) for feature in chosen]
     if estimator.add_indicator:
         places = [int(place) for place in estimator.indicator_.features_]
         if places:
             indicator = Apply(lambda numbers: layers.is_missing(numbers, missing).to(numbers.dtype))
             parts.append(composed([Select(places), indicator]))
-            given += [Feature(None, frozenset())] * len(places)
+            widths.append(len(places))
+            given += [Feature()] * len(places)
     if missing is not None:
         for feature in features:
             inputs.try_values(feature, [missing])
-    return side_by_side(parts), given
+    return transformed(side_by_side(parts, widths), given)
 
 
 def _number(value: Any, features: Sequence[Feature], inputs: Inputs) -> float:
@@ -112,8 +127,8 @@ def known_categories(feature: Feature, categories: Any, inputs: Inputs) -> Known
     absent = [place for place, value in enumerate(values) if is_missing(value)]
     if len(absent) > 1:
         raise UnsupportedError("categories with both None and NaN: SQL has one NULL for them")
-    if absent and values[absent[0]] is None and feature.raw is not None:
-        inputs.missing_is_none.add(feature.raw)
+    if absent and values[absent[0]] is None:
+        inputs.trial(feature).missing_is_none = True
     present = [place for place in range(len(values)) if place not in absent]
     missing = absent[0] if absent else None
     kept = [values[place] for place in present]
@@ -123,103 +138,98 @@ def known_categories(feature: Feature, categories: Any, inputs: Inputs) -> Known
     if feature.raw in inputs.words or not all(isinstance(value, int | float) for value in kept):
         raise UnsupportedError(f"categories that are neither strings nor numbers throughout, as {kept[:5]}")
     if any(not float(value).is_integer() or abs(value) >= _LARGEST_EXACT for value in kept):
-        inputs.compare_exactly()
+        inputs.needs_doubles = True
     inputs.try_values(feature, kept)
     finder, rows, count = finder_of_numbers([float(value) for value in kept])
     return Known(finder, count, rows, present, missing)
 
 
-def one_hot_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def _coded(
+    estimator: Any, place: int, feature: Feature, inputs: Inputs, value: Callable[[int], T], unseen: T
+) -> tuple[Category, list[T]]:
+    """A feature's category, and what each position has: `value` of a category by its number, else `unseen`.
+
+    Missing values count as unseen ones, unless they are a category.
+    """
+    known = known_categories(feature, estimator.categories_[place], inputs)
+    refuses = inputs.refuse_unseen(feature) if estimator.handle_unknown == "error" else None
+    if refuses is not None and known.missing is None:
+        inputs.refuse_null([feature])
+    missing = unseen if known.missing is None else value(known.missing)
+    values = [value(each) for each in known.present]
+    table = by_position(values, known.rows, known.count, missing, unseen)
+    return known.category(place, refuses), table
+
+
+def one_hot_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """OneHotEncoder: strings and numbers, drop, infrequent categories, missing ones, every handle_unknown; one that is
     "error" is an error when a query meets an unseen category."""
-    parts = []
-    for place, feature in enumerate(features):
-        part = _one_hot(estimator, place, feature, inputs)
-        if part.width:
-            parts.append(part)
-    width = sum(part.width for part in parts)
-    return side_by_side(parts), [Feature(None, frozenset())] * width
+    every = [_one_hot(estimator, place, feature, inputs) for place, feature in enumerate(features)]
+    parts = [part for part in every if part.width]
+    widths = [part.width for part in parts]
+    return transformed(side_by_side(parts, widths), [Feature()] * sum(widths))
 
 
 def _one_hot(estimator: Any, place: int, feature: Feature, inputs: Inputs) -> OneHot:
-    known = known_categories(feature, estimator.categories_[place], inputs)
-    grouped = _groups(estimator, place)
-    total = len(known.present) + (known.missing is not None)
-    columns = list(range(total)) if grouped is None else [int(each) for each in grouped]
+    groups = _groups(estimator, place)
     dropped = None if estimator.drop_idx_ is None else estimator._drop_idx_after_grouping[place]
-    width = max(columns) + 1 - (dropped is not None)
+    width = max(groups) + 1 - (dropped is not None)
 
-    def column(group: int | None) -> int:
-        """Of a group that is left, else the one of none."""
-        if group is None or group == dropped:
+    def column(category: int) -> int:
+        """That of its group or, if this is dropped, the one of none."""
+        group = groups[category]
+        if group == dropped:
             return width
         return group - 1 if dropped is not None and group > dropped else group
 
-    unseen, refuses = column(None), None
+    unseen = width
     if estimator.handle_unknown == "error":
-        refuses = inputs.refuse_unseen(feature)
-        unseen = column(columns[0])  # never used; a weight that all categories share is a constant
-    elif estimator.handle_unknown in ("infrequent_if_exist", "warn") and grouped is not None:
-        unseen = column(columns[int(estimator._infrequent_indices[place][0])])
-    missing = unseen
-    if known.missing is not None:
-        missing = column(columns[known.missing])
-    elif refuses is not None:
-        inputs.refuse_null([feature])
-    table = by_position(
-        [column(columns[each]) for each in known.present], known.rows, known.count, missing, unseen
-    )
-    return OneHot(known.category(place, refuses), torch.tensor(table), width)
+        unseen = column(0)  # never used; a weight that all categories share is a constant
+    elif estimator.handle_unknown in ("infrequent_if_exist", "warn") and _has_groups(estimator, place):
+        unseen = column(int(estimator._infrequent_indices[place][0]))
+    category, table = _coded(estimator, place, feature, inputs, column, unseen)
+    return OneHot(category, torch.tensor(table), width)
 
 
-def _groups(estimator: Any, place: int) -> Any:
-    """For each category its group, where infrequent ones are put together; None where there are none."""
-    if not getattr(estimator, "_infrequent_enabled", False):
-        return None
-    return estimator._default_to_infrequent_mappings[place]
+def _has_groups(estimator: Any, place: int) -> bool:
+    """Whether infrequent categories are put together."""
+    enabled = getattr(estimator, "_infrequent_enabled", False)
+    return enabled and estimator._default_to_infrequent_mappings[place] is not None
 
 
-def ordinal_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def _groups(estimator: Any, place: int) -> list[int]:
+    """For each category its group: its own number, unless infrequent ones are put together."""
+    if not _has_groups(estimator, place):
+        return list(range(len(estimator.categories_[place])))
+    return [int(each) for each in estimator._default_to_infrequent_mappings[place]]
+
+
+def ordinal_encoder(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """OrdinalEncoder: strings and numbers, unknown and missing values as configured, infrequent categories;
     handle_unknown="error" is an error when a query meets an unseen category."""
     parts, given = [], []
     for place, feature in enumerate(features):
-        known = known_categories(feature, estimator.categories_[place], inputs)
-        grouped = _groups(estimator, place)
-        missing_is_nan = known.missing is not None and estimator.categories_[place][known.missing] is not None
+        values, groups = plain(estimator.categories_[place]), _groups(estimator, place)
 
-        def ordinal(each: int, grouped: Any = grouped) -> float:
-            return float(each if grouped is None else grouped[each])
+        def ordinal(each: int, values: list[Any] = values, groups: list[int] = groups) -> float:
+            is_nan = values[each] is not None and is_missing(values[each])  # None is as other categories are
+            return float(estimator.encoded_missing_value if is_nan else groups[each])
 
-        refuses, unseen = None, 0.0
-        if estimator.handle_unknown == "error":
-            refuses = inputs.refuse_unseen(feature)
-        else:
-            unseen = float(estimator.unknown_value)
-        missing = unseen
-        if missing_is_nan:
-            missing = float(estimator.encoded_missing_value)
-        elif known.missing is not None:
-            missing = ordinal(known.missing)
-        elif refuses is not None:
-            inputs.refuse_null([feature])
-        table = by_position(
-            [ordinal(each) for each in known.present], known.rows, known.count, missing, unseen
-        )
-        parts.append(Lookup(known.category(place, refuses), doubles(table)[:, None]))
-        given.append(Feature(None, feature.missing if math.isnan(missing) else frozenset()))
-    return side_by_side(parts), given
+        unseen = 0.0 if estimator.handle_unknown == "error" else float(estimator.unknown_value)
+        category, table = _coded(estimator, place, feature, inputs, ordinal, unseen)
+        parts.append(Lookup(category, doubles(table)[:, None]))
+        given.append(Feature(None, feature.missing if math.isnan(table[MISSING]) else frozenset()))
+    return transformed(side_by_side(parts, [1] * len(parts)), given)
 
 
 # discretizer
 
 
-def bins_discretizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def bins_discretizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """KBinsDiscretizer: every strategy and encoding; missing values are refused."""
     inputs.refuse_null(features)
-    inputs.compare_exactly()
-    parts: list[nn.Module] = []
-    width = 0
+    inputs.needs_doubles = True
+    parts: list[ByCategory] = []
     for place, feature in enumerate(features):
         edges = doubles(estimator.bin_edges_[place])
         inputs.try_values(feature, edges.tolist())
@@ -228,9 +238,8 @@ def bins_discretizer(estimator: Any, features: list[Feature], inputs: Inputs) ->
         if estimator.encode == "ordinal":
             ordinals = by_position([float(each) for each in range(count)], range(count), count, 0.0, 0.0)
             parts.append(Lookup(category, doubles(ordinals)[:, None]))
-            width += 1
         else:
             columns = by_position(list(range(count)), range(count), count, count, count)
             parts.append(OneHot(category, torch.tensor(columns), count))
-            width += count
-    return side_by_side(parts), [Feature(None, frozenset())] * width
+    widths = [part.width for part in parts]
+    return transformed(side_by_side(parts, widths), [Feature()] * sum(widths))

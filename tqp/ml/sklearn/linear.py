@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Affine, Apply, BothClasses, Largest, activation, link, shares_of_sum
+from tqp.ml.arrays import doubles
+from tqp.ml.conversion import Inputs
+from tqp.ml.layers import Affine, Largest, Probabilities, link
+from tqp.ml.model import Converted, Feature
 
 
 def _sums(estimator: Any, features: list[Feature], inputs: Inputs) -> Affine:
@@ -23,74 +23,50 @@ def _sums(estimator: Any, features: list[Feature], inputs: Inputs) -> Affine:
     """
     inputs.refuse_null(features)
     if any(feature.raw is not None for feature in features):
-        inputs.compare_exactly()
-    weight = np.atleast_2d(np.asarray(dense(estimator.coef_), dtype=np.float64))
-    bias = np.broadcast_to(
-        np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)), weight.shape[:1]
-    )
-    return Affine(doubles(weight.T), doubles(bias))
+        inputs.needs_doubles = True
+    weight = doubles(estimator.coef_)
+    weight = weight.reshape(-1, weight.shape[-1])
+    return Affine(weight.T.contiguous(), doubles(estimator.intercept_).expand(weight.shape[0]).clone())
 
 
-def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Ordinary least squares, ridge, lasso, elastic net, linear SVR, SGD and whatever else is linear in the inputs."""
     body = _sums(estimator, features, inputs)
-    return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
+    return Converted(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
-def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def generalized_linear_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """PoissonRegressor, GammaRegressor and TweedieRegressor: links "log" and "identity"."""
     found = linear_regressor(estimator, features, inputs)
-    link = getattr(estimator, "link", "log")
-    if link == "auto":
-        link = "identity" if estimator.power <= 0 else "log"
-    return found if link == "identity" else replace(found, outputs={"value": Apply(torch.exp)})
+    name = getattr(estimator, "link", "log")
+    if name == "auto":
+        name = "identity" if estimator.power <= 0 else "log"
+    return found if name == "identity" else replace(found, outputs={"value": link("exp")})
 
 
-def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def logistic(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Logistic regression and linear discriminant analysis: two classes by a sigmoid, several by a softmax, or by one
     against the rest."""
     body = _sums(estimator, features, inputs)
-    classes = list(estimator.classes_)
-    scores = body.bias.shape[0]
-    proba: nn.Module = BothClasses() if scores == 1 else link("softmax")
     solver, multi_class = (getattr(estimator, name, None) for name in ("solver", "multi_class"))
-    if scores > 1 and (multi_class == "ovr" or solver == "liblinear"):
-        proba = _one_against_the_rest()
+    by_one = multi_class == "ovr" or solver == "liblinear"
+    proba = Probabilities("sigmoid" if by_one or body.bias.shape[0] == 1 else "softmax", shared=by_one)
     outputs = {"label": Largest(), "proba": proba, "score": nn.Identity()}
-    return Predictor(body, outputs, classes, _cost(body))
+    return Converted(body, outputs, list(estimator.classes_), _cost(body))
 
 
-def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def linear_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Linear SVM, ridge classifier, perceptron and the SGD classifier, with probabilities where the loss gives them."""
     _refuse_several_labels(estimator)
     body = _sums(estimator, features, inputs)
-    classes = list(estimator.classes_)
     outputs: dict[str, nn.Module] = {"label": Largest(), "score": nn.Identity()}
-    loss = getattr(estimator, "loss", None)
-    if loss == "log_loss":
-        outputs["proba"] = BothClasses() if len(classes) == 2 else _one_against_the_rest()
-    elif loss == "modified_huber":
-        outputs["proba"] = ClippedShares()
-    return Predictor(body, outputs, classes, _cost(body))
+    function = {"log_loss": "sigmoid", "modified_huber": "clipped"}.get(getattr(estimator, "loss", ""))
+    if function is not None:
+        outputs["proba"] = Probabilities(function, shared=True)
+    return Converted(body, outputs, list(estimator.classes_), _cost(body))
 
 
-def _one_against_the_rest() -> Apply:
-    return Apply(lambda scores: shares_of_sum(torch.sigmoid(scores)), elementwise=False)
-
-
-class ClippedShares(nn.Module):
-    """Probabilities under the modified Huber loss: (clip(score, -1, 1) + 1) / 2, shared out among several classes."""
-
-    rises = True
-
-    def forward(self, scores: Tensor) -> Tensor:
-        shares = (scores.clamp(-1, 1) + 1) / 2
-        if scores.shape[1] == 1:
-            return torch.cat([1 - shares, shares], 1)
-        return shares_of_sum(shares)
-
-
-def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """MLPRegressor and MLPClassifier."""
     inputs.refuse_null(features)
     steps: list[nn.Module] = []
@@ -98,16 +74,15 @@ def multilayer_perceptron(estimator: Any, features: list[Feature], inputs: Input
     for place, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         steps.append(Affine(doubles(weight), doubles(bias)))
         if place < len(weights) - 1:
-            steps.append(activation(estimator.activation))
+            steps.append(link(estimator.activation))
     body = nn.Sequential(*steps)
     cost = sum(float(np.size(weight)) for weight in weights) * 0.05
     last = estimator.out_activation_
     if not hasattr(estimator, "classes_"):
-        return Predictor(body, {"value": activation(last)}, cost=cost)
+        return Converted(body, {"value": link(last)}, cost=cost)
     _refuse_several_labels(estimator)
-    classes = list(estimator.classes_)
-    proba = BothClasses() if last == "logistic" else activation(last)
-    return Predictor(body, {"label": Largest(), "proba": proba}, classes, cost)
+    outputs = {"label": Largest(), "proba": Probabilities(last)}
+    return Converted(body, outputs, list(estimator.classes_), cost)
 
 
 def _refuse_several_labels(estimator: Any) -> None:

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor, Transformed
-from tqp.ml.folding import composed
-from tqp.ml.layers import Apply, first_largest
+from tqp.ml.arrays import doubles
+from tqp.ml.conversion import Inputs
+from tqp.ml.layers import Apply, Largest
+from tqp.ml.model import Converted, Feature
 
 #: Numbers of a matrix of distances that are made at a time.
 _DISTANCES = 1 << 21
@@ -28,7 +28,6 @@ class SquaredDistances(nn.Module):
         center = points.mean(0)
         self.points = nn.Buffer(points - center)
         self.center = nn.Buffer(center)
-        self.width = points.shape[0]
 
     def forward(self, features: Tensor) -> Tensor:
         by_column = (features - self.center).T
@@ -37,34 +36,23 @@ class SquaredDistances(nn.Module):
         return (2 * products - squares[:, None] - by_column.square().sum(0)).clamp_(max=0).T
 
 
-def _distance_of_square() -> Apply:
-    """Distances of minus their squares."""
-    return Apply(lambda squares: squares.neg().sqrt())
-
-
-def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def k_means(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """KMeans and MiniBatchKMeans: the label of the nearest center, or as value the distances to all."""
-    body = _distances(estimator, features, inputs)
-    outputs: dict[str, nn.Module] = {
-        "label": Apply(first_largest, elementwise=False),
-        "value": _distance_of_square(),
-    }
-    cost = float(body.points.numel())
-    return Predictor(body, outputs, list(range(body.width)), cost, cancels=True)
-
-
-def k_means_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """KMeans and MiniBatchKMeans as a step: the distances to all centers."""
-    body = _distances(estimator, features, inputs)
-    return composed([body, _distance_of_square()]), [Feature(None, frozenset())] * body.width
-
-
-def _distances(estimator: Any, features: list[Feature], inputs: Inputs) -> SquaredDistances:
     inputs.refuse_null(features)
-    centers = doubles(estimator.cluster_centers_)
-    for feature, column in zip(features, centers.T, strict=True):
-        inputs.try_values(feature, column.tolist())
-    return SquaredDistances(centers)
+    points = doubles(estimator.cluster_centers_)
+    inputs.try_points(features, points)
+    body = SquaredDistances(points)
+    centers = body.points.shape[0]
+    distances = Apply(lambda squares: squares.neg().sqrt())
+    cost = float(body.points.numel())
+    return Converted(
+        body,
+        {"label": Largest(), "value": distances},
+        list(range(centers)),
+        cost,
+        cancels=True,
+        given=[Feature()] * centers,
+    )
 
 
 class Neighbours(nn.Module):
@@ -103,15 +91,15 @@ class Neighbours(nn.Module):
         return (values * weights[:, :, None]).sum(1) / weights.sum(1, keepdim=True)
 
 
-def neighbours_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def neighbours_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """KNeighborsRegressor: Euclidean distances, weights uniform or by distance, several targets."""
     values = doubles(estimator._y)
     values = values[:, None] if values.dim() == 1 else values
     body = _neighbours(estimator, features, inputs, values)
-    return Predictor(body, {"value": nn.Identity()}, cost=_cost(body))
+    return Converted(body, {"value": nn.Identity()}, cost=_cost(body))
 
 
-def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """KNeighborsClassifier: Euclidean distances, weights uniform or by distance, one label a row."""
     if estimator.outputs_2d_:
         raise UnsupportedError("a KNeighborsClassifier of several labels a row is not supported")
@@ -120,8 +108,8 @@ def neighbours_classifier(estimator: Any, features: list[Feature], inputs: Input
         torch.from_numpy(np.array(estimator._y, dtype=np.int64))
     ]
     body = _neighbours(estimator, features, inputs, ones)
-    outputs: dict[str, nn.Module] = {"label": Apply(first_largest, elementwise=False), "proba": nn.Identity()}
-    return Predictor(body, outputs, classes, _cost(body))
+    outputs = {"label": Largest(np.inf), "proba": nn.Identity()}
+    return Converted(body, outputs, classes, _cost(body))
 
 
 def _neighbours(estimator: Any, features: list[Feature], inputs: Inputs, values: Tensor) -> Neighbours:
@@ -134,10 +122,9 @@ def _neighbours(estimator: Any, features: list[Feature], inputs: Inputs, values:
     if estimator.weights not in ("uniform", "distance", None):
         raise UnsupportedError(f"{type(estimator).__qualname__} weights= of your own are not supported")
     inputs.refuse_null(features)
-    inputs.compare_exactly()
-    points = doubles(dense(estimator._fit_X))
-    for feature, column in zip(features, points[:64].T, strict=True):
-        inputs.try_values(feature, column.tolist())
+    inputs.needs_doubles = True
+    points = doubles(estimator._fit_X)
+    inputs.try_points(features, points[:64])
     return Neighbours(points, values, int(estimator.n_neighbors), estimator.weights == "distance")
 
 

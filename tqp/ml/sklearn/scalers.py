@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Transformed
+from tqp.ml.arrays import doubles
+from tqp.ml.conversion import Inputs, transformed
 from tqp.ml.folding import composed
 from tqp.ml.layers import Affine, Apply, Scale, sign
+from tqp.ml.model import Converted, Feature
 
 
 def _same_missing(features: list[Feature]) -> list[Feature]:
@@ -25,47 +26,29 @@ def _try_scales(features: list[Feature], inputs: Inputs, centers: Tensor, scales
         inputs.try_values(feature, (center + scale * step for step in (-30, -3, -1, 0, 0.5, 2, 4)))
 
 
-def standard_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """StandardScaler and RobustScaler: (x - center) / scale, missing values as they are."""
-    shift, scale = _shift_and_scale(estimator)
-    _try_scales(features, inputs, shift, scale)
-    return Scale(shift, scale), _same_missing(features)
-
-
-def _shift_and_scale(estimator: Any) -> tuple[Tensor, Tensor]:
-    """Of a StandardScaler or RobustScaler."""
-    if hasattr(estimator, "with_centering"):
-        center, uses_center = estimator.center_, estimator.with_centering
-    else:
-        center, uses_center = estimator.mean_, estimator.with_mean
-    shift = doubles(center) if uses_center else torch.zeros(estimator.n_features_in_, dtype=torch.float64)
-    return shift, torch.ones_like(shift) if estimator.scale_ is None else doubles(estimator.scale_)
-
-
-def min_max_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """MinMaxScaler: x * scale + offset, clipped to the range if asked; missing values as they are."""
-    scale, low = doubles(estimator.scale_), doubles(estimator.data_min_)
-    _try_scales(features, inputs, low, doubles(estimator.data_range_))
-    # From the smallest value on: less rounding than x * scale + min_ where values are large and close together.
-    offset = low * scale + doubles(estimator.min_)
-    module: nn.Module = Scale(low, 1 / scale, offset)
-    if estimator.clip:
-        module = composed([module, _clamp(*estimator.feature_range)])
-    return module, _same_missing(features)
-
-
-def max_abs_scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
-    """MaxAbsScaler: x / scale, clipped to [-1, 1] if asked; missing values as they are."""
-    scale = doubles(estimator.scale_)
-    _try_scales(features, inputs, torch.zeros_like(scale), scale)
-    module: nn.Module = Scale(torch.zeros_like(scale), scale)
+def scaler(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
+    """Numbers shifted and scaled, clipped to the range if asked; missing values as they are."""
+    shift, divisor, offset = _scaling(estimator)
+    _try_scales(features, inputs, shift, divisor)
+    module: nn.Module = Scale(shift, divisor, offset)
     if getattr(estimator, "clip", False):
-        module = composed([module, _clamp(-1.0, 1.0)])
-    return module, _same_missing(features)
+        low, high = map(float, getattr(estimator, "feature_range", (-1.0, 1.0)))
+        module = composed([module, Apply(lambda features: features.clamp(low, high))])
+    return transformed(module, _same_missing(features))
 
 
-def _clamp(smallest: float, largest: float) -> Apply:
-    return Apply(lambda features: features.clamp(float(smallest), float(largest)))
+def _scaling(estimator: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+    """What a scaler does, as for `Scale`."""
+    if hasattr(estimator, "data_min_"):
+        # From the smallest value on: less rounding than x * scale + min_ where values are large and close together.
+        scale, low = doubles(estimator.scale_), doubles(estimator.data_min_)
+        return low, 1 / scale, low * scale + doubles(estimator.min_)
+    shift = torch.zeros(estimator.n_features_in_, dtype=torch.float64)
+    if getattr(estimator, "with_centering", False):
+        shift = doubles(estimator.center_)
+    elif getattr(estimator, "with_mean", False):
+        shift = doubles(estimator.mean_)
+    return shift, torch.ones_like(shift) if estimator.scale_ is None else doubles(estimator.scale_), None
 
 
 #: What scikit-learn takes a norm for zero below, of doubles.
@@ -89,28 +72,28 @@ def _normalized(features: Tensor, norm: str) -> Tensor:
     return features / torch.where(norms < _NEARLY_ZERO, 1.0, norms)[:, None]
 
 
-def normalizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def normalizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Normalizer: every norm; missing values are refused."""
     inputs.refuse_null(features)
     norm = estimator.norm
     module = Apply(lambda features: _normalized(features, norm), elementwise=False)
-    return module, [Feature(None, frozenset())] * len(features)
+    return transformed(module, [Feature()] * len(features))
 
 
 def above(threshold: float, features: list[Feature], inputs: Inputs) -> Apply:
     """The step that gives 1 for a number above the threshold, else 0."""
     if threshold != 0:  # rounding keeps signs
-        inputs.compare_exactly()
+        inputs.needs_doubles = True
     for feature in features:
         inputs.try_values(feature, [threshold])
     return Apply(lambda numbers: (numbers > threshold).to(numbers.dtype))
 
 
-def binarizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def binarizer(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Binarizer: 1 above the threshold, else 0; missing values are refused."""
     inputs.refuse_null(features)
     module = above(float(estimator.threshold), features, inputs)
-    return module, [Feature(None, frozenset())] * len(features)
+    return transformed(module, [Feature()] * len(features))
 
 
 class Polynomial(nn.Module):
@@ -147,17 +130,17 @@ class Polynomial(nn.Module):
         return torch.index_select(torch.cat(levels), 0, self.columns).T
 
 
-def polynomial_features(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def polynomial_features(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """PolynomialFeatures: every degree; missing values are refused."""
     inputs.refuse_null(features)
     powers = [tuple(row) for row in estimator.powers_.tolist()]
-    return Polynomial(powers), [Feature(None, frozenset())] * len(powers)
+    return transformed(Polynomial(powers), [Feature()] * len(powers))
 
 
-def projection(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def projection(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """PCA and IncrementalPCA, whitened or not, and TruncatedSVD: one matrix product; missing values are refused."""
     inputs.refuse_null(features)
-    weight = doubles(dense(estimator.components_)).T
+    weight = doubles(estimator.components_).T
     if getattr(estimator, "whiten", False):
         variance = doubles(estimator.explained_variance_)
         weight = weight / variance.sqrt().clamp(min=torch.finfo(torch.float64).eps)
@@ -166,7 +149,7 @@ def projection(estimator: Any, features: list[Feature], inputs: Inputs) -> Trans
         mean = doubles(estimator.mean_)
         bias = -mean @ weight
         _try_scales(features, inputs, mean, torch.ones_like(mean))
-    return Affine(weight, bias), [Feature(None, frozenset())] * weight.shape[1]
+    return transformed(Affine(weight, bias), [Feature()] * weight.shape[1])
 
 
 #: Functions of numpy that torch has too.
@@ -174,9 +157,9 @@ _UFUNCS = {
     **dict.fromkeys(("abs", "absolute", "fabs"), "abs"),
     **{
         name: name
-        for name in "exp exp2 expm1 log log2 log10 log1p sqrt square sin cos tan tanh sinh cosh".split()
+        for name in "exp exp2 expm1 log log2 log10 log1p sqrt square sin cos tan tanh sinh cosh arctan arcsinh sign "
+        "floor ceil reciprocal negative".split()
     },
-    **{name: name for name in "arctan arcsinh sign floor ceil reciprocal negative".split()},
 }
 
 
@@ -192,16 +175,16 @@ def _function(function: Any, what: str) -> nn.Module:
     return Apply(sign if name == "sign" else getattr(torch, name))
 
 
-def function_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Transformed:
+def function_transformer(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """FunctionTransformer: without a function, or with one of numpy that takes one number."""
     module = _function(estimator.func, "FunctionTransformer func")
     if estimator.validate:
         inputs.refuse_null(features)
     if isinstance(module, nn.Identity):
-        return module, features
+        return transformed(module, features)
     if estimator.kw_args:
         raise UnsupportedError("FunctionTransformer kw_args= is not supported")
-    return module, _same_missing(features)
+    return transformed(module, _same_missing(features))
 
 
 def inverse(transformer: Any) -> nn.Module:
@@ -209,15 +192,7 @@ def inverse(transformer: Any) -> nn.Module:
     if hasattr(transformer, "inverse_func"):
         return _function(transformer.inverse_func, "FunctionTransformer inverse_func")
     name = type(transformer).__qualname__
-    match name:
-        case "StandardScaler" | "RobustScaler":
-            shift, factor = _shift_and_scale(transformer)
-        case "MinMaxScaler":
-            factor = 1 / doubles(transformer.scale_)
-            shift = -doubles(transformer.min_) * factor
-        case "MaxAbsScaler":
-            factor = doubles(transformer.scale_)
-            shift = torch.zeros_like(factor)
-        case _:
-            raise UnsupportedError(f"TransformedTargetRegressor transformer={name} is not supported")
-    return Affine(torch.diag(factor), shift)
+    if name not in ("StandardScaler", "RobustScaler", "MinMaxScaler", "MaxAbsScaler"):
+        raise UnsupportedError(f"TransformedTargetRegressor transformer={name} is not supported")
+    shift, divisor, offset = _scaling(transformer)
+    return Affine(torch.diag(divisor), shift if offset is None else shift - offset * divisor)

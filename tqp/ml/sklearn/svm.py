@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.arrays import dense, doubles
-from tqp.ml.conversion import Feature, Inputs, Predictor
+from tqp.ml.arrays import doubles
+from tqp.ml.conversion import Inputs
 from tqp.ml.folding import composed
-from tqp.ml.layers import Affine, Apply, Largest, Multiply, first_largest
+from tqp.ml.layers import Affine, Apply, Largest, link
+from tqp.ml.model import Converted, Feature
 from tqp.ml.sklearn.neighbors import SquaredDistances
 
 
@@ -21,31 +22,29 @@ def _kernel(estimator: Any, features: list[Feature], inputs: Inputs) -> nn.Modul
     if estimator.kernel not in ("linear", "rbf", "poly", "sigmoid"):
         raise UnsupportedError(f"{type(estimator).__qualname__} kernel={estimator.kernel!r} is not supported")
     inputs.refuse_null(features)
-    vectors = doubles(dense(estimator.support_vectors_))
-    for feature, column in zip(features, vectors[:64].T, strict=True):
-        inputs.try_values(feature, column.tolist())
+    vectors = doubles(estimator.support_vectors_)
+    inputs.try_points(features, vectors[:64])
     gamma = float(estimator._gamma)
     count = vectors.shape[0]
     if estimator.kernel == "linear":
         return Affine(vectors.T, torch.zeros(count, dtype=torch.float64))
     if estimator.kernel == "rbf":
-        scale = torch.full((count,), gamma, dtype=torch.float64)
-        return nn.Sequential(SquaredDistances(vectors), Multiply(scale), Apply(torch.exp))
+        return nn.Sequential(SquaredDistances(vectors), link("exp", gamma))
     degree = int(estimator.degree)
     return nn.Sequential(
         Affine(gamma * vectors.T, torch.full((count,), float(estimator.coef0), dtype=torch.float64)),
-        Apply(lambda products: products**degree) if estimator.kernel == "poly" else Apply(torch.tanh),
+        Apply(lambda products: products**degree) if estimator.kernel == "poly" else link("tanh"),
     )
 
 
-def support_vector_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def support_vector_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """SVR and NuSVR: kernels linear, rbf, poly and sigmoid."""
-    weights = doubles(dense(estimator.dual_coef_)).T
+    weights = doubles(estimator.dual_coef_).T
     body = composed([_kernel(estimator, features, inputs), Affine(weights, doubles(estimator.intercept_))])
-    return Predictor(body, {"value": nn.Identity()}, cost=_cost(estimator))
+    return Converted(body, {"value": nn.Identity()}, cost=_cost(estimator))
 
 
-def support_vector_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def support_vector_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """SVC and NuSVC: kernels linear, rbf, poly and sigmoid; label and score, not the probabilities of probability=True."""
     classes = list(estimator.classes_)
     if len(classes) > 2 and estimator.break_ties:
@@ -54,31 +53,31 @@ def support_vector_classifier(estimator: Any, features: list[Feature], inputs: I
     body = composed([_kernel(estimator, features, inputs), weights])
     if len(classes) == 2:
         outputs: dict[str, nn.Module] = {"label": Largest(reached=True), "score": nn.Identity()}
-        return Predictor(body, outputs, classes, _cost(estimator))
+        return Converted(body, outputs, classes, _cost(estimator))
     rest = estimator.decision_function_shape == "ovr"
     outputs = {
-        "label": nn.Sequential(Votes(len(classes)), Apply(first_largest, elementwise=False)),
+        "label": nn.Sequential(Votes(len(classes)), Largest()),
         "score": Votes(len(classes), True) if rest else nn.Identity(),
     }
     # The smallest decision of any pair, without its sign.
     margin = Apply(lambda decisions: decisions.abs().amin(1), elementwise=False)
-    return Predictor(body, outputs, classes, _cost(estimator), margin)
+    return Converted(body, outputs, classes, _cost(estimator), margin)
 
 
 def _weights_of_pairs(estimator: Any) -> Tensor:
     """[vectors, pairs] of libsvm's dual coefficients [classes - 1, vectors]: of the pair (i, j) those of class i in row
     j - 1, those of class j in row i."""
-    coefficients = np.asarray(dense(estimator.dual_coef_), dtype=np.float64)
+    coefficients = doubles(estimator.dual_coef_)
     stops = np.cumsum(estimator.n_support_)
     parts = [slice(stop - size, stop) for stop, size in zip(stops, estimator.n_support_, strict=True)]
     columns = []
     for i in range(len(parts)):
         for j in range(i + 1, len(parts)):
-            column = np.zeros(coefficients.shape[1])
+            column = torch.zeros_like(coefficients[0])
             column[parts[i]] = coefficients[j - 1, parts[i]]
             column[parts[j]] = coefficients[i, parts[j]]
             columns.append(column)
-    return doubles(np.stack(columns, axis=1))
+    return torch.stack(columns, 1)
 
 
 class Votes(nn.Module):
@@ -89,22 +88,18 @@ class Votes(nn.Module):
 
     def __init__(self, classes: int, confidences: bool = False) -> None:
         super().__init__()
-        self.pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-        self.classes, self.confidences = classes, confidences
+        first, second = torch.eye(classes)[torch.triu_indices(classes, classes, 1)]
+        self.signs, self.losses = nn.Buffer(first - second), nn.Buffer(second.sum(0))
+        self.confidences = confidences
 
     def forward(self, decisions: Tensor) -> Tensor:
-        votes = [torch.zeros_like(decisions[:, 0]) for _ in range(self.classes)]
-        sums = [torch.zeros_like(decisions[:, 0]) for _ in range(self.classes)]
-        for place, (i, j) in enumerate(self.pairs):
-            decision = decisions[:, place]
-            wins = (decision > 0 if not self.confidences else decision >= 0).to(decision.dtype)
-            votes[i] += wins
-            votes[j] += 1 - wins
-            sums[i] += decision
-            sums[j] -= decision
-        if self.confidences:
-            votes = [vote + each / (3 * (each.abs() + 1)) for vote, each in zip(votes, sums, strict=True)]
-        return torch.stack(votes, 1)
+        signs = self.signs.to(decisions.dtype)
+        wins = decisions >= 0 if self.confidences else decisions > 0
+        votes = wins.to(decisions.dtype) @ signs + self.losses
+        if not self.confidences:
+            return votes
+        sums = decisions @ signs
+        return votes + sums / (3 * (sums.abs() + 1))
 
 
 def _cost(estimator: Any) -> float:

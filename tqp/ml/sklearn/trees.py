@@ -8,13 +8,15 @@ import numpy as np
 from torch import nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Apply, Largest, link
+from tqp.ml.conversion import Inputs
+from tqp.ml.layers import Apply, Largest, Probabilities, link
+from tqp.ml.model import Converted, Feature
+from tqp.ml.sklearn.encoders import is_missing
 from tqp.ml.trees.ensemble import Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
+from tqp.ml.trees.outputs import category_codes, tree_predictor
 
 
-def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """The mean of the trees' shares of classes."""
     if estimator.n_outputs_ > 1:
         raise UnsupportedError("a classifier with several labels a row is not supported")
@@ -29,12 +31,12 @@ def forest_classifier(estimator: Any, features: list[Feature], inputs: Inputs) -
     ensemble = _mean(trees, 1 if is_pair else len(classes))
     outputs: dict[str, nn.Module] = {
         "label": Largest(0.5 if is_pair else np.inf),
-        "proba": both_of() if is_pair else nn.Identity(),
+        "proba": Probabilities("identity") if is_pair else nn.Identity(),
     }
     return tree_predictor(ensemble, features, inputs, outputs, classes)
 
 
-def forest_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def forest_regressor(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """The mean of the trees' values, one or several."""
     _missing_values(estimator, features, inputs)
     trees = [_tree(each.tree_, each.tree_.value[:, :, 0]) for each in _trees_of(estimator)]
@@ -42,7 +44,7 @@ def forest_regressor(estimator: Any, features: list[Feature], inputs: Inputs) ->
     return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()})
 
 
-def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """GradientBoostingClassifier and GradientBoostingRegressor, every loss; `init` as it is by default, or "zero"."""
     inputs.refuse_null(features)
     stages = estimator.estimators_
@@ -58,7 +60,7 @@ def gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -
         return tree_predictor(ensemble, features, inputs, {"value": nn.Identity()})
     classes = list(estimator.classes_)
     factor = 2.0 if estimator.loss == "exponential" else 1.0
-    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax", factor), both_of())
+    proba = Probabilities("sigmoid" if outputs == 1 else "softmax", factor)
     heads = {"label": Largest(reached=True), "proba": proba, "score": nn.Identity()}
     return tree_predictor(ensemble, features, inputs, heads, classes)
 
@@ -81,7 +83,7 @@ def _start(estimator: Any, outputs: int) -> Floats:
     return np.asarray(logarithms - logarithms.mean())
 
 
-def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """The mean depth at which a row stands alone, as decision_function and as 1 (inlier) or -1."""
     trees = []
     for each, chosen, lengths, rest in zip(
@@ -92,7 +94,7 @@ def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) ->
         strict=True,
     ):
         tree = _tree(each.tree_, np.asarray(lengths) + np.asarray(rest) - 1.0)
-        tree.feature = np.where(tree.feature >= 0, np.asarray(chosen)[tree.feature], -1)
+        tree.feature = np.where(tree.feature >= 0, np.asarray(chosen)[np.maximum(tree.feature, 0)], -1)
         trees.append(tree)
     samples = float(estimator._max_samples)
     usual = 0.0 if samples <= 1 else 1.0
@@ -108,7 +110,7 @@ def isolation_forest(estimator: Any, features: list[Feature], inputs: Inputs) ->
     return tree_predictor(ensemble, features, inputs, heads, [-1, 1])
 
 
-def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """HistGradientBoostingClassifier and -Regressor: every loss, missing values, categories (numbers or strings)."""
     order, categories, prepared = _histogram_features(estimator, features, inputs)
     trees: list[Tree] = []
@@ -120,15 +122,15 @@ def hist_gradient_boosting(estimator: Any, features: list[Feature], inputs: Inpu
     base = np.asarray(estimator._baseline_prediction, dtype=np.float64).reshape(-1)
     ensemble = ensemble_of(trees, list(range(outputs)) * len(estimator._predictors), base, sets=sets)
     if not hasattr(estimator, "classes_"):
-        known = {"squared_error": "", "absolute_error": "", "quantile": "", "poisson": "exp", "gamma": "exp"}
+        known = dict.fromkeys(("squared_error", "absolute_error", "quantile"), "identity")
+        known |= {"poisson": "exp", "gamma": "exp"}
         if estimator.loss not in known:
             raise UnsupportedError(f"the loss {estimator.loss!r} is not supported")
         value = link(known[estimator.loss])
         return tree_predictor(ensemble, features, inputs, {"value": value}, prepared=prepared)
-    classes = list(estimator.classes_)
-    proba = nn.Sequential(link("sigmoid" if outputs == 1 else "softmax"), both_of())
+    proba = Probabilities("sigmoid" if outputs == 1 else "softmax")
     heads: dict[str, nn.Module] = {"label": Largest(), "proba": proba, "score": nn.Identity()}
-    return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
+    return tree_predictor(ensemble, features, inputs, heads, list(estimator.classes_), prepared)
 
 
 def _histogram_features(
@@ -141,9 +143,7 @@ def _histogram_features(
     chosen = np.flatnonzero(is_categorical).tolist()
     encoder = estimator._preprocessor.named_transformers_["encoder"]
     known = {
-        place: [
-            each for each in values.tolist() if isinstance(each, str) or not (each is None or np.isnan(each))
-        ]
+        place: [each for each in values.tolist() if not is_missing(each)]
         for place, values in zip(chosen, encoder.categories_, strict=True)
     }
     counts = {place: len(values) for place, values in known.items()}
@@ -182,19 +182,10 @@ def _trees_of(estimator: Any) -> list[Any]:
 
 def _tree(tree: Any, values: Any) -> Tree:
     """A `tree_`; `values` of its nodes."""
-    is_leaf = tree.children_left < 0
-    if hasattr(tree, "missing_go_to_left"):
-        missing_left = np.asarray(tree.missing_go_to_left).astype(bool)
-    else:
-        missing_left = tree.__getstate__()["nodes"]["missing_go_to_left"].astype(bool)
-    return Tree(
-        np.where(is_leaf, -1, tree.feature),
-        tree.threshold,
-        missing_left,
-        tree.children_left,
-        tree.children_right,
-        values,
-    )
+    nodes = tree.__getstate__()["nodes"]
+    missing_left = nodes["missing_go_to_left"].astype(bool)
+    feature, left, right = nodes["feature"], nodes["left_child"], nodes["right_child"]
+    return Tree(feature, nodes["threshold"], missing_left, left, right, values)
 
 
 def _mean(trees: list[Tree], outputs: int) -> Ensemble:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,49 +17,47 @@ import torch
 from torch import Tensor, nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml import layers
-from tqp.ml.conversion import Feature, Inputs, Predictor, of_booster
-from tqp.ml.layers import Apply, Largest
-from tqp.ml.trees.ensemble import ALMOST_ZERO, Bools, Ensemble, Floats, Tree, ensemble_of
-from tqp.ml.trees.outputs import both_of, category_codes, tree_predictor
+from tqp.ml.conversion import Inputs, of_booster
+from tqp.ml.layers import Apply, Largest, Probabilities, link
+from tqp.ml.model import Converted, Feature
+from tqp.ml.trees.ensemble import ALMOST_ZERO, Bools, Floats, Tree, ensemble_of
+from tqp.ml.trees.outputs import category_codes, tree_predictor
 
-_LIGHTGBM_LINKS = {
-    "binary": "sigmoid",
-    "cross_entropy": "sigmoid",
-    "xentropy": "sigmoid",
-    "multiclassova": "sigmoid",
-    "multiclass": "softmax",
-    "softmax": "softmax",
-    "poisson": "exp",
-    "gamma": "exp",
-    "tweedie": "exp",
-    "cross_entropy_lambda": "softplus",
-    "xentlambda": "softplus",
-}
+
+def _links(objectives: Mapping[str, str]) -> dict[str, str]:
+    """Of each objective, how raw sums become predictions; `objectives`: by what they become."""
+    return {each: name for name, several in objectives.items() for each in several.split()}
+
+
+_LIGHTGBM_LINKS = _links(
+    {
+        "sigmoid": "binary cross_entropy xentropy multiclassova",
+        "softmax": "multiclass softmax",
+        "exp": "poisson gamma tweedie",
+        "softplus": "cross_entropy_lambda xentlambda",
+    }
+)
 #: Of a link by which zero is not a half, the raw sum that is.
 _HALF = {"softplus": math.log(math.expm1(0.5))}
 
-#: Of an objective, how raw sums become predictions, and how `base_score` becomes a raw sum.
-_XGBOOST_LINKS = {
-    "binary:logistic": ("sigmoid", "logit"),
-    "reg:logistic": ("sigmoid", "logit"),
-    "binary:logitraw": ("", ""),
-    "binary:hinge": ("positive", ""),
-    "multi:softprob": ("softmax", ""),
-    "multi:softmax": ("softmax", ""),
-    "count:poisson": ("exp", "log"),
-    "reg:gamma": ("exp", "log"),
-    "reg:tweedie": ("exp", "log"),
-    "survival:cox": ("exp", "log"),
-    "survival:aft": ("exp", "log"),
+_XGBOOST_LINKS = _links(
+    {
+        "sigmoid": "binary:logistic reg:logistic",
+        "positive": "binary:hinge",
+        "softmax": "multi:softprob multi:softmax",
+        "exp": "count:poisson reg:gamma reg:tweedie survival:cox survival:aft",
+        "identity": "binary:logitraw reg:squarederror reg:linear reg:squaredlogerror reg:pseudohubererror "
+        "reg:absoluteerror reg:quantileerror reg:expectileerror rank:ndcg rank:pairwise rank:map",
+    }
+)
+#: How `base_score` becomes a raw sum, where it is no raw sum itself.
+_OF_BASE: dict[str, Callable[[Floats], Floats]] = {
+    "sigmoid": lambda base: -np.log(1.0 / base - 1.0),
+    "exp": np.log,
 }
-_IDENTITY = (
-    "reg:squarederror reg:linear reg:squaredlogerror reg:pseudohubererror reg:absoluteerror reg:quantileerror "
-    "reg:expectileerror rank:ndcg rank:pairwise rank:map"
-).split()
 
 
-def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Every objective, missing values, categories (numbers or strings), boosting of every kind, but not linear trees."""
     booster = getattr(model, "booster_", model)
     text: str = booster.model_to_string()
@@ -81,13 +79,13 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
         zero_is_missing=frozenset(zeros),
     )
     options = dict(each.split(":", 1) for each in parameters if ":" in each)
-    link = layers.link(_LIGHTGBM_LINKS.get(objective, ""), float(options.get("sigmoid", 1.0)))
+    name, factor = _LIGHTGBM_LINKS.get(objective, "identity"), float(options.get("sigmoid", 1.0))
     if "sqrt" in parameters:
-        link = layers.link("signed square")
+        name, factor = "signed square", 1.0
     prepared = _lightgbm_categories(text, facts, features, inputs)
     heads: dict[str, nn.Module]
     if not hasattr(model, "classes_"):
-        heads = {"value": link} if averaged else {"value": link, "score": nn.Identity()}
+        heads = {"value": link(name, factor)} | ({} if averaged else {"score": nn.Identity()})
         return tree_predictor(ensemble, features, inputs, heads, (), prepared)
     if objective not in _LIGHTGBM_LINKS:
         raise UnsupportedError(
@@ -96,7 +94,7 @@ def lightgbm_model(model: Any, features: list[Feature], inputs: Inputs) -> Predi
     classes = list(model.classes_)
     heads = {
         "label": Largest(_HALF.get(_LIGHTGBM_LINKS[objective], 0.0)),
-        "proba": nn.Sequential(link, both_of()),
+        "proba": Probabilities(name, factor),
     }
     if not averaged:  # raw sums are not averaged by the library
         heads["score"] = nn.Identity()
@@ -174,35 +172,40 @@ def _lightgbm_categories(
         raise UnsupportedError(
             "categories that are booleans are not supported: train with numbers or strings"
         )
-    return _data_frame_categories(dict(zip(places, known, strict=True)), features, inputs)
+    return category_codes(dict(zip(places, known, strict=True)), features, inputs, in_frames=True)
 
 
-def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predictor:
+def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Converted:
     """Objectives of the library, missing values, categories (strings in ASCII), gbtree and dart, but not gblinear."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     learner = json.loads(bytes(booster.save_raw("json")).decode())["learner"]
     boosted = learner["gradient_booster"]
     if boosted["name"] == "gblinear":
         raise UnsupportedError("XGBoost's linear booster (gblinear) is not supported")
-    weights = boosted.get("weight_drop")
     saved = boosted.get("gbtree", boosted)["model"]
     objective = learner["objective"]["name"]
-    if objective not in _XGBOOST_LINKS and objective not in _IDENTITY:
+    if objective not in _XGBOOST_LINKS:
         raise UnsupportedError(f"XGBoost's objective {objective!r} is not supported")
-    name, of_base = _XGBOOST_LINKS.get(objective, ("", ""))
-    ensemble = _xgboost_ensemble(
-        saved, weights, learner["learner_model_param"], of_base, _best(model, learner, saved)
+    name, count = _XGBOOST_LINKS[objective], _best(model, learner, saved)
+    sets: list[Bools] = []
+    trees = [_xgboost_tree(each, sets) for each in saved["trees"][:count]]
+    for tree, weight in zip(trees, boosted.get("weight_drop", ())):
+        tree.values = tree.values * np.float64(weight)
+    parameters = learner["learner_model_param"]
+    outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", "1")), 1)
+    given = np.array(parameters["base_score"].strip("[]").split(","), dtype=np.float32).astype(np.float64)
+    base = np.broadcast_to(_OF_BASE.get(name, np.asarray)(given), (outputs,)).copy()
+    ensemble = ensemble_of(
+        trees, saved["tree_info"][:count], base, sets=sets, single=True, whole_by_floor=True
     )
-    outputs = len(ensemble.base)
     prepared = _xgboost_categories(saved, features, inputs)
     missing = getattr(model, "missing", np.nan)
     if missing is not None and not np.isnan(missing):
         for place, feature in enumerate(features):
             prepared.setdefault(place, Apply(lambda values: values.masked_fill(values == missing, torch.nan)))
             inputs.try_values(feature, [missing])
-    link = layers.link(name)
     if not hasattr(model, "classes_"):
-        value = Apply(_label_number, elementwise=False) if objective == "multi:softmax" else link
+        value = Apply(_label_number, elementwise=False) if objective == "multi:softmax" else link(name)
         values: dict[str, nn.Module] = {"value": value, "score": nn.Identity()}
         return tree_predictor(ensemble, features, inputs, values, (), prepared)
     classes = list(model.classes_)
@@ -214,7 +217,7 @@ def xgboost_model(model: Any, features: list[Feature], inputs: Inputs) -> Predic
         "score": nn.Identity(),
     }
     if objective != "binary:logitraw":
-        heads["proba"] = nn.Sequential(link, both_of())
+        heads["proba"] = Probabilities(name)
     return tree_predictor(ensemble, features, inputs, heads, classes, prepared)
 
 
@@ -229,36 +232,6 @@ def _best(model: Any, learner: Mapping[str, Any], saved: Mapping[str, Any]) -> i
     if best is None or not hasattr(model, "get_booster"):
         return len(saved["trees"])
     return int(saved["iteration_indptr"][int(best) + 1])
-
-
-def _xgboost_ensemble(
-    saved: Mapping[str, Any],
-    weights: list[float] | None,
-    parameters: Mapping[str, str],
-    of_base: str,
-    count: int,
-) -> Ensemble:
-    outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", "1")), 1)
-    sets: list[Bools] = []
-    trees = []
-    for place, each in enumerate(saved["trees"][:count]):
-        tree = _xgboost_tree(each, sets)
-        if weights is not None:
-            tree.values = tree.values * np.float64(weights[place])
-        trees.append(tree)
-    base = np.array(parameters["base_score"].strip("[]").split(","), dtype=np.float32).astype(np.float64)
-    if of_base == "logit":
-        base = -np.log(1.0 / base - 1.0)
-    elif of_base == "log":
-        base = np.log(base)
-    return ensemble_of(
-        trees,
-        saved["tree_info"][:count],
-        np.broadcast_to(base, (outputs,)).copy(),
-        sets=sets,
-        single=True,
-        whole_by_floor=True,
-    )
 
 
 def _xgboost_tree(saved: Mapping[str, Any], sets: list[Bools]) -> Tree:
@@ -310,7 +283,7 @@ def _xgboost_categories(
             known[place] = each["values"]
     for place in known:
         inputs.refuse_unseen(features[place])
-    return _data_frame_categories(known, features, inputs)
+    return category_codes(known, features, inputs, in_frames=True)
 
 
 def _words(data: bytes, edges: Sequence[int]) -> list[str]:
@@ -321,14 +294,6 @@ def _words(data: bytes, edges: Sequence[int]) -> list[str]:
             "XGBoost saves categories damaged unless they are ASCII; rename them (cat.rename_categories) and train again"
         )
     return [data[start:stop].decode() for start, stop in pairwise(edges)]
-
-
-def _data_frame_categories(
-    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs
-) -> dict[int, nn.Module]:
-    for place in known:
-        inputs.is_category.update(raw for raw in (features[place].raw,) if raw is not None)
-    return category_codes(known, features, inputs)
 
 
 class Original:

@@ -20,28 +20,34 @@ Bools = NDArray[np.bool_]
 ALMOST_ZERO = float(np.float32(1e-35))
 
 
-@dataclass(frozen=True)
-class Ensemble:
+@dataclass
+class Tree:
+    """Nodes, one entry each, the root 0: `feature` [nodes], below 0 at leaves; `threshold`: a number goes left if it is at most
+    this; `missing_left`: where NaN goes; `left`, `right`: nodes; `values` [nodes, w]: of leaves; w is 1, or the number of
+    outputs. `category_set`: of a split by categories its place in `Ensemble.sets`, else -1; None for no such splits."""
+
+    feature: Any
+    threshold: Any
+    missing_left: Any
+    left: Any
+    right: Any
+    values: Any
+    category_set: Any = None
+
+
+@dataclass
+class Ensemble(Tree):
     """Trees whose leaves are added up: raw = (sum of the leaves that a row reaches) * scale + base.
 
-    One entry a node: `feature` [nodes], -1 at leaves; `threshold`: a number goes left if it is at most this;
-    `missing_left`: where NaN goes; `left`, `right`: nodes. `category_set`: of a split by categories its place in `sets`,
-    else -1. A set says of the categories 0, 1, ... which go left, and in its last entry where all other numbers go.
-    `values` [nodes, w]: of leaves; w is 1, or the number of outputs. `roots` [trees]. `outputs` [trees]: the output that
-    a tree adds to, for w = 1. `single`: features are compared as float32. `zero_is_missing`: features whose zeros
-    count as missing. `whole_by_floor`: a fraction below zero is no category (it would else be category 0).
+    The nodes of all trees stand one after the other, in arrays of the types in `_TYPES`. `roots` [trees]. `outputs` [trees]:
+    the output that a tree adds to, where leaves have one value. A set says of the categories 0, 1, ... which go left, and
+    in its last entry where all other numbers go. `single`: features are compared as float32. `zero_is_missing`: features
+    whose zeros count as missing. `whole_by_floor`: a fraction below zero is no category (it would else be category 0).
     """
 
-    feature: Ints
-    threshold: Floats
-    missing_left: Bools
-    left: Ints
-    right: Ints
-    values: Floats
-    roots: Ints
-    outputs: Ints
-    base: Floats
-    category_set: Ints
+    roots: Ints = field(kw_only=True)
+    outputs: Ints = field(kw_only=True)
+    base: Floats = field(kw_only=True)
     sets: Sequence[Bools] = ()
     scale: float = 1.0
     single: bool = False
@@ -115,30 +121,20 @@ class Ensemble:
         kept = np.unique(np.concatenate(self.levels()))
         number = np.zeros(len(self.feature), dtype=np.int64)
         number[kept] = np.arange(len(kept))
-        return replace(
-            self,
-            feature=self.feature[kept],
-            threshold=self.threshold[kept],
-            missing_left=self.missing_left[kept],
-            left=number[self.left[kept]],
-            right=number[self.right[kept]],
-            values=self.values[kept],
-            roots=number[self.roots],
-            category_set=self.category_set[kept],
-        )
+        nodes = {name: getattr(self, name)[kept] for name in _TYPES}
+        nodes |= {name: number[nodes[name]] for name in ("left", "right")}
+        return replace(self, **nodes, roots=number[self.roots])
 
 
-@dataclass
-class Tree:
-    """One tree, its nodes numbered from its root 0; the arrays are those of `Ensemble`."""
-
-    feature: Any
-    threshold: Any
-    missing_left: Any
-    left: Any
-    right: Any
-    values: Any
-    category_set: Any = None
+_TYPES = {
+    "feature": np.int64,
+    "threshold": np.float64,
+    "missing_left": np.bool_,
+    "left": np.int64,
+    "right": np.int64,
+    "values": np.float64,
+    "category_set": np.int64,
+}
 
 
 def ensemble_of(trees: Sequence[Tree], outputs: Sequence[int], base: Any, **rest: Any) -> Ensemble:
@@ -147,26 +143,19 @@ def ensemble_of(trees: Sequence[Tree], outputs: Sequence[int], base: Any, **rest
         raise UnsupportedError("the ensemble has no trees")
     sizes = [len(tree.feature) for tree in trees]
     starts = np.cumsum([0, *sizes[:-1]])
-    values = [np.asarray(tree.values, dtype=np.float64).reshape(len(tree.feature), -1) for tree in trees]
-
-    def joined(name: str, dtype: Any, is_node: bool = False) -> Any:
-        parts = []
-        for tree, start, size in zip(trees, starts, sizes, strict=True):
+    nodes: dict[str, list[Any]] = {name: [] for name in _TYPES}
+    for tree, start, size in zip(trees, starts, sizes, strict=True):
+        for name, parts in nodes.items():
             given = getattr(tree, name)
-            part = np.full(size, -1) if given is None else np.asarray(given, dtype=dtype)
-            parts.append(np.where(np.asarray(tree.feature) >= 0, part + start, 0) if is_node else part)
-        return np.concatenate(parts).astype(dtype)
-
+            part = np.full(size, -1) if given is None else np.asarray(given, dtype=_TYPES[name])
+            if name in ("left", "right"):
+                part = np.where(np.asarray(tree.feature) >= 0, part + start, 0)
+            parts.append(part.reshape(size, -1) if name == "values" else part)
+    joined: dict[str, Any] = {name: np.concatenate(parts) for name, parts in nodes.items()}
     return Ensemble(
-        joined("feature", np.int64),
-        joined("threshold", np.float64),
-        joined("missing_left", np.bool_),
-        joined("left", np.int64, is_node=True),
-        joined("right", np.int64, is_node=True),
-        np.concatenate(values),
-        starts.astype(np.int64),
-        np.asarray(outputs, dtype=np.int64),
-        np.atleast_1d(np.asarray(base, dtype=np.float64)),
-        joined("category_set", np.int64),
+        **joined,
+        roots=starts.astype(np.int64),
+        outputs=np.asarray(outputs, dtype=np.int64),
+        base=np.atleast_1d(np.asarray(base, dtype=np.float64)),
         **rest,
     )

@@ -37,7 +37,7 @@ class TreeSum(nn.Module):
     """The weighted sum of the leaves that each row reaches: [n, f] to float64 [n, outputs]."""
 
     def __init__(self, ensemble: Ensemble, prepared: Mapping[int, nn.Module] = _NOTHING) -> None:
-        """`prepared`: of some features the modules [n] to [n] that make of a value what the trees compare."""
+        """`prepared`: of some features the modules [n, 1] to [n, 1] that make of a value what the trees compare."""
         super().__init__()
         self.ensemble = ensemble
         self.prepared = nn.ModuleDict({str(feature): module for feature, module in prepared.items()})
@@ -84,9 +84,10 @@ class TreeSum(nn.Module):
         return result.mul_(self.ensemble.scale).add_(base)
 
     def _column(self, features: Tensor, feature: int) -> Tensor:
-        column = features[:, feature]
         name = str(feature)
-        return self.prepared[name](column) if name in self.prepared else column
+        if name in self.prepared:
+            features, feature = self.prepared[name](features[:, feature : feature + 1]), 0
+        return features[:, feature]
 
     def inputs_read(self) -> set[int]:
         """The features that some tree compares."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tqp.core.errors import UnsupportedError
-from tqp.ml.conversion import Feature, Inputs, Predictor
-from tqp.ml.layers import Apply
+from tqp.ml.arrays import doubles
+from tqp.ml.conversion import Inputs
+from tqp.ml.lookup import Lookup, by_position
+from tqp.ml.model import Converted, Feature, Label
+from tqp.ml.sklearn.encoders import known_categories
 from tqp.ml.trees.ensemble import Ensemble
 from tqp.ml.trees.layers import TreeSum
 
@@ -19,22 +22,14 @@ from tqp.ml.trees.layers import TreeSum
 _TRIED = 64
 
 
-def both_of() -> Apply:
-    """The probabilities of two classes from that of the second, [n, 1] to [n, 2]; those of several as they are."""
-    return Apply(
-        lambda shares: torch.cat([1 - shares, shares], 1) if shares.shape[1] == 1 else shares,
-        elementwise=False,
-    )
-
-
 def tree_predictor(
     ensemble: Ensemble,
     features: list[Feature],
     inputs: Inputs,
     outputs: Mapping[str, nn.Module],
-    classes: Sequence[object] = (),
+    classes: Sequence[Label] = (),
     prepared: Mapping[int, nn.Module] | None = None,
-) -> Predictor:
+) -> Converted:
     """The predictor of an ensemble; `prepared` as for `TreeSum`.
 
     Features are computed as float64 unless they are the inputs as they are and the ensemble compares float32: rounding
@@ -42,47 +37,30 @@ def tree_predictor(
     """
     body = TreeSum(ensemble, prepared or {})
     if not ensemble.single or any(each.raw is None for each in features):
-        inputs.compare_exactly()
+        inputs.needs_doubles = True
     for place in body.features:
         if ensemble.category_set[ensemble.feature == place][0] < 0:
             limits = np.unique(ensemble.threshold[ensemble.feature == place])
             inputs.try_values(features[place], limits[:: 1 + len(limits) // _TRIED])
-    return Predictor(body, dict(outputs), classes, body.cost + 2.0 * len(features))
-
-
-class ValueCodes(nn.Module):
-    """The position of a value among known ones, NaN for others: [n] to float64 [n]."""
-
-    def __init__(self, known: Sequence[float]) -> None:
-        super().__init__()
-        values, positions = np.unique(np.array(known, dtype=np.float64), return_index=True)
-        # As integers of the same bits, which no change of precision touches.
-        self.known_bits = nn.Buffer(torch.from_numpy(values).view(torch.int64))
-        self.positions = nn.Buffer(torch.from_numpy(positions))
-
-    def forward(self, values: Tensor) -> Tensor:
-        known = self.known_bits.view(torch.float64)
-        values = values.to(torch.float64)
-        place = torch.searchsorted(known, values.contiguous()).clamp_(max=known.shape[0] - 1)
-        code = torch.index_select(self.positions, 0, place).to(torch.float64)
-        return torch.where(torch.index_select(known, 0, place) == values, code, torch.nan)
+    return Converted(body, dict(outputs), classes, body.cost + 2.0 * len(features))
 
 
 def category_codes(
-    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs
+    known: Mapping[int, Sequence[Any]], features: list[Feature], inputs: Inputs, *, in_frames: bool = False
 ) -> dict[int, nn.Module]:
-    """Modules for features whose values are categories, in the order of their codes.
+    """Modules for features whose values are categories, in the order of their codes. `in_frames`: the original takes them
+    as columns of dtype category.
 
     Strings need none: the query gives their codes. Raises UnsupportedError if another step codes them differently.
     """
     modules: dict[int, nn.Module] = {}
     for place, values in known.items():
-        if any(isinstance(each, str) for each in values):
-            for position, word in enumerate(values):
-                if inputs.code(features[place], str(word)) != position:
-                    raise UnsupportedError("two steps code the strings of one input differently")
-        else:
-            numbers = [float(each) for each in values]
-            modules[place] = ValueCodes(numbers)
-            inputs.try_values(features[place], numbers)
+        inputs.trial(features[place]).is_category = in_frames
+        found = known_categories(features[place], values, inputs)
+        positions = list(range(len(values)))
+        if features[place].raw not in inputs.words:
+            codes = by_position(list(map(float, positions)), found.rows, found.count, math.nan, math.nan)
+            modules[place] = Lookup(found.category(0, None), doubles(codes)[:, None])
+        elif found.rows != positions:
+            raise UnsupportedError("two steps code the strings of one input differently")
     return modules

@@ -42,8 +42,8 @@ from tqp.runtime.breakers.reductions import (
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
+    concatenate_frames,
     frame_of_outputs,
-    joined_frames,
     take_values,
 )
 from tqp.runtime.pipeline import Breaker, State
@@ -100,7 +100,6 @@ class FoldGroups(Breaker):
         presence: int | None = None,
         factors: Sequence[int] = (),
     ) -> None:
-        self.in_parts = False  # may the groups of a CLUSTERED key stay in parts?
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
         self.reductions, self.max_rows, self.has_kept = tuple(reductions), max_rows, has_kept
@@ -283,7 +282,7 @@ class FoldGroups(Breaker):
 
     def finish(self, state: Any, program_state: State) -> State:
         if self.algorithm is GroupAlgorithm.CLUSTERED:
-            return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
+            return {self.slot: concatenate_frames(state, program_state["workers"].map)}
         if not isinstance(state, list):
             return {self.slot: self._groups(state, 0)}
         workers = program_state["workers"]
@@ -294,7 +293,7 @@ class FoldGroups(Breaker):
             return self._groups(self._merge_direct([each.groups(first, stop) for each in state]), first)
 
         frames = workers.map(groups, range(0, self.size, at_once))
-        return {self.slot: joined_frames(frames, workers.map, self.in_parts)}
+        return {self.slot: concatenate_frames(frames, workers.map)}
 
     def _groups(self, state: _Accumulators, first: int) -> Frame:
         """The groups that have rows, of those from `first` on that the accumulators are for."""
@@ -346,8 +345,7 @@ class FoldGroups(Breaker):
 
     def describe(self) -> str:
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else ""
-        parts = ", in parts" if self.in_parts and self.algorithm is GroupAlgorithm.CLUSTERED else ""
-        return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}{parts}"
+        return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}"
 
 
 def _same(item: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +24,6 @@ from tqp.runtime.frame import (
     compact_strings,
     concatenate_frames,
     frame_of_outputs,
-    joined_frames,
     take_frame,
     take_frame_by_parts,
 )
@@ -33,13 +33,12 @@ from tqp.runtime.pipeline import Breaker, State
 _FEW_ROWS = 4096
 
 
+@dataclass(eq=False)
 class CollectRows(Breaker):
     """A breaker that needs all rows at once, in batch order."""
 
     ordered = True
-
-    def __init__(self, slot: str) -> None:
-        self.slot = slot
+    slot: str
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
         return frame_of_outputs(outputs)
@@ -55,18 +54,12 @@ class CollectRows(Breaker):
         raise NotImplementedError
 
 
+@dataclass(eq=False)
 class Collect(CollectRows):
     """All rows in batch order, or rows [offset, offset + limit) of them, into the slot."""
 
-    def __init__(self, slot: str, limit: int | None = None, offset: int = 0) -> None:
-        super().__init__(slot)
-        self.limit, self.offset = limit, offset
-        self.in_parts = False  # may all rows stay in parts, as the batches left them?
-
-    def finish(self, state: list[Frame], program_state: State) -> State:
-        if not self._takes_all:
-            return super().finish(state, program_state)
-        return {self.slot: joined_frames(state, program_state["workers"].map, self.in_parts)}
+    limit: int | None = None
+    offset: int = 0
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         stop = state.num_rows if self.limit is None else min(state.num_rows, self.offset + self.limit)
@@ -78,29 +71,26 @@ class Collect(CollectRows):
 
     def describe(self) -> str:
         if self._takes_all:
-            return f"collect the rows into {self.slot}{', in parts' if self.in_parts else ''}"
+            return f"collect the rows into {self.slot}"
         return f"collect rows {self.offset} to {'the end' if self.limit is None else self.offset + self.limit} into {self.slot}"
 
 
+@dataclass(eq=False)
 class SortRows(CollectRows):
-    """Rows in order; the frame's first columns are the sort keys and are dropped. With `limit`, top-k.
+    """Rows in order; the frame's first columns are the sort keys and are dropped.
 
-    `packed`: the slot of the packed strings that are the first key, where the second are these strings.
+    `wanted`: of a top-k, how many rows, with the `offset` first ones that are left out. `packed`: the slot of the packed
+    strings that are the first key, where the second are these strings.
     """
 
-    def __init__(
-        self,
-        slot: str,
-        directions: Sequence[tuple[bool, bool]],
-        limit: int | None,
-        offset: int,
-        packed: str | None = None,
-    ) -> None:
-        super().__init__(slot)
-        self.offset, self.packed = offset, packed
-        self.reads = () if packed is None else (packed,)
-        self.directions = tuple(directions)  # (descending, nulls_first) of each key
-        self.wanted = None if limit is None else limit + offset
+    directions: Sequence[tuple[bool, bool]]  # (descending, nulls_first) of each key
+    wanted: int | None
+    offset: int
+    packed: str | None = None
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return () if self.packed is None else (self.packed,)
 
     def initial(self, program_state: State) -> Bound | None:
         return None if self.wanted is None else Bound()
@@ -118,8 +108,9 @@ class SortRows(CollectRows):
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
         if self.packed is not None:
             keys[1] = keys[1]._replace(offset=program_state[self.packed].num_bytes)
-        workers = program_state["workers"].map
-        many = sort_ranges(keys, workers)
+        workers = program_state["workers"]
+        # One worker alone has nothing to share: sorting all rows at once takes three quarters of the time.
+        many = sort_ranges(keys, workers.map) if workers.threads > 1 else None
         if many is None:
             order = sort_rows(keys)
             return {
@@ -132,7 +123,7 @@ class SortRows(CollectRows):
         def order_of(rows: Tensor) -> Tensor:
             return sort_rows([take_rows(key, rows) for key in keys])
 
-        return {self.slot: take_frame_by_parts(frame, ranges, order_of, workers)}
+        return {self.slot: take_frame_by_parts(frame, ranges, order_of, workers.map)}
 
     def keys(self, frame: Frame) -> list[SortColumn]:
         """The sort keys among the columns of a frame of outputs."""
@@ -155,6 +146,7 @@ def order_values(column: FrameColumn) -> Tensor:
     return column.values
 
 
+@dataclass(eq=False)
 class BuildJoin(CollectRows):
     """The build side of a join: the first column is the key, the others the payload. Puts the build and the payload.
 
@@ -162,18 +154,11 @@ class BuildJoin(CollectRows):
     Into the slot `has_keys`, if there is one, goes whether a build row has a key.
     """
 
-    def __init__(
-        self,
-        slot: str,
-        payload_slot: str,
-        build: Callable[[Any, Tensor | None, Workers], Any] | None,
-        name: str,
-        num_keys: int = 1,
-        has_keys: str | None = None,
-    ) -> None:
-        super().__init__(payload_slot)
-        self.build_slot, self.build, self.name = slot, build, name
-        self.num_keys, self.has_keys = num_keys, has_keys
+    build_slot: str
+    build: Callable[[Any, Tensor | None, Workers], Any] | None
+    name: str
+    num_keys: int = 1
+    has_keys: str | None = None
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         if self.build is None:
@@ -189,6 +174,26 @@ class BuildJoin(CollectRows):
 
     def describe(self) -> str:
         return f"build {self.build_slot} for the {self.name}, its columns in {self.slot}"
+
+
+@dataclass(eq=False)
+class BuildDictionary(CollectRows):
+    """A look-up table of strings: puts the codes of the one column into the slot, a new sorted dictionary into `pool_slot`."""
+
+    pool_slot: str
+    dtype: torch.dtype
+
+    def finish_rows(self, state: Frame, program_state: State) -> State:
+        (column,) = state.columns
+        assert isinstance(column.values, Strings)
+        codes, dictionary = string_codes.factorize(column.values, column.validity)
+        return {
+            self.slot: Frame(state.num_rows, (FrameColumn(codes.to(self.dtype), column.validity),)),
+            self.pool_slot: dictionary,
+        }
+
+    def describe(self) -> str:
+        return f"dictionary-encode the strings: codes into {self.slot}, entries into {self.pool_slot}"
 
 
 def key_columns(column: FrameColumn) -> list[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -10,23 +11,24 @@ from torch import Tensor
 
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
-from tqp.operators.groups import distinct_pairs, group_ids
+from tqp.operators.groups import aggregates, distinct_pairs, gradients, group_ids, moments
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows import selection as rows
+from tqp.operators.rows.batches import pool_rows
+from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys import hash as string_hash
 from tqp.operators.string_keys.pack import Packing, repack
-from tqp.runtime.breakers.collect import key_columns
-from tqp.runtime.breakers.collected_reductions import reduce_collected
+from tqp.operators.strings import layout as string_layout
+from tqp.runtime.breakers.collect import key_columns, order_values
 from tqp.runtime.breakers.reductions import Reduction, fold, listed
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
     concatenate_frames,
     frame_of_outputs,
-    joined_frames,
     take_frame,
     take_values,
 )
@@ -81,6 +83,7 @@ class _Distributed(NamedTuple):
         return _Partition(self.frame.cut(start, end), tuple(packed))
 
 
+@dataclass(eq=False)
 class CollectGroups(Breaker):
     """Groups and reduces rows that have all been collected.
 
@@ -91,21 +94,13 @@ class CollectGroups(Breaker):
     """
 
     ordered = True
-
-    def __init__(
-        self,
-        slot: str,
-        num_keys: int,
-        reductions: Sequence[Reduction],
-        device: torch.device,
-        has_kept: bool = False,
-        bits: int = 0,
-        size: int | None = None,
-    ) -> None:
-        self.slot, self.num_keys, self.reductions = slot, num_keys, tuple(reductions)
-        self.device, self.has_kept, self.bits = device, has_kept, bits if num_keys else 0
-        self.size = size
-        self.in_parts = False  # may the groups of each partition stay by themselves?
+    slot: str
+    num_keys: int
+    reductions: Sequence[Reduction]
+    device: torch.device
+    has_kept: bool = False
+    bits: int = 0
+    size: int | None = None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Frame | _Distributed:
         """The rows of a batch; of more than a few rows partition by partition."""
@@ -148,7 +143,7 @@ class CollectGroups(Breaker):
             return self._group(state[partition], partition, self.bits)
 
         workers = program_state["workers"].map
-        return {self.slot: joined_frames(workers(group, range(len(state))), workers, self.in_parts)}
+        return {self.slot: concatenate_frames(workers(group, range(len(state))), workers)}
 
     def _group(self, parts: list[_Partition], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
@@ -163,10 +158,7 @@ class CollectGroups(Breaker):
         else:
             ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
             first_rows, count = ids[:1], 1
-        chosen = [
-            FrameColumn(take_values(key.values, first_rows), take_values(key.validity, first_rows))
-            for key in keys
-        ]
+        chosen = take_frame(Frame(frame.num_rows, keys), first_rows).columns
         reduced = [
             FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
             if reduction.kind == "reference"
@@ -197,8 +189,7 @@ class CollectGroups(Breaker):
 
     def describe(self) -> str:
         where = f" in {1 << self.bits} partitions" if self.bits else ""
-        parts = ", in parts" if self.in_parts and self.bits else ""
-        return f"group all rows at the end{where}: reduce {listed(self.reductions)} into {self.slot}{parts}"
+        return f"group all rows at the end{where}: reduce {listed(self.reductions)} into {self.slot}"
 
 
 def kept_rows(frame: Frame) -> Frame:
@@ -211,6 +202,9 @@ def kept_rows(frame: Frame) -> Frame:
 def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> Any:
     """A reduction of a column of the frame, a value for each group id: a tensor or Strings [count]."""
     column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
+    values, differentiable = column.values, gradients.REDUCTIONS.get(reduction.kind)
+    if differentiable is not None and isinstance(values, Tensor) and values.requires_grad:
+        return differentiable(values, ids, count, column.validity)
     if reduction.distinct:
         word = key_columns(FrameColumn(column.values, None))[0]
         if reduction.kind == "count":
@@ -265,3 +259,49 @@ def _key_words(key: FrameColumn, packed: Sequence[_PackedKey | None]) -> list[Te
     if not codes:
         return key_columns(key)
     return key_columns(FrameColumn(allocation.concatenate(codes), key.validity))
+
+
+def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) -> Any:
+    """One value per group id, a tensor or Strings [count]; what an empty group gets is unspecified.
+
+    `first`: of the rows as they come. `least`, `greatest`: the last of the equal ones. `median_lower`: the lower of
+    the two middle values. `median`: half-way, float64; `median_down`, `median_to_zero`, `median_away`: half-way between
+    integers, halves rounded so; `median_days`, `median_interval`. `second_moment`: squared differences from the mean.
+    """
+    values, validity = column
+    assert values is not None
+    if kind == "first":
+        return _take(values, aggregates.first_by_group(ids, count, validity))
+    if kind in ("least", "greatest"):
+        if isinstance(values, Strings):
+            return pool_rows(values, _extreme_strings(kind, values, validity, ids, count))
+        chosen = moments.extreme_rows(values, ids, count, validity, greatest=kind == "greatest")
+        return _take(values, chosen)
+    if kind == "median_lower":
+        return _take(values, moments.median_rows(order_values(column), ids, count, validity)[0])
+    assert isinstance(values, Tensor)
+    return moments.COLLECTED[kind](values, ids, count, validity)
+
+
+def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:
+    """A row with the least or greatest string of each group (0 for an empty one), without a sort: int64 [count]."""
+    chosen = torch.zeros(count, dtype=torch.int64, device=ids.device)
+    if count == 1:
+        valid = None if validity is None else rows.row_indices(validity)
+        candidates = values if valid is None else string_layout.take(values, valid)
+        if candidates.num_rows:
+            row = string_codes.extreme_row(candidates, greatest=kind == "greatest")
+            chosen[0] = row if valid is None else valid[row]
+        return chosen
+    codes = string_codes.order_codes(values, validity)
+    extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
+    best = extreme(codes, ids, count, validity)
+    of_best = rows.row_indices(elementwise.equal(codes, torch.index_select(best, 0, ids)), validity)
+    return chosen.scatter_(0, torch.index_select(ids, 0, of_best), of_best)
+
+
+def _take(values: Any, chosen: Tensor) -> Any:
+    """The chosen rows of a tensor or Strings; any value where a row is -1."""
+    if isinstance(values, Strings):
+        return pool_rows(values, chosen.clamp(min=0))
+    return rows.take_padded(values, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +29,7 @@ class _Tables(NamedTuple):
     counts: list[int]  # how many keys each batch had
 
 
+@dataclass(eq=False)
 class ScatterBuild(Breaker):
     """The first column is the packed key, below `size`; the others are entered into tables under their row's key.
 
@@ -35,21 +37,14 @@ class ScatterBuild(Breaker):
     `payload_slot`; into `has_keys`, if there is such a slot, whether there is any key.
     """
 
-    def __init__(
-        self,
-        slot: str,
-        payload_slot: str,
-        size: int,
-        columns: Sequence[tuple[torch.dtype, bool]],
-        padded: bool,
-        device: torch.device,
-        name: str,
-        has_keys: str | None = None,
-    ) -> None:
-        self.has_keys = has_keys
-        self.slot, self.payload_slot, self.size = slot, payload_slot, size
-        self.columns = tuple(columns)  # (dtype, nullable) of each
-        self.padded, self.device, self.name = padded, device, name
+    slot: str
+    payload_slot: str
+    size: int
+    columns: Sequence[tuple[torch.dtype, bool]]  # (dtype, nullable) of each
+    padded: bool
+    device: torch.device
+    name: str
+    has_keys: str | None = None
 
     def initial(self, program_state: State) -> _Tables | None:
         """One set of tables for all workers: each key is written by one row, or always with the same value."""

@@ -14,7 +14,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.moments import FORMULAS
-from tqp.operators.numbers import wide
+from tqp.operators.numbers import arithmetic
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable
@@ -89,13 +89,6 @@ class AggregateCalls:
         if call.function in FORMULAS:
             return self._formula(call, argument)
         return self._plain(argument, call.function, canonical_layout(call.data_type, False), call.distinct)
-
-    def comparable(self, value: Value) -> Value:
-        """Strings without a dictionary as strings: equal ones may have different codes."""
-        if value.layout.form is Form.CODES and not _is_dictionary(value):
-            layout = canonical_layout(value.layout.data_type, value.layout.nullable)
-            return replace(value, node=self.lowering.strings(value), layout=layout)
-        return value
 
     def _reference(self, call: AggregateCall) -> Reference | None:
         """Of a stored column that the group keys determine, one row; columns from one place share it.
@@ -188,7 +181,7 @@ class AggregateCalls:
 
     def _count(self, call: AggregateCall, argument: Value | None) -> Pending:
         if argument is not None and call.distinct:
-            argument = self.comparable(argument)
+            argument = self.lowering.comparable(argument)
         elif (
             argument is not None
             and call.arguments
@@ -214,9 +207,9 @@ class AggregateCalls:
         def checked(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
             if bounds[0] <= known[0] and known[1] <= bounds[1]:
                 return layout, nodes[0]
-            check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
+            check = NamedKernel(arithmetic.check_bounds, "check_bounds", call.span)
             message = f"Overflow in sum: the result does not fit {call.data_type}; cast the operand to DOUBLE"
-            return layout, lowering.stream.builder.call(check, nodes[0], *bounds, message, name="sum")
+            return layout, lowering.stream.builder.call(check, nodes[0], bounds, message, name="sum")
 
         return self._optional(argument, total, checked)
 
@@ -285,10 +278,10 @@ class AggregateCalls:
         layout = argument.layout
         if layout.dtype is torch.bool:
             return self._plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
-        if layout.form in (Form.NUMBER, Form.WIDE) or _is_dictionary(argument):
+        if layout.form in (Form.NUMBER, Form.WIDE) or layout.has_dictionary:
             return self._folded_extreme(argument, call.function)
         if layout.data_type.is_string or layout.data_type.kind is TypeKind.INTERVAL:
-            argument = self.comparable(argument)
+            argument = self.lowering.comparable(argument)
             return self._plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
         raise UnsupportedError(f"{call.function} of {layout.data_type} values is not supported", call.span)
 
@@ -308,12 +301,20 @@ class AggregateCalls:
         return self._optional(argument, self._reduce(kind, argument), narrowed)
 
     def _any_value(self, call: AggregateCall, argument: Value) -> Pending:
-        """The first value, as in DuckDB; where all are equal (see `_reference`) the greatest, batch by batch."""
-        if call.span is None and argument.layout.form in (Form.NUMBER, Form.WIDE, Form.CODES):
-            if argument.layout.dtype is torch.bool:
-                return self._plain(argument, "bool_or", argument.layout)
+        """The first value, as in DuckDB; where all are equal (see `_reference`) the greatest, batch by batch.
+
+        Not of floats: the greatest of zeros has no sign.
+        """
+        layout = argument.layout
+        if (
+            call.span is None
+            and layout.form in (Form.NUMBER, Form.WIDE, Form.CODES)
+            and not layout.dtype.is_floating_point
+        ):
+            if layout.dtype is torch.bool:
+                return self._plain(argument, "bool_or", layout)
             return self._folded_extreme(argument, "max")
-        return self._plain(argument, "first", argument.layout)
+        return self._plain(argument, "first", layout)
 
     def _formula(self, call: AggregateCall, argument: Value) -> Pending:
         """An aggregate that a formula makes of several reductions."""
@@ -333,7 +334,7 @@ class AggregateCalls:
     def _median(self, call: AggregateCall, argument: Value) -> Pending:
         source, target = argument.layout.data_type, call.data_type
         if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
-            argument = self.comparable(argument)
+            argument = self.lowering.comparable(argument)
             return self._plain(argument, "median_lower", argument.layout, call.distinct)
         if source.kind is TypeKind.INTERVAL:
             return self._plain(argument, "median_interval", argument.layout, call.distinct)
@@ -381,17 +382,10 @@ def _domain(value: Value) -> ValueRange | None:
     layout = value.layout
     if layout.dtype is torch.bool:
         return ValueRange.of(0, 1)
-    if _is_dictionary(value):
+    if layout.has_dictionary:
         assert layout.pool is not None
         return None if layout.pool.size is None else ValueRange.of(0, max(0, layout.pool.size - 1))
     if layout.form is not Form.NUMBER or layout.dtype.is_floating_point:
         return None
     low, high = range_of(value)
     return ValueRange.of(low, high) if high - low < _LARGEST_DOMAIN else None
-
-
-def _is_dictionary(value: Value) -> bool:
-    """Are the codes of the value ordered, and as distinct, as its strings?"""
-    return (
-        value.layout.form is Form.CODES and value.layout.pool is not None and value.layout.pool.is_dictionary
-    )

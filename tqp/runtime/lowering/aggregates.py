@@ -82,7 +82,7 @@ class _AggregateLowering:
         slot = program.slot("groups")
         folds = self._folds(packing)
         breaker: FoldGroups | HashGroups | CollectGroups
-        if folds and node.algorithm is GroupAlgorithm.SINGLE and not program.carries_gradients:
+        if folds and node.algorithm is GroupAlgorithm.SINGLE:
             self._reduce_rows()
         has_kept = self._add_kept()
         if folds and node.algorithm is GroupAlgorithm.HASH:
@@ -103,7 +103,7 @@ class _AggregateLowering:
                 () if factors is None else [part.span for part in factors.packing.parts[len(node.keys) :]],
             )
         else:
-            bits = partition_bits(node.input.estimated_rows, program.device)
+            bits = partition_bits(node.input.estimated_rows, program.device) if num_keys else 0
             dense = packing is not None and packing.size <= 4 * node.input.estimated_rows
             codes = packing.size if packing is not None and dense else None
             breaker = CollectGroups(slot, num_keys, reductions, program.device, has_kept, bits, codes)
@@ -197,18 +197,16 @@ class _AggregateLowering:
                 stored = self.lowering.stream.columns[part.dictionary].stored
                 if stored is None or stored.slot != self.plan.dictionary_encoded(part.dictionary).table_slot:
                     return False
-            elif value.layout.form is not Form.NUMBER and not (
-                value.layout.form is Form.CODES
-                and pool is not None
-                and pool.is_dictionary
-                and pool.size is not None
-                and pool.size <= part.span - part.nullable
-            ):
-                return False
+            elif value.layout.form is not Form.NUMBER:
+                size = pool.size if pool is not None and value.layout.has_dictionary else None
+                if size is None or size > part.span - part.nullable:
+                    return False
         return True
 
     def _folds(self, packing: physical.KeyPacking | None) -> bool:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
+        if self.plan.program.carries_gradients:  # autograd does not follow what accumulators are written to
+            return False
         if not all(reduction.folds or self._is_extreme_string(reduction) for reduction in reductions):
             return False
         if algorithm is GroupAlgorithm.HASH:
@@ -238,7 +236,6 @@ class _AggregateLowering:
         return (
             reduction.kind in ("least", "greatest")
             and self.node.algorithm is GroupAlgorithm.SINGLE
-            and not self.plan.program.carries_gradients
             and self.outputs[reduction.column].layout.form is Form.STRINGS
         )
 
@@ -257,7 +254,7 @@ class _AggregateLowering:
                 raise UnsupportedError(
                     f"grouping by {format_expression(key)}, of type {value.layout.data_type}, is not supported"
                 )
-            self.outputs.append(self.calls.comparable(value))
+            self.outputs.append(self.lowering.comparable(value))
 
     def _code(self, key: Value, id: int) -> Value:
         """The codes of a table column, in place of its values."""

@@ -87,16 +87,17 @@ class GraphBuilder:
     """Equal calls give the same node, so common subexpressions are computed once."""
 
     def __init__(self) -> None:
-        self._inputs: dict[str, Node] = {}
+        self._inputs: dict[Any, Node] = {}
         self._numbered: dict[Any, Node] = {}
         self._fragment: Fragment | None = None
         self.operator: int | None = None  # id of the physical node that new nodes belong to
 
-    def input(self, name: str) -> Node:
-        """The input called `name`, made on first use."""
-        node = self._inputs.get(name)
+    def input(self, name: str, what: Any = None) -> Node:
+        """The input that is `what`, or the one called `name`, made on first use."""
+        what = name if what is None else what
+        node = self._inputs.get(what)
         if node is None:
-            node = self._inputs[name] = Node(None, (), {}, name)
+            node = self._inputs[what] = Node(None, (), {}, name)
         return node
 
     def call(
@@ -120,11 +121,11 @@ class GraphBuilder:
         finally:
             self._fragment = outer
 
-    def graph(self, outputs: tuple[Any, ...]) -> tuple[Graph, list[str]]:
-        """The finished graph, and which inputs it needs, by the names they were asked for."""
+    def graph(self, outputs: tuple[Any, ...]) -> tuple[Graph, list[Any]]:
+        """The finished graph, and what the inputs are that it needs."""
         graph = Graph(list(self._inputs.values()), outputs)
         used = set(graph.inputs)
-        return graph, [name for name, node in self._inputs.items() if node in used]
+        return graph, [what for what, node in self._inputs.items() if node in used]
 
     def _number(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], name: str) -> Node:
         key = (target, *map(_freeze, arguments), *map(_freeze, keywords.items()))

@@ -142,7 +142,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             outputs.append(value)
         slot.columns[field.id] = (field, source)
     build = _build_function(node, existence_only)
-    breaker = BuildJoin(build_slot, payload, build, algorithm.value, max(1, shift), has_keys)
+    breaker = BuildJoin(payload, build_slot, build, algorithm.value, max(1, shift), has_keys)
     program.close(stream, outputs, breaker, title)
     return slot, hidden
 

@@ -180,15 +180,13 @@ class _Probe:
                 self.stream.link(Link(self.probe_space), match)
             case JoinType.SEMI if node.all_match:
                 return
-            case JoinType.SEMI | JoinType.ANTI if not self.slot.residual and not is_loop:
-                self._keep(self._contains(), node.join_type is JoinType.SEMI)
+            case JoinType.SEMI | JoinType.ANTI:
+                self._keep(self._found(), node.join_type is JoinType.SEMI)
             case JoinType.MARK | JoinType.NULL_AWARE_ANTI:
                 self._mark()
             case JoinType.LEFT if not self.slot.residual and not is_loop:
-                self.stream.settle()
                 self._padded_pairs()
             case _:
-                self.stream.settle()
                 self._through_pairs()
 
     # matches
@@ -390,22 +388,12 @@ class _Probe:
         num_probe = self.stream.num_rows()
         self._add_build_columns()
         probe_rows, build_rows = self._surviving_pairs()
-        match self.node.join_type:
-            case JoinType.INNER:
-                return
-            case JoinType.SEMI | JoinType.ANTI:
-                self.stream.space = self.probe_space
-                found = self.build.call(join_pairs.any_by_row, probe_rows, num_probe, name="found")
-                self._keep(found, self.node.join_type is JoinType.SEMI)
-            case _:
-                if self.node.join_type is JoinType.SINGLE:
-                    probe_rows = self.build.call(
-                        join_pairs.check_single, probe_rows, num_probe, name="probe_rows"
-                    )
-                pairs = self.build.call(
-                    join_pairs.left_outer_pairs, probe_rows, build_rows, num_probe, name="pairs"
-                )
-                self._linked(pairs, padded=True)
+        if self.node.join_type is JoinType.INNER:
+            return
+        if self.node.join_type is JoinType.SINGLE:
+            probe_rows = self.build.call(join_pairs.check_single, probe_rows, num_probe, name="probe_rows")
+        pairs = self.build.call(join_pairs.left_outer_pairs, probe_rows, build_rows, num_probe, name="pairs")
+        self._linked(pairs, padded=True)
 
     def _mark(self) -> None:
         """Three-valued: true if any pair is true, else NULL if any is NULL, else false."""
@@ -423,9 +411,8 @@ class _Probe:
 
     def _mark_values(self) -> Value:
         lowering, build, slot = self.lowering, self.build, self.slot
-        num_probe = self.stream.num_rows()
         if self.node.algorithm is not JoinAlgorithm.NESTED_LOOP:
-            found = self._found(num_probe)
+            found = self._found()
             if (
                 self.node.bounds or self.node.residual or len(self.node.probe_keys) > 1
             ):  # then nothing can be NULL: see _comparable
@@ -436,6 +423,7 @@ class _Probe:
             return self._marks(
                 build.call(join_pairs.marks_of_found, build_side, found, validity, name="marks")
             )
+        num_probe = self.stream.num_rows()
         self._add_build_columns()
         probe_rows, _ = self._pairs()
         condition = lowering.lower(conjunction(slot.residual))
@@ -445,10 +433,11 @@ class _Probe:
             build.call(join_pairs.marks_of_pairs, probe_rows, node, validity, num_probe, name="marks")
         )
 
-    def _found(self, num_probe: Node) -> Node:
+    def _found(self) -> Node:
         """Which probe rows have a match."""
-        if not self.slot.residual:
+        if not self.slot.residual and self.node.algorithm is not JoinAlgorithm.NESTED_LOOP:
             return self._contains()
+        num_probe = self.stream.num_rows()
         self._add_build_columns()
         probe_rows, _ = self._surviving_pairs()
         self.stream.space = self.probe_space
@@ -456,10 +445,7 @@ class _Probe:
 
     def _marks(self, marks: Node) -> Value:
         values = self.build.call(operator.getitem, marks, 0, name="mark")
-        validity = self.build.call(operator.getitem, marks, 1, name="mark_valid")
-        validity = self.build.call(
-            batches.validity_or_true, validity, self.stream.num_rows(), self.stream.object("device")
-        )
+        validity = self.stream.or_all_rows(self.build.call(operator.getitem, marks, 1, name="mark_valid"))
         return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, True), values, validity)
 
 

@@ -46,6 +46,11 @@ class Layout:
             return 0
         return self.dtype.itemsize * (2 if self.form is Form.WIDE else 1)
 
+    @property
+    def has_dictionary(self) -> bool:
+        """Are the values codes that are ordered, and as distinct, as their strings?"""
+        return self.form is Form.CODES and self.pool is not None and self.pool.is_dictionary
+
     def with_nullable(self, nullable: bool) -> Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
@@ -68,24 +73,24 @@ def integer_layout(data_type: DataType, value_range: tuple[int, int] | None, nul
     return Layout(data_type, Form.NUMBER, dtype, nullable, (low, high))
 
 
+_CANONICAL: dict[TypeKind, tuple[Form, torch.dtype]] = {
+    TypeKind.BOOLEAN: (Form.NUMBER, torch.bool),
+    TypeKind.NULL: (Form.NUMBER, torch.int8),
+    TypeKind.FLOAT: (Form.NUMBER, torch.float32),
+    TypeKind.DOUBLE: (Form.NUMBER, torch.float64),
+    TypeKind.INTERVAL: (Form.MATRIX, torch.int64),
+    TypeKind.ARRAY: (Form.MATRIX, torch.float32),
+    TypeKind.VARCHAR: (Form.STRINGS, torch.uint8),
+    TypeKind.BLOB: (Form.STRINGS, torch.uint8),
+}
+
+
 def canonical_layout(
     data_type: DataType, nullable: bool, value_range: tuple[int, int] | None = None
 ) -> Layout:
     """The layout in which scalar kernels hand out values of a type: integers in 64 bits, strings as `Strings`."""
-    match data_type.kind:
-        case TypeKind.BOOLEAN:
-            return Layout(data_type, Form.NUMBER, torch.bool, nullable)
-        case TypeKind.NULL:
-            return Layout(data_type, Form.NUMBER, torch.int8, True)
-        case TypeKind.FLOAT:
-            return Layout(data_type, Form.NUMBER, torch.float32, nullable)
-        case TypeKind.DOUBLE:
-            return Layout(data_type, Form.NUMBER, torch.float64, nullable)
-        case TypeKind.INTERVAL:
-            return Layout(data_type, Form.MATRIX, torch.int64, nullable)
-        case TypeKind.ARRAY:
-            return Layout(data_type, Form.MATRIX, torch.float32, nullable)
-        case TypeKind.VARCHAR | TypeKind.BLOB:
-            return Layout(data_type, Form.STRINGS, torch.uint8, nullable)
+    stored = _CANONICAL.get(data_type.kind)
+    if stored is not None:
+        return Layout(data_type, *stored, nullable or data_type.kind is TypeKind.NULL)
     layout = integer_layout(data_type, value_range, nullable)
     return layout if layout.form is Form.WIDE else replace(layout, dtype=torch.int64)

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
+from tqp.data.sources.base import Source
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
-from tqp.runtime.breakers.concatenate import Concatenate
-from tqp.runtime.breakers.series import MakeSeries
+from tqp.runtime.breakers.makers import Concatenate, MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.expressions.conditions import all_of
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
-from tqp.runtime.lowering.frames_in_parts import leave_in_parts
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
+from tqp.runtime.lowering.keys import lower_values
 from tqp.runtime.lowering.layouts import Layout, Pool, integer_layout
-from tqp.runtime.lowering.program_builder import ProgramBuilder, constant_values
+from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, ProgramBuilder, constant_values
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
-
-if TYPE_CHECKING:
-    from tqp.runtime.lowering.program_builder import ColumnSource, DictionaryEncodedColumn
 
 
 class PlanLowering:
@@ -50,33 +46,7 @@ class PlanLowering:
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
         """A stream that yields the node's rows, with at least the node's fields as columns."""
-        match node:
-            case physical.TableScan():
-                stream = self._scan(node)
-            case physical.ValuesScan():
-                stream = self._values(node)
-            case physical.SeriesScan():
-                stream = self._series(node)
-            case physical.Filter():
-                stream = self._filter(node)
-            case physical.Project():
-                stream = self._project(node)
-            case physical.RuntimeFilter():
-                stream = lower_runtime_filter(self, node)
-            case physical.Join():
-                stream = lower_join(self, node)
-            case physical.Aggregate():
-                stream = lower_aggregate(self, node)
-            case physical.Sort():
-                stream = lower_sort(self, node)
-            case physical.Limit():
-                stream = self._limit(node)
-            case physical.UnionAll():
-                stream = self._union(node)
-            case physical.Shared():
-                stream = self._shared_plan(node)
-            case _:
-                raise UnsupportedError(f"no lowering for {type(node).__name__}")
+        stream = _LOWERED[type(node)](self, node)
         if id(node) in self.selecting and self.program.on_host:  # a device would wait for the number of rows
             stream.select_pending()
         stream.fields.put(node.fields)
@@ -119,7 +89,7 @@ class PlanLowering:
     def dictionary(self, column: int) -> Pool:
         """The dictionary of the table column that a scan of the plan puts out under an id."""
         scan, name = self._scan_columns[column]
-        source: ColumnSource = scan.table  # type: ignore[assignment]
+        source: Source = scan.table  # type: ignore[assignment]
         slot, _ = self.program.table(source, scan.table_name)
         pool = self.program.column_layout(slot, name, source.column(name)).pool
         assert pool is not None and pool.is_dictionary
@@ -128,13 +98,13 @@ class PlanLowering:
     def dictionary_encoded(self, column: int) -> DictionaryEncodedColumn:
         """The dictionary-encoded form of the table column that a scan of the plan puts out under an id."""
         scan, name = self._scan_columns[column]
-        source: ColumnSource = scan.table  # type: ignore[assignment]
+        source: Source = scan.table  # type: ignore[assignment]
         return self.program.codes_of(source, scan.table_name, name)
 
     # leaves
 
     def _scan(self, node: physical.TableScan) -> Stream:
-        source: ColumnSource = node.table  # type: ignore[assignment]
+        source: Source = node.table  # type: ignore[assignment]
         slot, table = self.program.table(source, node.table_name)
         stream = Stream(slot)
         self.enter(stream, node)
@@ -149,20 +119,11 @@ class PlanLowering:
     def _values(self, node: physical.ValuesScan) -> Stream:
         if all(isinstance(value, Literal) for row in node.rows for value in row):
             return self._literal_rows(node)
-        slots, columns = [], []
+        rows = []
         for row in node.rows:
-            single = Stream(self._unit())
-            lowering = self.enter(single, node)
-            values = [lowering.materialise(lowering.lower(value)) for value in row]
-            columns.append((single, lowering, values))
-        layouts = self._common_layouts(columns, [f.data_type for f in node.fields])
-        for single, lowering, values in columns:
-            slots.append(self.program.slot("row"))
-            stored = [
-                lowering.in_layout(value, layout) for value, layout in zip(values, layouts, strict=True)
-            ]
-            self.program.close(single, stored, Collect(slots[-1]), "one row of VALUES")
-        return self._concatenated(slots, layouts, node)
+            lowering = self.enter(Stream(self._unit()), node)
+            rows.append((lowering, lower_values(lowering, row)))
+        return self._one_after_the_other(rows, node, "row", "one row of VALUES")
 
     def _literal_rows(self, node: physical.ValuesScan) -> Stream:
         unit = Stream(self._unit())
@@ -173,12 +134,8 @@ class PlanLowering:
         for position, output in enumerate(node.fields):
             literals = [row[position] for row in node.rows]
             parts = [lowering.lower(literal) for literal in literals]
-            if parts:
-                layout = lowering.common_layout(parts, literals[0])
-            else:
-                layout = lowering.common_layout(
-                    [lowering.lower(Literal(None, output.data_type))], Literal(None, output.data_type)
-                )
+            null = Literal(None, output.data_type)
+            layout = lowering.common_layout(parts or [lowering.lower(null)], null)
             constants = [part.constant for part in parts]
             values = constant_values(constants, layout, self.program.device)
             validity = None
@@ -189,9 +146,7 @@ class PlanLowering:
             columns.append(FrameColumn(values, validity))
             layouts.append(layout)
         self.program.constants[slot] = Frame(len(node.rows), tuple(columns))
-        return self.stream_of(
-            slot, [StoredColumn(layout, slot, i) for i, layout in enumerate(layouts)], node.fields
-        )
+        return self._stream_of_frame(slot, layouts, node)
 
     def _series(self, node: physical.SeriesScan) -> Stream:
         slot, stream = self.program.slot("series"), Stream(self._unit())
@@ -200,7 +155,7 @@ class PlanLowering:
         layout = integer_layout(output.data_type, output.facts.range, nullable=False)
         made = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
         self.program.close(stream, [], made, "series")
-        return self.stream_of(slot, [StoredColumn(layout, slot, 0)], node.fields)
+        return self._stream_of_frame(slot, [layout], node)
 
     def _unit(self) -> str:
         """The slot of a frame with one row and no columns."""
@@ -293,35 +248,39 @@ class PlanLowering:
     def _union(self, node: physical.UnionAll) -> Stream:
         branches = []
         for branch in node.branches:
-            stream = self.lower(branch)
-            lowering = self.enter(stream, node)
-            values = [lowering.materialise(stream.column(f.id)) for f in branch.fields]
-            branches.append((stream, lowering, values))
-        layouts = self._common_layouts(branches, [f.data_type for f in node.fields])
-        slots = []
-        for stream, lowering, values in branches:
-            slots.append(self.program.slot("branch"))
-            stored = [
-                lowering.in_layout(value, layout) for value, layout in zip(values, layouts, strict=True)
-            ]
-            self.program.close(stream, stored, Collect(slots[-1]), "a branch of UNION ALL")
-        return self._concatenated(slots, layouts, node)
+            lowering = self.enter(self.lower(branch), node)
+            values = [lowering.materialise(lowering.stream.column(f.id)) for f in branch.fields]
+            branches.append((lowering, values))
+        return self._one_after_the_other(branches, node, "branch", "a branch of UNION ALL")
 
-    def _common_layouts(
-        self, branches: Sequence[tuple[Stream, ExpressionLowering, list[Value]]], types: Sequence[Any]
-    ) -> list[Layout]:
-        return [
-            branches[0][1].common_layout([values[i] for _, _, values in branches], Literal(None, data_type))
-            for i, data_type in enumerate(types)
+    def _one_after_the_other(
+        self,
+        branches: Sequence[tuple[ExpressionLowering, list[Value]]],
+        node: physical.PhysicalPlan,
+        prefix: str,
+        title: str,
+    ) -> Stream:
+        """The rows of several streams, whose columns get layouts that hold the values of all."""
+        layouts = [
+            branches[0][0].common_layout(
+                [values[i] for _, values in branches], Literal(None, field.data_type)
+            )
+            for i, field in enumerate(node.fields)
         ]
-
-    def _concatenated(self, slots: list[str], layouts: list[Layout], node: physical.PhysicalPlan) -> Stream:
-        slot = self.program.slot("union")
-        stream = Stream(self._unit())
+        slots = []
+        for lowering, values in branches:
+            slots.append(self.program.slot(prefix))
+            stored = list(map(lowering.in_layout, values, layouts))
+            self.program.close(lowering.stream, stored, Collect(slots[-1]), title)
+        slot, stream = self.program.slot("union"), Stream(self._unit())
         self.enter(stream, node)
         self.program.close(stream, [], Concatenate(slot, slots), "UNION ALL")
+        return self._stream_of_frame(slot, layouts, node)
+
+    def _stream_of_frame(self, slot: str, layouts: Iterable[Layout], node: physical.PhysicalPlan) -> Stream:
+        """A new stream over a frame that has the node's fields as columns, in these layouts."""
         return self.stream_of(
-            slot, [StoredColumn(layout, slot, i) for i, layout in enumerate(layouts)], node.fields
+            slot, [StoredColumn(each, slot, i) for i, each in enumerate(layouts)], node.fields
         )
 
     def _shared_plan(self, node: physical.Shared) -> Stream:
@@ -335,10 +294,25 @@ class PlanLowering:
         return self.stream_of(slot, stored, node.fields)
 
 
+_LOWERED: dict[type[physical.PhysicalPlan], Callable[[PlanLowering, Any], Stream]] = {
+    physical.TableScan: PlanLowering._scan,
+    physical.ValuesScan: PlanLowering._values,
+    physical.SeriesScan: PlanLowering._series,
+    physical.Filter: PlanLowering._filter,
+    physical.Project: PlanLowering._project,
+    physical.RuntimeFilter: lower_runtime_filter,
+    physical.Join: lower_join,
+    physical.Aggregate: lower_aggregate,
+    physical.Sort: lower_sort,
+    physical.Limit: PlanLowering._limit,
+    physical.UnionAll: PlanLowering._union,
+    physical.Shared: PlanLowering._shared_plan,
+}
+
+
 def lower_plan(program: ProgramBuilder, plan: physical.PhysicalPlan) -> tuple[str, list[StoredColumn]]:
     """Lower a whole plan; the result's frame and its columns, one per field of the plan."""
     lowering = PlanLowering(program, plan)
     stream = lowering.lower(plan)
     slot, columns = lowering.materialise(stream, plan.fields, "result", by_reference=True)
-    leave_in_parts(program.pipelines, [slot, *(column.slot for column in columns)])
     return slot, columns

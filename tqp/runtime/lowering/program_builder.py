@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
-from tqp.core.schema import ColumnFacts, Field, TableSource
+from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
-from tqp.data.encoding.key_index import KeyIndex
-from tqp.data.encoding.sorted_runs import SortedRuns, runs_of_column
-from tqp.data.encoding.value_dictionary import ValueDictionary
-from tqp.data.sources.base import Found
+from tqp.data.encoding.sorted_columns import KeyIndex, SortedRuns, runs_of_column
+from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import build_of_index
 from tqp.operators.memory.allocation import Map
@@ -30,13 +28,12 @@ from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Expression, transform
 from tqp.planner.algebra.expressions import Value as StorageValue
-from tqp.runtime.breakers.collect import Collect, SortRows
-from tqp.runtime.breakers.domain_table import BuildDictionary
+from tqp.runtime.breakers.collect import BuildDictionary, Collect, SortRows
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.graph_function import lowered_for_torch
 from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Ranges
-from tqp.runtime.lowering.expressions.domain import Domain, DomainTable
+from tqp.runtime.lowering.expressions.domain import Domain
 from tqp.runtime.lowering.layouts import Form, Layout, Pool
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.pipeline import Breaker, Pipeline
@@ -49,25 +46,10 @@ if TYPE_CHECKING:
 _MANY_ROWS = 65_536
 
 
-class ColumnSource(TableSource, Protocol):
-    """A registered table that can hand out its columns; see tqp.data.sources.make_source."""
-
-    @property
-    def version(self) -> int: ...
-
-    def column(self, name: str) -> Column: ...
-
-    def derived(self, name: str, kind: type[Found], make: Callable[[Column], Found]) -> Found: ...
-
-    def value_dictionary(self, name: str) -> ValueDictionary: ...
-
-    def with_gradient(self, name: str) -> Tensor | None: ...
-
-
 class TableInput:
     """The columns that a program reads of one table, in the order of its frame."""
 
-    def __init__(self, source: ColumnSource) -> None:
+    def __init__(self, source: Source) -> None:
         self.source = source
         self.columns: list[str] = []
 
@@ -95,13 +77,13 @@ class ProgramBuilder:
         self.pipelines: list[Pipeline] = []
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
-        self.pools: dict[
-            str, tuple[ColumnSource, str]
-        ] = {}  # by slot of a pool, the table's column that has it
+        #: By slot, what is made before a run: of which parameter, by what.
+        self.placeholders: dict[str, tuple[int, Callable[[Any], Any]]] = {}
+        self.pools: dict[str, tuple[Source, str]] = {}  # by slot of a pool, the table's column that has it
         #: By slot, what else is kept with columns of tables: made by workers when it is first wanted.
         self.derived: dict[str, Callable[[Map], Any]] = {}
         self._constant_slots: dict[Any, str] = {}
-        self._domain_tables: dict[Any, DomainTable] = {}
+        self._domain_tables: dict[Any, StoredColumn] = {}
         self._dictionaries: dict[str, DictionaryEntries] = {}
         self._texts_of_enums: dict[Categories, tuple[Pool, str, torch.dtype]] = {}
         self._slots: dict[str, int] = {}
@@ -120,7 +102,7 @@ class ProgramBuilder:
 
     # tables
 
-    def table(self, source: ColumnSource, name: str) -> tuple[str, TableInput]:
+    def table(self, source: Source, name: str) -> tuple[str, TableInput]:
         for slot, known in self.tables.items():
             if known.source is source:
                 return slot, known
@@ -128,7 +110,7 @@ class ProgramBuilder:
         self.tables[slot] = TableInput(source)
         return slot, self.tables[slot]
 
-    def _table_column(self, stored: StoredColumn) -> tuple[ColumnSource, str]:
+    def _table_column(self, stored: StoredColumn) -> tuple[Source, str]:
         table = self.tables[stored.slot]
         return table.source, table.columns[stored.index]
 
@@ -153,7 +135,7 @@ class ProgramBuilder:
         )
         return slot
 
-    def codes_of(self, source: ColumnSource, table_name: str, name: str) -> DictionaryEncodedColumn:
+    def codes_of(self, source: Source, table_name: str, name: str) -> DictionaryEncodedColumn:
         """The codes of a table column, and where the values stand."""
         slot, _ = self.table(source, table_name)
         found = source.value_dictionary(name)
@@ -267,7 +249,16 @@ class ProgramBuilder:
         """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
         exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
         key = (type(value), exact, layout.form, layout.dtype)
-        return self._once(key, "constant", lambda: constant_values([value], layout, self.device))
+        return self._once(key, "constant", lambda: self.one_row(value, layout))
+
+    def parameter(self, index: int, form: Hashable, convert: Callable[[Any], Any]) -> str:
+        """The slot of what `convert` makes of a parameter's value before each run; `form` tells conversions apart."""
+        made = index, convert
+        return self._once(("parameter", index, form), "parameter", lambda: made, self.placeholders)
+
+    def one_row(self, value: StorageValue, layout: Layout) -> Any:
+        """A value as a tensor, or Strings, with one row."""
+        return constant_values([value], layout, self.device)
 
     def module(self, module: nn.Module, name: str) -> str:
         """The slot of a torch module."""
@@ -294,8 +285,11 @@ class ProgramBuilder:
 
     # domain tables
 
-    def domain_table(self, expression: Expression, domain: Domain, column: Layout) -> DomainTable:
-        """The expression over every value of a column's domain, computed once per run by a pipeline of its own."""
+    def domain_table(self, expression: Expression, domain: Domain, column: Layout) -> StoredColumn:
+        """The expression over every value of a column's domain, computed once per run by a pipeline of its own.
+
+        Strings are codes into a dictionary of their own.
+        """
         neutral = transform(
             expression, lambda e: ColumnRef(0, e.data_type) if isinstance(e, ColumnRef) else e
         )
@@ -331,23 +325,11 @@ class ProgramBuilder:
         breaker: Breaker = Collect(slot)
         if value.layout.form is Form.STRINGS:
             pool = Pool(f"{slot}_pool", True, domain.size)
-            result = Layout(
-                value.layout.data_type,
-                Form.CODES,
-                _code_dtype(domain.size),
-                value.layout.nullable,
-                None,
-                pool,
-            )
+            result = replace(value.layout, form=Form.CODES, dtype=_code_dtype(domain.size), pool=pool)
             breaker = BuildDictionary(slot, pool.slot, result.dtype)
-        self.close(
-            stream,
-            [value],
-            breaker,
-            f"{format_expression(expression)} for every value of its column's domain",
-        )
-        table = DomainTable(slot, result, "looked_up")
-        self._domain_tables[key] = table
+        title = f"{format_expression(expression)} for every value of its column's domain"
+        self.close(stream, [value], breaker, title)
+        table = self._domain_tables[key] = StoredColumn(result, slot, 0)
         return table
 
     # pipelines
@@ -357,10 +339,9 @@ class ProgramBuilder:
         outputs: list[Any] = [stream.num_rows()]
         for value in values:
             outputs += [value.node, value.validity]
-        graph, names = stream.builder.graph(tuple(outputs))
+        graph, inputs = stream.builder.graph(tuple(outputs))
         if not self.on_host and not self.carries_gradients:
             graph = lowered_for_torch(graph)
-        inputs = [stream.inputs[name] for name in names]
         self.pipelines.append(
             Pipeline(
                 graph,
@@ -368,8 +349,8 @@ class ProgramBuilder:
                 stream.source_slot,
                 breaker,
                 row_limit=stream.row_limit,
-                needs=stream.needs,
-                marks=stream.marks,
+                needs=frozenset(stream.needs),
+                marks=tuple(stream.marks),
                 operator=self.operator,
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),

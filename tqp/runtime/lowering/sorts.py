@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,7 +16,7 @@ from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
-from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout
+from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
@@ -37,17 +36,19 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
         with stream.builder.fragment("ORDER BY ", node.keys[0].expression):
             keys.insert(0, _packed_key(lowering, keys[0], packed))
         directions.insert(0, directions[0])
-    keys = [_own_strings(lowering, key) for key in keys]
+    keys = list(map(lowering.comparable, keys))
     # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
     late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
     taken = {field.id for _, fields in late for field in fields}
     fields = [field for field in node.fields if field.id not in taken]
     values = [lowering.materialise(stream.column(field.id)) for field in fields]
     if node.limit is None and plan.program.on_host:
-        values = [_own_strings(lowering, value) for value in values]
+        # workers put the bytes in order, not whoever reads the result
+        values = list(map(lowering.comparable, values))
     outputs = [*values, *(Value(_ROW, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")
-    breaker = SortRows(slot, directions, node.limit, node.offset, packed)
+    wanted = None if node.limit is None else node.limit + node.offset
+    breaker = SortRows(slot, directions, wanted, node.offset, packed)
     plan.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
     stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
     result = plan.stream_of(slot, stored[: len(values)], fields)
@@ -82,14 +83,6 @@ def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
     return Value(Layout(BIGINT, Form.NUMBER, torch.int64, value.layout.nullable), codes, value.validity)
 
 
-def _own_strings(lowering: ExpressionLowering, value: Value) -> Value:
-    """The same value, its strings without their pool: workers put the bytes in order, not whoever reads the result."""
-    if value.layout.form is not Form.CODES or _sorted_codes(value.layout.pool):
-        return value
-    layout = canonical_layout(value.layout.data_type, value.layout.nullable)
-    return replace(value, node=lowering.strings(value), layout=layout)
-
-
 def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
     """Stored columns that no row of the stream has fetched yet, by the link to where they are stored."""
     homes: dict[Space, list[Field]] = {}
@@ -117,7 +110,3 @@ def _link_stored(
             result.add_source_column(field.id, field.name, source, links[-1].space)
     if links:
         result.link(Link(result.root), *links)
-
-
-def _sorted_codes(pool: Pool | None) -> bool:
-    return pool is not None and pool.is_dictionary

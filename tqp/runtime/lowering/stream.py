@@ -14,7 +14,7 @@ emitted. So a column that nobody reads after a filter is never gathered, and one
 gathered once. Equal calls in one graph give one node (`tqp/runtime/lowering/graph_builder.py`), so composed indices are
 shared too.
 
-Functions of two arrays do not even gather (`tqp/runtime/lowering/expressions/similarities.py`): their kernels (`operators/vectors.py`)
+Functions of two arrays do not even gather (`tqp/runtime/lowering/expressions/kernel_calls.py`): their kernels (`operators/vectors.py`)
 get the stored matrices and the row indices of both sides. A cross join of items with a few query vectors, or with the one
 row of a scalar subquery, is then a product of two matrices and a look-up of the pairs; a join that keeps few pairs takes
 their rows block by block. `ORDER BY array_distance(e, $q) LIMIT k` reads the matrix where it was registered, once, and
@@ -130,9 +130,6 @@ class Stream:
     def __init__(self, source_slot: str) -> None:
         self.source_slot = source_slot
         self.builder = GraphBuilder()
-        self.inputs: dict[str, Input] = {}
-        self._input_nodes: dict[Input, Node] = {}
-        self._last_numbers: dict[str, int] = {}  # of the inputs that share a name
         self.columns: dict[int, StreamColumn] = {}
         self.fields = KnownFields()
         self.root = Space()
@@ -153,18 +150,7 @@ class Stream:
 
     def input(self, name: str, kind: InputKind, slot: str = "", column: int = 0) -> Node:
         """The placeholder for an input; equal inputs share one."""
-        wanted = Input(kind, slot, column)
-        known = self._input_nodes.get(wanted)
-        if known is not None:
-            return known
-        unique, number = name, self._last_numbers.get(name, 1)
-        while unique in self.inputs:
-            number += 1
-            unique = f"{name}_{number}"
-        self._last_numbers[name] = number
-        self.inputs[unique] = wanted
-        node = self._input_nodes[wanted] = self.builder.input(unique)
-        return node
+        return self.builder.input(name, Input(kind, slot, column))
 
     def object(self, slot: str) -> Node:
         return self.input(slot, InputKind.OBJECT, slot)
@@ -331,9 +317,12 @@ class Stream:
 
     def guard(self) -> Node:
         """bool [n]: the rows of the current space that count, where some may not."""
-        return self.builder.call(
-            batches.validity_or_true, self.space.kept, self.num_rows(), self.object("device"), name="kept"
-        )
+        return self.or_all_rows(self.space.kept, "kept")
+
+    def or_all_rows(self, mask: Node | None, name: str | None = None) -> Node:
+        """bool [n]: the mask, or all rows of the current space where it is None when the program runs."""
+        device = self.object("device")
+        return self.builder.call(batches.validity_or_true, mask, self.num_rows(), device, name=name)
 
     def link(self, *links: Link) -> None:
         """Go on in a new space whose rows come from several spaces at once, as after a join."""

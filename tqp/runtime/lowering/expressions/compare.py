@@ -15,14 +15,14 @@ from tqp.operators.strings import compare as string_compare
 from tqp.planner.algebra.expressions import Call
 from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.expressions.numbers import range_of, wide_node
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
-COMPARISONS: dict[str, Callable[..., Any]] = {
+NUMBER_COMPARISONS: dict[str, Callable[..., Any]] = {
     "equal": elementwise.equal,
     "not_equal": elementwise.not_equal,
     "less": elementwise.less,
@@ -30,6 +30,15 @@ COMPARISONS: dict[str, Callable[..., Any]] = {
     "greater": elementwise.greater,
     "greater_equal": elementwise.greater_equal,
 }
+
+#: The kernels of `a = b` and `a < b` of two columns.
+_Order = tuple[Callable[..., Any], Callable[..., Any]]
+_FLOATS: _Order = (comparisons.float_equal, comparisons.float_less)
+_INTERVALS: _Order = (comparisons.interval_equal, comparisons.interval_less)
+STRINGS: _Order = (string_compare.equal, string_compare.less)
+WIDE: _Order = (wide.equal, wide.less)
+_BY_LESS = ("less", "less_equal", "greater", "greater_equal")
+_INVERTED = ("not_equal", "less_equal", "greater_equal")
 
 #: x > literal as not(x <= literal): then NaN, greater than everything, comes out right. The literal is not NaN.
 _THROUGH_COMPLEMENT = {"greater": elementwise.less_equal, "greater_equal": elementwise.less}
@@ -78,45 +87,46 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
         value.layout.form for value in (left, right) if not (value.is_constant and value.constant is None)
     }
     if data_type.is_string:
-        pool = left.layout.pool
-        if (
-            left.layout.form is Form.CODES
-            and pool is not None
-            and pool.is_dictionary
-            and right.layout.pool == pool
-        ):
-            return build.call(COMPARISONS[function], left.node, right.node)
-        kernel = getattr(string_compare, function)
-        node: Node = build.call(kernel, lowering.strings(left), lowering.strings(right))
-        return node
+        if left.layout.has_dictionary and right.layout.pool == left.layout.pool:
+            return build.call(NUMBER_COMPARISONS[function], left.node, right.node)
+        return compare_by_order(build, STRINGS, function, lowering.strings(left), lowering.strings(right))
     if data_type.kind is TypeKind.INTERVAL:
-        return build.call(
-            getattr(comparisons, f"interval_{function}"), lowering.tensor(left), lowering.tensor(right)
-        )
+        return compare_by_order(build, _INTERVALS, function, lowering.tensor(left), lowering.tensor(right))
     if data_type.kind is TypeKind.ARRAY:
         raise UnsupportedError(
             f"comparing {data_type} values is not supported; compare a distance or similarity instead"
         )
     if Form.WIDE in forms:
-        return build.call(getattr(wide, function), wide_node(lowering, left), wide_node(lowering, right))
+        return compare_by_order(build, WIDE, function, wide_node(lowering, left), wide_node(lowering, right))
     if data_type.is_float:
         return _compare_floats(lowering, function, left, right)
     if right.is_constant and data_type.is_integer_like:
         return _compare_with_literal(lowering, function, left, right)
-    return build.call(COMPARISONS[function], lowering.tensor(left), lowering.scalar_or_tensor(right))
+    return build.call(NUMBER_COMPARISONS[function], lowering.tensor(left), lowering.scalar_or_tensor(right))
 
 
 def _compare_floats(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
     build = lowering.stream.builder
     if right.is_constant and right.constant == right.constant:  # not NaN
-        literal = right.constant
-        node = lowering.tensor(left)
-        if function in _THROUGH_COMPLEMENT:
-            return build.call(operator.invert, build.call(_THROUGH_COMPLEMENT[function], node, literal))
-        return build.call(COMPARISONS[function], node, literal)
-    return build.call(
-        getattr(comparisons, f"float_{function}"), lowering.tensor(left), lowering.tensor(right)
-    )
+        return compare_with_float(lowering, function, left, right.constant)
+    return compare_by_order(build, _FLOATS, function, lowering.tensor(left), lowering.tensor(right))
+
+
+def compare_by_order(build: GraphBuilder, order: _Order, function: str, left: Node, right: Node) -> Node:
+    """A comparison by `a = b` or `a < b`: its sides exchanged, its outcome inverted."""
+    kernel = order[function in _BY_LESS]
+    if function in ("greater", "less_equal"):
+        left, right = right, left
+    node: Node = build.call(kernel, left, right)
+    return build.call(operator.invert, node) if function in _INVERTED else node
+
+
+def compare_with_float(lowering: ExpressionLowering, function: str, left: Value, number: Any) -> Node:
+    """Floats against one that is not NaN: a Python number, or what gives one."""
+    build, node = lowering.stream.builder, lowering.tensor(left)
+    if function in _THROUGH_COMPLEMENT:
+        return build.call(operator.invert, build.call(_THROUGH_COMPLEMENT[function], node, number))
+    return build.call(NUMBER_COMPARISONS[function], node, number)
 
 
 def _compare_with_literal(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
@@ -130,7 +140,7 @@ def _compare_with_literal(lowering: ExpressionLowering, function: str, left: Val
         low, high = max(low, limits.min), min(high, limits.max)
     node = lowering.tensor(left)
     if low <= literal <= high:
-        return build.call(COMPARISONS[function], node, literal)
+        return build.call(NUMBER_COMPARISONS[function], node, literal)
     below = literal < low  # then every value is greater than the literal
     outcome = {
         "equal": False,

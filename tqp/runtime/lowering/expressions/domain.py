@@ -29,13 +29,13 @@ from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.domain_tables import look_up
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, InList, Literal, Parameter
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
-from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
         case Literal(value):
             # NULL, or a constant that may decide an OR whatever the column holds
             return None if value is None or isinstance(value, bool) else _Reading(None)
+        case Parameter():
+            return _Reading(None)
         case Call("and" | "or") | InList():
             pass
         case Cast() if _is_text_of_enum(expression):
@@ -140,7 +142,8 @@ def _is_text_of_enum(expression: Expression) -> bool:
 def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
     """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
     layout = stream.columns[column.id].layout
-    if layout.form is Form.CODES and layout.pool is not None and layout.pool.is_dictionary:
+    if layout.has_dictionary:
+        assert layout.pool is not None
         return Domain(column.id, layout.pool) if _has_fewer_entries(layout.pool.size, stream) else None
     if not costly or layout.form is not Form.NUMBER or column.data_type.kind is TypeKind.BOOLEAN:
         return None
@@ -195,7 +198,7 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
     build = stream.builder
     nullable = column.layout.nullable
     values = build.call(
-        look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name=table.name
+        look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name="looked_up"
     )
     validity = lowering.combine_validity(column)
     layout = table.layout
@@ -213,12 +216,3 @@ def _adds_nulls(expression: Expression, domain: Domain, stream: Stream) -> bool:
     if field is None:
         return True
     return may_be_null(expression, {field.id: replace(field, nullable=False)})
-
-
-@dataclass(frozen=True, slots=True)
-class DomainTable:
-    """A column of the program's state, one row per domain value; strings as codes into a dictionary of their own."""
-
-    slot: str
-    layout: Layout
-    name: str

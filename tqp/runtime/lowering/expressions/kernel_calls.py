@@ -14,6 +14,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
+from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.outcomes import nullable as may_be_null
@@ -49,12 +50,7 @@ def call_kernel(
         produced = build.call(operator.getitem, node, 1)
         node = build.call(operator.getitem, node, 0)
         if custom or validity is None:
-            validity = build.call(
-                batches.validity_or_true,
-                produced,
-                lowering.stream.num_rows(),
-                lowering.stream.object("device"),
-            )
+            validity = lowering.stream.or_all_rows(produced)
         else:
             validity = build.call(logic.combine_validity, validity, produced)
     return _result(lowering, expression, node, validity, nullable, kernel.any_width)
@@ -161,3 +157,28 @@ def _result(
     if dtype is not torch.int64 or any_width:
         node = build.method("to", node, dtype)
     return Value(replace(layout, dtype=dtype), node, validity)
+
+
+def lower_similarity(lowering: ExpressionLowering, call: Call) -> Value:
+    """A function of two arrays: rows of the stored matrices are named, not gathered, as few of them may repeat often."""
+    arguments = [lowering.lower(argument) for argument in call.arguments]
+    if all(value.is_constant for value in arguments):
+        arguments[0] = lowering.materialise(arguments[0])
+    validity = lowering.combine_validity(*arguments)
+    sides = [_side(lowering, part, value) for part, value in zip(call.arguments, arguments, strict=True)]
+    (left, left_rows), (right, right_rows) = sides
+    rows = (left_rows, right_rows) if left_rows is not None or right_rows is not None else ()
+    kernel = NamedKernel(SIMILARITIES[call.function], call.function, call.span)
+    node = lowering.stream.builder.call(kernel, left, right, *rows)
+    return Value(canonical_layout(call.data_type, validity is not None), node, validity)
+
+
+def _side(
+    lowering: ExpressionLowering, argument: Expression, value: Value
+) -> tuple[Node | None, Node | None]:
+    """A matrix, and which row of it each row of the current space has; None: its own, or the only one of a literal."""
+    if value.is_constant:
+        return lowering.constant(value), None
+    if isinstance(argument, ColumnRef):
+        return lowering.stream.ungathered(argument.id)
+    return value.node, None

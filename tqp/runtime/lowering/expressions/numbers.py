@@ -75,8 +75,8 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
         kernel = NamedKernel(on_wide, call.function, call.span)
         node = build.call(kernel, *arguments, validity=active, message=_overflow(call), name=call.function)
         if not proven:
-            check = NamedKernel(wide.check_bounds, "check_bounds", call.span)
-            node = build.call(check, node, *bounds, _overflow(call), validity=active, name=call.function)
+            check = NamedKernel(arithmetic.check_bounds, "check_bounds", call.span)
+            node = build.call(check, node, bounds, _overflow(call), validity=active, name=call.function)
         if layout.form is not Form.WIDE:
             layout = replace(layout, dtype=torch.int64)
             node = _narrowed(lowering, node, active)
@@ -202,9 +202,9 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
             )
         if not proven:
             node = build.call(
-                NamedKernel(wide.check_bounds, "check_bounds", cast.span),
+                NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span),
                 node,
-                *bounds,
+                bounds,
                 message,
                 validity=active,
             )

@@ -35,11 +35,11 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
+from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges, lower_integer_list
-from tqp.runtime.lowering.expressions.combinations import lower_over_combinations
-from tqp.runtime.lowering.expressions.compare import COMPARISONS, lower_comparison, lower_distinct_from
+from tqp.runtime.lowering.expressions.compare import lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.expressions.conditions import (
     Guard,
     Masks,
@@ -50,10 +50,10 @@ from tqp.runtime.lowering.expressions.conditions import (
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
-from tqp.runtime.lowering.expressions.kernel_calls import call_kernel
+from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
-from tqp.runtime.lowering.expressions.predictions import lower_predict
-from tqp.runtime.lowering.expressions.similarities import lower_similarity
+from tqp.runtime.lowering.expressions.parameters import lower_with_parameter
+from tqp.runtime.lowering.expressions.predictions import lower_over_combinations, lower_predict
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.stream import Stream, Value
@@ -83,9 +83,9 @@ class ExpressionLowering(Answers):
                 return _literal_value(value, data_type)
             case ColumnRef(id):
                 return self.stream.column(id)
-        by_codes = lower_code_ranges(self, expression)
-        if by_codes is not None:
-            return by_codes
+        direct = lower_code_ranges(self, expression) or lower_with_parameter(self, expression)
+        if direct is not None:
+            return direct
         domain = domain_of(self, expression)
         if domain is not None:
             return lower_over_domain(self, expression, domain)
@@ -107,7 +107,7 @@ class ExpressionLowering(Answers):
             case InList():
                 return self._lower_in_list(expression)
             case Call():
-                return self._lower_call(expression)
+                return lower_with_parameter(self, expression) or self._lower_call(expression)
             case Predict():
                 by_table = lower_over_combinations(self, expression) if expression.combinations else None
                 return by_table or lower_predict(self, expression)
@@ -177,6 +177,13 @@ class ExpressionLowering(Answers):
             return self.stream.builder.call(batches.pool_range, pool, first, count)
         return self.stream.builder.call(batches.pool_rows, pool, value.node)
 
+    def comparable(self, value: Value) -> Value:
+        """The same value, strings without a dictionary as strings of its own: equal ones may have different codes."""
+        if value.layout.form is not Form.CODES or value.layout.has_dictionary:
+            return value
+        layout = canonical_layout(value.layout.data_type, value.layout.nullable)
+        return replace(value, node=self.strings(value), layout=layout)
+
     def constant(self, value: Value) -> Node:
         """A literal as an object with one row, on the program's device."""
         return self.stream.object(self.program.constant(value.constant, value.layout))
@@ -240,9 +247,9 @@ class ExpressionLowering(Answers):
         """The validity as a tensor, also where nothing is NULL."""
         if value.validity is not None:
             return value.validity
-        is_null = value.is_constant and value.layout.nullable
-        kernel = batches.all_null if is_null else batches.all_valid
-        return self.stream.builder.call(kernel, self.stream.num_rows(), self.stream.object("device"))
+        is_valid = not (value.is_constant and value.layout.nullable)
+        num_rows, device = self.stream.num_rows(), self.stream.object("device")
+        return self.stream.builder.call(batches.all_or_none, is_valid, num_rows, device)
 
     def checked_validity(self, expression: Expression, value: Value) -> Node:
         """The validity of `expression`, lowered to `value`: where that may raise it does, though nobody reads the values."""

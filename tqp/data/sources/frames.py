@@ -1,4 +1,4 @@
-"""pandas data frames and series as registered tables. pandas is not imported: what comes in brings it along."""
+"""Frames and series of pandas and Polars as registered tables. Neither is imported: what comes in brings it along."""
 
 from __future__ import annotations
 
@@ -17,10 +17,23 @@ from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import Source
 from tqp.data.sources.numpy_arrays import arrow_of_numpy
-from tqp.data.sources.python_objects import arrow_of_objects
+from tqp.data.sources.python_objects import arrow_of_objects, hugeint_array
 
 #: From this version on pandas copies a column when it is written to, if its memory is shared.
 _COPIES_ON_WRITE = 3
+
+
+def is_from(data: object, package: str, class_name: str) -> bool:
+    """Whether `data` is an instance of package.….class_name, without importing the package.
+
+    >>> import fractions
+    >>> is_from(fractions.Fraction(1), "numbers", "Rational"), is_from(1, "pandas", "Series")
+    (True, False)
+    """
+    return any(
+        kind.__name__ == class_name and kind.__module__.partition(".")[0] == package
+        for kind in type(data).__mro__
+    )
 
 
 class PandasSource(Source):
@@ -99,3 +112,22 @@ def _dictionary(codes: Any, categories: Any) -> pa.Array:
     if pa.types.is_null(categories.type):  # of no categories
         categories = categories.cast(pa.string())
     return pa.DictionaryArray.from_arrays(indices, categories, ordered=True)
+
+
+def table_of_polars(name: str, frame: Any) -> pa.Table:
+    """A Polars data frame as an Arrow table, with what Polars itself does not export; BindError naming a column whose values no type holds."""
+    arrays = [
+        arrow_of_polars(series, f'column "{series.name}" of table "{name}"') for series in frame.get_columns()
+    ]
+    return pa.table(arrays, names=frame.columns) if arrays else pa.table({})
+
+
+def arrow_of_polars(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
+    """The values of a Polars series; `where`: which column, for messages."""
+    match series.dtype.base_type().__name__:
+        case "Object":  # would come as memory addresses
+            return arrow_of_objects(series.to_list(), where)
+        case "Int128" | "UInt128":  # which Arrow does not have
+            return hugeint_array(series.to_list(), where)
+        case _:
+            return pa.chunked_array(series)

@@ -1,0 +1,211 @@
+"""`python -m tests.random.shapes [--pairs N] [--seed S]`: queries of one shape, by a program that they share and by their own.
+
+The constants of a random query are drawn several times; each text is sent to a connection on which every shape has a program
+with parameters, and to one on which every text is planned for itself. Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import tqp
+from tests.random.comparison import difference
+from tests.random.engines import MEMORY_LIMIT, Oracle, Rows, in_tqp
+from tests.random.run import GROUP_SIZE
+from tests.random.tables import RandomTable, random_tables
+from tests.random.values import INTEGERS, random_value
+from tqp.compiled import KnownShape
+from tqp.core.errors import ExecutionError
+from tqp.runtime.program import TensorProgram
+
+#: Texts of one shape.
+_TEXTS = 6
+#: Rows of two tables that are joined, at most, where one of them may be any.
+_MOST_PAIRS = 100_000
+_OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+#: Expressions of a column that raise for no value, and the type of each.
+_SIDES: dict[str, tuple[str, str]] = {
+    "VARCHAR": ("lower({})", "VARCHAR"),
+    "DATE": ("year({})", "BIGINT"),
+    "DOUBLE": ("abs({})", "DOUBLE"),
+    **{sql_type: ("{} % 7", sql_type) for sql_type in INTEGERS},
+}
+
+#: A text, but for its constants, which it draws.
+Template = Callable[[Random], str]
+
+
+def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
+    """A query whose texts differ by the constants that columns are compared with."""
+    first, second = random.choice(list(tables.values())), random.choice(list(tables.values()))
+    if first.num_rows * second.num_rows > _MOST_PAIRS:
+        second = min(tables.values(), key=lambda table: table.num_rows)
+    a, b = _columns("a", first), _columns("b", second)
+    where = _condition(random, a, 2)
+    key = next(((x, y) for x in a for y in b if x[1] == y[1]), None)
+    joined = f"{key[0][0]} = {key[1][0]}" if key is not None else "TRUE"
+    both = _condition(random, [*a, *b], 2)
+    other = _condition(random, b, 1)
+    names = ", ".join(name for name, _ in a[:3])
+    name, _ = random.choice(a)
+    count = _constant(random, "BIGINT", "small")
+    negation = random.choice(("", "NOT"))
+    shapes: tuple[Template, ...] = (
+        lambda draw: f"SELECT {names} FROM {first.name} a WHERE {where(draw)}",
+        lambda draw: f"SELECT count(*), min({name}), count({name}) FROM {first.name} a WHERE {where(draw)}",
+        lambda draw: (
+            f"SELECT {name}, count(*) FROM {first.name} a WHERE {where(draw)} GROUP BY {name} "
+            f"HAVING count(*) >= {count(draw)}"
+        ),
+        lambda draw: (
+            f"SELECT {names} FROM {first.name} a JOIN {second.name} b ON {joined} WHERE {both(draw)}"
+        ),
+        lambda draw: (
+            f"SELECT {names}, {b[0][0]} FROM {first.name} a LEFT JOIN {second.name} b ON {joined} AND {both(draw)}"
+        ),
+        lambda draw: (
+            f"SELECT {names} FROM {first.name} a WHERE {where(draw)} AND {negation} EXISTS "
+            f"(SELECT 1 FROM {second.name} b WHERE {joined} AND {other(draw)})"
+        ),
+        lambda draw: (
+            f"SELECT {names} FROM (SELECT * FROM {first.name} a WHERE {where(draw)}) a "
+            f"WHERE CASE WHEN {where(draw)} THEN {where(draw)} ELSE {name} IS NULL END"
+        ),
+        lambda draw: (
+            f"SELECT {names} FROM {first.name} a WHERE {where(draw)} UNION ALL "
+            f"SELECT {names} FROM {first.name} a WHERE {where(draw)}"
+        ),
+        lambda draw: (
+            f"WITH a AS (SELECT * FROM {first.name} a WHERE {where(draw)}) SELECT {names} FROM a "
+            f"WHERE {name} IN (SELECT {name} FROM a WHERE {where(draw)})"
+        ),
+    )
+    return random.choice(shapes)
+
+
+def _columns(alias: str, table: RandomTable) -> list[tuple[str, str]]:
+    return [(f"{alias}.{column.name}", column.sql_type) for column in table.columns]
+
+
+def _condition(random: Random, columns: list[tuple[str, str]], depth: int) -> Template:
+    kind = random.random()
+    if depth == 0 or kind < 0.35:
+        return _comparison(random, *random.choice(columns))
+    if kind < 0.45:
+        inner = _condition(random, columns, depth - 1)
+        return lambda draw: f"NOT ({inner(draw)})"
+    parts = [_condition(random, columns, depth - 1) for _ in range(random.choice((2, 2, 3)))]
+    connective = random.choice((" AND ", " OR "))
+    return lambda draw: "(" + connective.join(part(draw) for part in parts) + ")"
+
+
+def _comparison(random: Random, name: str, sql_type: str) -> Template:
+    side = name
+    if sql_type in _SIDES and random.random() < 0.25:
+        form, sql_type = _SIDES[sql_type]
+        side = form.format(name)
+    constant = _constant(random, sql_type, random.choice(("small", "small", "ends", "spread")))
+    operator = random.choice(_OPERATORS)
+    if random.random() < 0.3:
+        return lambda draw: f"{constant(draw)} {operator} {side}"
+    return lambda draw: f"{side} {operator} {constant(draw)}"
+
+
+def _constant(random: Random, sql_type: str, profile: str) -> Template:
+    is_bare = sql_type in INTEGERS and random.random() < 0.6
+
+    def constant(draw: Random) -> str:
+        text = random_value(draw, sql_type, profile)
+        return text if is_bare else "CAST('" + text.replace("'", "''") + f"' AS {sql_type})"
+
+    return constant
+
+
+class Pairs:
+    """What became of the texts: how many were answered by a program with parameters, and those whose answers differ."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.differences: list[str] = []
+        self._shared_runs = 0
+
+    def run(self, seed: int, group: int) -> None:
+        """The queries of one group, which share tables and settings."""
+        random = Random(f"shapes {seed} {group}")
+        tables = random_tables(random)
+        settings: dict[str, Any] = {
+            "threads": 1,
+            "memory_limit": MEMORY_LIMIT,
+            "backend": random.choice(("host", "torch")),
+        }
+        with (
+            tqp.connect(**settings) as shared,
+            tqp.connect(**settings) as own,
+            patch.object(KnownShape, "is_worth_parameters", lambda self, text: True),
+            patch.object(own, "_program_of_shape", lambda *_: None),
+            patch.object(TensorProgram, "with_parameters", self._counted(TensorProgram.with_parameters)),
+        ):
+            oracle = Oracle(tables)
+            for name, table in oracle.arrow.items():
+                shared.register(name, table)
+                own.register(name, table)
+            oracle.close()
+            for _ in range(GROUP_SIZE):
+                template = random_shape(random, tables)
+                for _ in range(_TEXTS):
+                    self._compare(shared, own, template(random), f"{seed} {group}")
+
+    def _counted(self, with_parameters):  # type: ignore[no-untyped-def]
+        def counted(program, values):  # type: ignore[no-untyped-def]
+            self._shared_runs += bool(program.placeholders)
+            return with_parameters(program, values)
+
+        return counted
+
+    def _compare(self, shared: tqp.Connection, own: tqp.Connection, text: str, where: str) -> None:
+        before = self._shared_runs
+        answer, expected = in_tqp(shared, text, None), in_tqp(own, text, None)
+        if self._shared_runs == before:
+            self.outcomes["no parameters"] += 1
+        elif isinstance(answer, Rows) and isinstance(expected, Rows):
+            problem = difference(text, expected, answer, False)
+            self.outcomes["equal" if problem is None else "different"] += 1
+            if problem is not None:
+                self.differences.append(f"{where}: {problem}: {text}")
+        elif type(answer) is type(expected):
+            self.outcomes["fails"] += 1
+        elif isinstance(expected, ExecutionError):  # what is computed first may be another thing
+            self.outcomes["fails in one"] += 1
+        else:
+            self.outcomes["different"] += 1
+            self.differences.append(f"{where}: {answer!r} for {expected!r}: {text}")
+
+
+def main(arguments: list[str]) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.random.shapes", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--pairs", type=int, default=20_000, help="texts with parameters (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    pairs, group = Pairs(), 0
+    while pairs.outcomes.total() - pairs.outcomes["no parameters"] < options.pairs:
+        pairs.run(options.seed, group)
+        group += 1
+        if sys.stderr.isatty():
+            print(f"\r{dict(pairs.outcomes)}", end="", file=sys.stderr)
+    print(dict(pairs.outcomes), *pairs.differences, sep="\n")
+    return 1 if pairs.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

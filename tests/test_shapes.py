@@ -1,0 +1,196 @@
+"""Queries of one shape share a program whose constants are parameters: with the answers of plans made for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tests.conftest import TPCH_SCALE_FACTOR
+from tests.random.shapes import Pairs
+from tests.tpch_constants import with_new_constants
+from tqp.compiled import KnownShape
+from tqp.tpch.data import TABLES, table_path
+from tqp.tpch.query import QUERY_NUMBERS, load_query
+from tqp.tpch.verify import difference
+
+_ROWS = 300
+_RANDOM = np.random.default_rng(5)
+
+
+def _column(values: object, data_type: pa.DataType | None = None, nulls: float = 0.2) -> pa.Array:
+    return pa.array(values, data_type, mask=_RANDOM.random(_ROWS) < nulls if nulls else None)
+
+
+def _money(data_type: pa.DataType) -> pa.Array:
+    return _column(
+        [Decimal(int(cents)) / 100 for cents in _RANDOM.integers(-500, 500, _ROWS)], data_type, 0.0
+    )
+
+
+_TABLE = pa.table(
+    {
+        "byte": _column(_RANDOM.integers(-128, 128, _ROWS), pa.int8()),
+        "most": _column(np.where(np.arange(_ROWS) % 2, 127, 120), pa.int64(), 0.0),
+        "least": _column(np.where(np.arange(_ROWS) % 2, -128, -3), pa.int32()),
+        "edges": _column(_RANDOM.choice([-(2**63), 2**63 - 1, 0], _ROWS), pa.int64()),
+        "unsigned": _column(_RANDOM.choice(np.array([0, 2**64 - 1, 7], np.uint64), _ROWS), pa.uint64()),
+        "real": _column(_RANDOM.choice([0.5, -0.0, np.nan, np.inf, 2.0], _ROWS)),
+        "single": _column(_RANDOM.choice([0.5, -1.5, np.nan], _ROWS).astype(np.float32)),
+        "money": _money(pa.decimal128(9, 2)),
+        "wide": _money(pa.decimal128(38, 2)),
+        "day": _column(_RANDOM.integers(9000, 9100, _ROWS).astype("datetime64[D]")),
+        "instant": _column(_RANDOM.integers(0, 10, _ROWS).astype("datetime64[us]")),
+        "word": _column(_RANDOM.choice(["", "a", "b", "é", "zz"], _ROWS)),
+        "text": _column([f"row {number}" for number in range(_ROWS)]),
+    }
+)
+_CONSTANTS: dict[str, list[str]] = {
+    "byte": ["0", "5", "-128", "127", "-129", "300", "100000"],
+    "most": ["127", "126", "128", "120", "119", "-1", "1000"],
+    "least": ["-128", "-129", "-3", "-2", "0"],
+    "edges": ["9223372036854775807", "9223372036854775806", "4294967296000"],
+    "unsigned": ["7", "8", "0", "1"],
+    "real": ["0.5e0", "0e0", "-1e0", "1e308", "'infinity'::DOUBLE"],
+    "single": ["0.5::FLOAT", "0.25::FLOAT", "-1.5::FLOAT", "0::FLOAT"],
+    "money": ["1.25", "0.00", "9.99", "-4.99"],
+    "wide": ["1.25", "0.00", "9.99", "-4.99"],
+    "day": ["DATE '1994-09-01'", "DATE '1994-08-23'", "DATE '1900-01-01'", "DATE '2100-01-01'"],
+    "instant": ["TIMESTAMP '1970-01-01 00:00:00.000003'", "TIMESTAMP '1970-01-01'", "TIMESTAMP '2000-01-01'"],
+    "word": ["''", "'a'", "'aa'", "'é'", "'zzz'", "'~'"],
+    "text": ["'row 7'", "'row'", "'row 99'", "''", "'s'"],
+}
+
+
+@pytest.fixture
+def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        yield connection.register("t", _TABLE)
+
+
+def _variants(connection: tqp.Connection) -> int:
+    return sum(len(known.variants) for known, _ in connection._compiled.shapes._items.values())
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("column", _CONSTANTS)
+def test_comparisons_with_other_constants(
+    column: str, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KnownShape, "is_worth_parameters", lambda self, text: True)
+    for operator in ("=", "<>", "<", "<=", ">", ">="):
+        with tqp.connect(threads=1, backend=backend, batch_rows=128) as connection:
+            connection.register("t", _TABLE)
+            for number, constant in enumerate(_CONSTANTS[column]):
+                condition = (
+                    f"{column} {operator} {constant}" if number % 2 else f"{constant} {operator} {column}"
+                )
+                for where in (condition, f"NOT ({condition})", f"({condition}) IS NULL OR byte = {number}"):
+                    query = f"SELECT text, byte FROM t WHERE {where} ORDER BY ALL"
+                    assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+            assert len(connection._compiled.programs) == 0
+
+
+def test_the_second_text_of_a_shape_makes_the_program_of_the_others() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _TABLE)
+        for number in range(8):
+            connection.sql(f"SELECT count(*) FROM t WHERE text <> 'row {number}' AND money > 1.0{number}")
+        assert _variants(connection) == 1 and len(connection._compiled.programs) == 1
+        connection.sql("SELECT count(*) FROM t WHERE text <> 'row 7' AND money > 1.07")
+        assert len(connection._compiled.programs) == 2  # sent again: planned for its own constants
+
+
+def test_what_tells_shapes_apart() -> None:
+    queries = (
+        "SELECT byte FROM t WHERE byte > 1 AND byte <> 2",
+        "SELECT byte FROM t WHERE byte > 2 AND byte <> 3",  # one shape with the first
+        "SELECT byte FROM t WHERE byte > 1.5 AND byte <> 2",  # that too: a constant of the column's type does as well
+        "SELECT byte FROM t WHERE byte > 2 AND byte <> 2",  # one constant in two places
+        "SELECT byte AS b FROM t WHERE byte > 1 AND byte <> 2",
+        "SELECT most + 1 FROM t WHERE byte > 1 AND byte <> 2",
+        "SELECT most + 2 FROM t WHERE byte > 1 AND byte <> 2",
+        "SELECT byte FROM t WHERE byte > 1 AND byte <> 2 LIMIT 1",
+        "SELECT byte FROM t WHERE byte > 1 AND byte <> NULL",
+    )
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _TABLE)
+        for query in queries:
+            connection.sql(query)
+        assert len(connection._compiled.shapes) == len(queries) - 2
+
+
+def test_a_constant_that_keeps_another_share_of_the_rows_has_a_plan_of_its_own() -> None:
+    rows = pa.table({"k": np.arange(100_000)})
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", rows)
+        for least, variants in ((1, 0), (2, 1), (30_000, 1), (99_990, 2), (99_980, 2), (5, 2)):
+            query = f"SELECT count(*) FROM t a JOIN t b USING (k) WHERE k >= {least}"
+            assert connection.sql(query).fetchall() == [(100_000 - least,)]
+            assert _variants(connection) == variants
+
+
+def test_a_table_that_is_replaced_takes_its_shapes_with_it() -> None:
+    with tqp.connect(threads=1) as connection:
+        for rows in ([1, 2, 3], [2000, 70000]):
+            connection.register("t", pa.table({"k": rows}))
+            for number in range(4):
+                expected = [(sum(row != number for row in rows),)]
+                assert connection.sql(f"SELECT count(*) FROM t WHERE k <> {number}").fetchall() == expected
+            assert _variants(connection) == 1
+        connection.unregister("t")
+        assert len(connection._compiled.shapes) == 0
+        with pytest.raises(tqp.BindError, match='no table "t"'):
+            connection.sql("SELECT count(*) FROM t WHERE k <> 9")
+
+
+def test_parameters_of_a_text_are_constants(oracle: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT text FROM t WHERE day > ? AND money < ? ORDER BY ALL"
+    days = [np.datetime64("1994-09-01").item(), None, np.datetime64("1994-08-25").item()]
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _TABLE)
+        for day in days:
+            for money in (1, None, 2, 3, 2.5, "1.25"):
+                assert (
+                    connection.sql(query, [day, money]).fetchall()
+                    == oracle.execute(query, [day, money]).fetchall()
+                )
+
+
+def test_an_error_speaks_of_the_query_that_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KnownShape, "is_worth_parameters", lambda self, text: True)
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", pa.table({"s": ["1", "x"], "k": [1, 2]}))
+        for word in ("y", "yy"):
+            query = f"SELECT s::INT FROM t WHERE s <> '{word}' AND s::INT + 1 > k"
+            with pytest.raises(tqp.ExecutionError, match="Could not convert string 'x'") as caught:
+                connection.sql(query)
+            assert query in str(caught.value)
+
+
+@pytest.mark.parametrize("group", range(3))
+def test_random_shapes(group: int) -> None:
+    pairs = Pairs()
+    pairs.run(7, group)
+    assert pairs.outcomes["equal"] > 60 and not pairs.differences
+
+
+@pytest.mark.parametrize("number", QUERY_NUMBERS)
+def test_tpch_with_other_constants(number: int, tpch_data: Path) -> None:
+    query, random = load_query(number, TPCH_SCALE_FACTOR), Random(number)
+    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+        for table in TABLES:
+            path = table_path(tpch_data, table)
+            connection.register(table, str(path))
+            oracle.execute(f"CREATE VIEW {table} AS FROM read_parquet('{path}')")
+        for _ in range(4):
+            text = with_new_constants(query, random).text_without_limit
+            expected = oracle.sql(text).to_arrow_table()
+            assert difference(connection.sql(text).to_arrow(), expected, query.order_by) is None, text
