@@ -26,14 +26,13 @@ from tqp.planner.algebra.expressions import (
     literal_labels,
 )
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
-from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.known_fields import Fields, FieldsById
+from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
 from tqp.planner.algebra.value_ranges import operand_range, value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
 from tqp.planner.functions.ranges import Range, clamped
 from tqp.planner.functions.registry import AGGREGATES
-
-Fields = dict[int, Field]
 
 
 def with_facts(
@@ -44,10 +43,11 @@ def with_facts(
     is_unique: bool = False,
     is_sorted: bool = False,
     dictionary_size: int | None = None,
+    is_checked: bool = False,
 ) -> Field:
     """The field with new facts and estimates in place of all its old ones."""
     low, high = known if known is not None else (None, None)
-    facts = ColumnFacts(low, high, is_unique, is_sorted, dictionary_size)
+    facts = ColumnFacts(low, high, is_unique, is_sorted, dictionary_size, is_checked=is_checked)
     return Field(field.id, field.name, field.data_type, can_be_null, facts, ColumnEstimates(distinct))
 
 
@@ -74,7 +74,14 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         nullable(expression, fields),
         expression_distinct(expression, fields),
         dictionary_size=len(literal_labels(expression)) or None,
+        is_checked=reads_checked(expression, fields) or may_raise(expression, fields),
     )
+
+
+def reads_checked(expression: Expression, fields: FieldsById) -> bool:
+    """Whether computing a column that the expression reads may raise."""
+    columns = (fields.get(identifier) for identifier in column_ids(expression))
+    return any(column is not None and column.facts.is_checked for column in columns)
 
 
 def expression_distinct(expression: Expression, fields: FieldsById) -> float | None:
@@ -281,22 +288,24 @@ def _aggregate_field(
     field: Field, call: AggregateCall, fields: Fields, grouped: bool, max_rows: int
 ) -> Field:
     function = AGGREGATES[call.function]
+    is_checked = reads_checked(call, fields) or aggregate_may_raise(call, fields, max_rows)
     if function.counts:
         least = 1 if not call.arguments and grouped and call.filter is None else 0
         # d different counts need 0 + 1 + ... + (d - 1) rows
         distinct_counts = (1.0 + math.sqrt(1.0 + 8.0 * max_rows)) / 2.0 if grouped else 1.0
-        return with_facts(field, (least, max(least, max_rows)), False, distinct_counts)
+        return with_facts(field, (least, max(least, max_rows)), False, distinct_counts, is_checked=is_checked)
     argument = call.arguments[0]
     can_be_null = (
         not grouped or function.fewest_values > 1 or call.filter is not None or nullable(argument, fields)
     )
     if function.picks_value:
         distinct = expression_distinct(argument, fields)
-        return with_facts(field, _type_safe(value_range(argument, fields), field), can_be_null, distinct)
-    known: Range | None = None
+        known = _type_safe(value_range(argument, fields), field)
+        return with_facts(field, known, can_be_null, distinct, is_checked=is_checked)
+    known = None
     if function.range is not None:
         known = function.range(call, operand_range(argument, fields), max(1, max_rows))
-    return with_facts(field, _type_safe(known, field), can_be_null, None)
+    return with_facts(field, _type_safe(known, field), can_be_null, None, is_checked=is_checked)
 
 
 def union_field(field: Field, branches: Sequence[Field]) -> Field:
@@ -310,6 +319,7 @@ def union_field(field: Field, branches: Sequence[Field]) -> Field:
         (min(low), max(high)) if low and len(low) == len(ranges) else None,
         any(branch.nullable for branch in branches),
         sum(count for count in counts if count is not None) if None not in counts else None,
+        is_checked=any(branch.facts.is_checked for branch in branches),
     )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjuncts
-from tqp.planner.algebra.field_facts import Fields, join_fields
+from tqp.planner.algebra.field_facts import join_fields
 from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.may_raise import raising_in, shielded
 from tqp.planner.algebra.node import derived
@@ -176,7 +177,8 @@ def as_nullable(schema: Schema) -> Schema:
 def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPlan) -> JoinKeys:
     """Keys are the conjuncts that compare an expression of the left columns with one of the right columns.
 
-    A key that may raise is NULL where a part that is asked for before it and reads its side alone is not true.
+    A key that may raise is NULL where a part that is asked for before it and reads its side alone is not true. Parts that may
+    raise are asked for last, those of both sides after those of one, whatever the order in which they are written.
     """
     left_ids, right_ids = left_plan.output_ids, right_plan.output_ids
     raising = raising_in(conjuncts(condition), left_plan, right_plan)
@@ -184,7 +186,12 @@ def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPla
     right: list[Expression] = []
     null_equal: list[bool] = []
     residual: list[Expression] = []
-    for part in sorted(conjuncts(condition), key=lambda part: part in raising):
+
+    def turn(part: Expression) -> int:
+        reads = column_ids(part)
+        return (part in raising) + (part in raising and not (reads <= left_ids or reads <= right_ids))
+
+    for part in sorted(conjuncts(condition), key=turn):
         if isinstance(part, Call) and part.function in EQUALITIES:
             first, second = part.arguments
             first_ids, second_ids = column_ids(first), column_ids(second)

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Expression
 
+Fields = dict[int, Field]
 FieldsById = Mapping[int, Field]
 Part = TypeVar("Part", bound=Expression)
 Answer = TypeVar("Answer")

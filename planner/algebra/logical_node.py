@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression, Predict, Scoring, predictions_in, read_ids
-from tqp.planner.algebra.field_facts import Fields
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.node import Node, derived
 from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
 

@@ -13,7 +13,6 @@ from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
-    Fields,
     aggregate_fields,
     filter_fields,
     most_groups,
@@ -24,6 +23,7 @@ from tqp.planner.algebra.field_facts import (
 )
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.leaves import Scan, Series, Values
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived

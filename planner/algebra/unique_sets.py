@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression
-from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.join_keys import JoinKeys, key_column
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 

@@ -22,8 +22,8 @@ from tqp.planner.algebra.expressions import (
     HasExpressions,
     SortKey,
 )
-from tqp.planner.algebra.field_facts import Fields
 from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.node import Node, derived
 from tqp.planner.algebra.node_text import (
     conjunction_text,

@@ -13,7 +13,6 @@ from functools import cached_property
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Expression, conjuncts
 from tqp.planner.algebra.field_facts import (
-    Fields,
     aggregate_fields,
     filter_fields,
     project_field,
@@ -21,6 +20,7 @@ from tqp.planner.algebra.field_facts import (
     sorted_fields,
     union_field,
 )
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,

@@ -19,6 +19,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjuncts,
 )
+from tqp.planner.algebra.field_facts import reads_checked
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan
@@ -199,7 +200,7 @@ class Simplifier:
 
 def _verdict(call: Call, fields: FieldsById) -> bool | None:
     verdict = _by_ranges(call, fields)
-    return None if verdict is None or may_raise(call, fields) else verdict
+    return None if verdict is None or reads_checked(call, fields) or may_raise(call, fields) else verdict
 
 
 def _by_ranges(call: Call, fields: FieldsById) -> bool | None:

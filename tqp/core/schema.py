@@ -27,6 +27,7 @@ class ColumnFacts:
     is_sorted: bool = False  # ascending, duplicates allowed, no NULLs
     dictionary_size: int | None = None
     is_null: bool = False  # NULL in every row
+    is_checked: bool = False  # computing a value may raise, so that what the range decides must not drop it
 
     @property
     def range(self) -> tuple[int, int] | None:

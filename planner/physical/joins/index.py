@@ -11,8 +11,9 @@ from functools import cached_property
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids, conjuncts
-from tqp.planner.algebra.field_facts import Fields, filter_fields, join_fields
+from tqp.planner.algebra.field_facts import filter_fields, join_fields
 from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
 from tqp.planner.physical.joins.algorithms import every_row_matches
 from tqp.planner.physical.joins.packing import pack_join_keys

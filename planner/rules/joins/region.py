@@ -24,8 +24,9 @@ class JoinRegion:
 def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
     """The inner joins at the top of a plan, through filters and projects that only drop columns.
 
-    The parts that may raise come last, and keep their order: those of a join before those of the filter above it, which asks
-    for rows that passed.
+    The parts that may raise come last, those of several relations after those of one, whatever the order in which they are
+    written. Otherwise they keep their order: those of a join before those of the filter above it, which asks for rows that
+    passed.
     """
     relations: list[LogicalPlan] = []
     parts = tuple(parts)
@@ -49,7 +50,9 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
     collect(plan)
     raising = dict.fromkeys(part for part in (*from_below, *parts) if may_raise(part, {}))
     harmless = dict.fromkeys(part for part in from_above if part not in raising)
-    return JoinRegion(tuple(relations), (*harmless, *raising))
+    ids = [relation.output_ids for relation in relations] if raising else []
+    in_turn = sorted(raising, key=lambda part: not any(read_ids(part) <= available for available in ids))
+    return JoinRegion(tuple(relations), (*harmless, *in_turn))
 
 
 def held_back(region: JoinRegion) -> tuple[Expression, ...]:

@@ -18,7 +18,7 @@ from tqp.planner.algebra.expressions import (
     Scoring,
     conjuncts,
 )
-from tqp.planner.algebra.field_facts import Fields
+from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, Limit, LogicalPlan, Project, Sort
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
