@@ -352,6 +352,12 @@ def test_explain() -> None:
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
         ("select sum(i) over () from u", UnsupportedError, "window functions", "sum(i"),
         ("select i from u qualify true", UnsupportedError, "QUALIFY", None),
+        (
+            "select i from u limit length('ab')",
+            UnsupportedError,
+            "LIMIT with a computed number",
+            "length('ab'",
+        ),
         ("select i from u group by rollup (i)", UnsupportedError, "ROLLUP", "i"),
         ("select i from u group by grouping sets ((i), ())", UnsupportedError, "GROUPING SETS", "i"),
         (

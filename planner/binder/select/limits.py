@@ -59,8 +59,10 @@ def _count(
     empty = Scope(parent=None, ctes=scope.ctes)
     number = ExpressionBinder(context, empty, clause).bind(node)
     bound = fold(cast_to(number, BIGINT, span))  # raises what is wrong with it
-    if not isinstance(bound, Literal):
-        raise BindError(f"{clause} needs a constant or a parameter", span)
+    if not isinstance(bound, Literal):  # of a function that only runs compute
+        raise UnsupportedError(
+            f"{clause} with a computed number is not supported; write it, or pass it as a parameter", span
+        )
     if bound.value is None:
         return None
     count = bound.value
