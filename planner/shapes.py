@@ -1,10 +1,11 @@
-"""The shape of a query: its plan with the constants of comparisons taken out, so that one program serves all their values.
+"""The shape of a query: its plan with the constants of predicates taken out, so that one program serves all their values.
 
-People send one query with other constants each time. Texts whose plans are equal but for constants that columns are compared
-with have one shape: the constants become parameters of the program, and no part of the planner or of the program sees their
-values. Only estimates do, by an example; a plan whose constants keep another share of the rows is another `Variant`.
+People send one query with other constants each time. Texts whose plans are equal but for constants that something is compared
+with, listed constants and words that are searched for have one shape: these become parameters of the program, and no part of
+the planner or of the program sees their values. Only estimates do, by an example; a plan whose constants keep another share of
+the rows is another `Variant`.
 
-Constants elsewhere, in lists and patterns too, are part of the shape, and so is which constants are equal.
+Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, and which constants are equal.
 """
 
 from __future__ import annotations
@@ -14,24 +15,31 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.patterns import words_of_like
 from tqp.planner.algebra.expressions import (
     Call,
+    Constant,
     Expression,
+    InList,
     Literal,
     Parameter,
     Value,
+    are_literals,
     transform,
+    walk,
 )
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import transform_plan, walk_plan
-from tqp.planner.functions.conditions import COMPARISONS, MIRRORED
+from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
 from tqp.planner.optimizer import without_subqueries
 from tqp.planner.physical.cardinality import KeptShare
-from tqp.planner.rules.cast_comparisons import without_cast
+from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.context import OptimizerContext
 
+#: Constants of a list, at most: a longer one is part of the shape.
+_LONGEST_LIST = 100
 #: Plans for shares of a column's range that differ by this factor, and by this share, may differ.
 _SHARE_FACTOR, _SHARE_SLACK = 4.0, 0.02
 
@@ -69,31 +77,77 @@ def shape_of(plan: LogicalPlan, context: OptimizerContext) -> Shape:
     values: list[Value] = []
     kept = KeptShare(fields)
 
-    def lifted(expression: Expression) -> Expression:
-        comparison = _with_constant(expression)
-        if comparison is None:
-            return expression
-        side, literal = comparison.arguments
-        assert isinstance(literal, Literal)
+    def parameter(literal: Literal) -> Constant:
         index = indexes.setdefault((repr(literal.value), literal.data_type), len(values))
         if index == len(values):
             values.append(literal.value)
-        kept.add(comparison)
-        return replace(comparison, arguments=(side, Parameter(index, literal.data_type, literal.value)))
+        return Parameter(index, literal.data_type, literal.value)
+
+    def lifted(expression: Expression) -> Expression:
+        predicate = _with_constants(expression)
+        match predicate:
+            case InList(_, literals) if are_literals(literals):
+                return replace(predicate, values=tuple(map(parameter, literals)))
+            case Call(_, (side, Literal() as literal)):
+                return replace(predicate, arguments=(side, parameter(literal)))
+        return expression
 
     def with_parameters(node: LogicalPlan) -> LogicalPlan:
-        if not isinstance(node, Filter | Join):
-            return node
-        return node.map_expressions(lambda expression: transform(expression, lifted))
+        changed = node.map_expressions(lambda expression: transform(expression, lifted))
+        if isinstance(changed, Filter | Join):
+            for comparison in filter(_has_parameter, walk(changed.condition)):
+                kept.add(comparison)
+        return changed
 
     plan = transform_plan(plan, with_parameters)
     return Shape(_key(plan), plan, tuple(values), kept.shares)
 
 
-def _with_constant(expression: Expression) -> Call | None:
-    """A comparison with a constant that a program can take as a parameter, that on the right; None of all else."""
-    if not isinstance(expression, Call) or expression.function not in COMPARISONS:
-        return None
+def _has_parameter(expression: Expression) -> bool:
+    return isinstance(expression, Call) and any(isinstance(part, Parameter) for part in expression.arguments)
+
+
+def _with_constants(expression: Expression) -> Call | InList | None:
+    """A predicate with constants that a program can take as parameters, those on the right; None of all else."""
+    match expression:
+        case InList() if (listed := list_without_cast(expression)) is not expression:
+            return _with_constants(listed)
+        case InList():
+            return expression if _can_all_vary(expression) else None
+        case Call(function, (text, Literal(str()) as literal)) if function in TEXT_PREDICATES:
+            return None if isinstance(text, Literal) else _search(expression, text, literal)
+        case Call(function) if function in COMPARISONS:
+            return _comparison(expression)
+    return None
+
+
+def _can_all_vary(expression: InList) -> bool:
+    return (
+        len(expression.values) <= _LONGEST_LIST
+        and not isinstance(expression.input, Literal)
+        and all(isinstance(value, Literal) and _can_vary(value) for value in expression.values)
+    )
+
+
+def _search(call: Call, text: Expression, literal: Literal) -> Call | None:
+    """Patterns with one word are what is quicker than a pattern and varies with the word alone."""
+    assert isinstance(literal.value, str)
+    words = words_of_like(literal.value) if call.function == "like" else None
+    match words:
+        case (word,):
+            function = "equal"
+        case (word, ""):
+            function = "starts_with"
+        case ("", word):
+            function = "ends_with"
+        case ("", word, ""):
+            function = "contains"
+        case _:
+            function, word = call.function, literal.value
+    return replace(call, function=function, arguments=(text, replace(literal, value=word)))
+
+
+def _comparison(expression: Call) -> Call | None:
     left, right = expression.arguments
     if isinstance(left, Literal):
         expression = replace(expression, function=MIRRORED[expression.function], arguments=(right, left))

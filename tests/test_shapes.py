@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -96,6 +96,103 @@ def test_comparisons_with_other_constants(
                     query = f"SELECT text, byte FROM t WHERE {where} ORDER BY ALL"
                     assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
             assert len(connection._compiled.programs) == 0
+
+
+def _agree(
+    backend: str, queries: Iterable[str], oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> int:
+    """The number of programs that the queries, in turn by programs with parameters, have made."""
+    monkeypatch.setattr(KnownShape, "is_worth_parameters", lambda self, text: True)
+    with tqp.connect(threads=1, backend=backend, batch_rows=128) as connection:
+        connection.register("t", _TABLE)
+        for query in queries:
+            assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+        assert len(connection._compiled.programs) == 0
+        return _variants(connection)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("length", [2, 9])
+@pytest.mark.parametrize("column", _CONSTANTS)
+def test_lists_with_other_constants(
+    column: str, length: int, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(length)
+    constants = [*_CONSTANTS[column], *(["'row 1'", "'a0'"] if column in ("word", "text") else [])]
+    for form in ("{} IN ({})", "{} NOT IN ({})", "({} IN ({})) IS NULL OR byte = 5"):
+        lists = (", ".join(random.choices(constants, k=length)) for _ in range(4))
+        queries = (
+            f"SELECT text, byte FROM t WHERE {form.format(column, each)} ORDER BY ALL" for each in lists
+        )
+        _agree(backend, queries, oracle, monkeypatch)
+
+
+_PATTERNS = (
+    "'row%'",
+    "'%9'",
+    "'%1%'",
+    "'%o%1%'",
+    "'row 1'",
+    "'_ow%'",
+    "''",
+    "'%'",
+    "'%%'",
+    "'é'",
+    "'r%'",
+    "'ROW%7'",
+)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("operand", ["text", "word", "left(word, 1)", "text || word"])
+def test_patterns_with_other_words(
+    operand: str, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms = (
+        "{} LIKE {}",
+        "{} NOT LIKE {}",
+        "{} ILIKE {}",
+        "starts_with({}, {})",
+        "suffix({}, {})",
+        "contains({}, {})",
+    )
+    for form in forms:
+        conditions = (form.format(operand, pattern) for pattern in _PATTERNS)
+        queries = (
+            f"SELECT text, {each} AS b FROM t WHERE {each} IS NOT FALSE ORDER BY ALL" for each in conditions
+        )
+        _agree(backend, queries, oracle, monkeypatch)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_words_of_one_kind_of_pattern_share_a_program(
+    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (
+        ("r%", "row 1%", "x%", "%"),
+        ("%1", "%9", "%x"),
+        ("%1%", "%ow%"),
+        ("%r%1%", "%w%2%"),
+        ("a", "row 1"),
+    ):
+        queries = (f"SELECT count(*) FROM t WHERE text LIKE '{word}'" for word in words)
+        assert _agree(backend, queries, oracle, monkeypatch) == 1
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_constants_outside_of_conditions(
+    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for form in (
+        "SELECT text, CASE WHEN word = '{word}' THEN money ELSE 0 END AS m FROM t ORDER BY ALL",
+        "SELECT sum(CASE WHEN word = '{word}' THEN most ELSE byte END) AS s, count(*) FILTER (byte > {number}) AS n FROM t",
+        "SELECT byte > {number} AS b, count(*) FROM t GROUP BY b ORDER BY ALL",
+        "SELECT text FROM t ORDER BY byte > {number}, word IN ('{word}', 'b'), text",
+        "SELECT DISTINCT word LIKE '{word}%' AS b FROM t ORDER BY 1",
+    ):
+        pairs = (("a", 5), ("zz", 7), ("é", -3), ("", 100))
+        queries = (form.format(word=word, number=number) for word, number in pairs)
+        assert _agree(backend, queries, oracle, monkeypatch) == 1
 
 
 def test_the_second_text_of_a_shape_makes_the_program_of_the_others() -> None:

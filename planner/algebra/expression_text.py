@@ -135,7 +135,7 @@ def _format_not(operand: Expression, names: Names) -> str:
 
 
 def _format_in(expression: InList, names: Names, *, negated: bool) -> str:
-    shown = [format_literal(value) for value in expression.values[:_MOST_LISTED]]
+    shown = [format_operand(value, names, 0) for value in expression.values[:_MOST_LISTED]]
     if len(expression.values) > _MOST_LISTED:
         shown.append(f"... {len(expression.values)} values")
     return f"{format_operand(expression.input, names, 5)} {'NOT ' if negated else ''}IN ({', '.join(shown)})"

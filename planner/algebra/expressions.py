@@ -7,10 +7,10 @@ unnesting rule has run; aggregate calls only inside an Aggregate node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeGuard
 
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.models import ModelOutput, ModelSignature
@@ -74,6 +74,9 @@ class Parameter(Expression):
     index: int
     data_type: DataType
     example: Value = field(compare=False)
+
+
+Constant = Literal | Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +145,13 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class InList(Expression):
-    """input IN (literal, ...): all values are non-NULL literals of the input's type; NOT IN is `not` around it.
+    """input IN (constant, ...): none is NULL, all are of the input's type; NOT IN is `not` around it.
 
     A NULL in the list, or an element that is not constant, is bound as an `or` of comparisons instead.
     """
 
     input: Expression
-    values: tuple[Literal, ...]
+    values: tuple[Constant, ...]
 
     @property
     def data_type(self) -> DataType:
@@ -293,6 +296,11 @@ class SortKey(HasExpressions):
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
+
+
+def are_literals(constants: Sequence[Constant]) -> TypeGuard[tuple[Literal, ...]]:
+    """Is each known to whoever plans, and no parameter?"""
+    return all(isinstance(constant, Literal) for constant in constants)
 
 
 def literal_labels(expression: Expression) -> frozenset[Value]:

@@ -16,12 +16,12 @@ from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
     ColumnRef,
+    Constant,
     Expression,
     InList,
     Literal,
     Parameter,
     SortKey,
-    Value,
     column_ids,
     literal_labels,
 )
@@ -123,7 +123,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
         _reject_null(result, null_rejected_columns(part))
         if isinstance(part, InList):
             if isinstance(part.input, ColumnRef):
-                _narrow_to_values(result, part.input, [literal.value for literal in part.values])
+                _narrow_to_values(result, part.input, part.values)
         elif isinstance(part, Call) and len(part.arguments) == 2:
             left, right = part.arguments
             _narrow_by_comparison(result, part.function, left, right)
@@ -138,25 +138,24 @@ def _reject_null(fields: Fields, ids: Iterable[int]) -> None:
             fields[id] = replace(fields[id], nullable=False)
 
 
-def _narrow_to_values(fields: Fields, column: ColumnRef, values: Sequence[Value]) -> None:
+def _narrow_to_values(fields: Fields, column: ColumnRef, constants: Sequence[Constant]) -> None:
+    values = [constant.value for constant in constants if isinstance(constant, Literal)]
     integers = [value for value in values if type(value) is int]
     field = fields.get(column.id)
-    if len(integers) == len(values) > 0 and column.data_type.is_integer_like:
+    if len(integers) == len(constants) > 0 and column.data_type.is_integer_like:
         _narrow(fields, column, min(integers), max(integers), len(set(integers)))
     elif field is not None:
         distinct = field_distinct(field)
-        count = float(len(values)) if distinct is None else min(distinct, float(len(values)))
+        count = float(len(constants)) if distinct is None else min(distinct, float(len(constants)))
         fields[column.id] = replace(field, estimates=ColumnEstimates(count))
 
 
 def _narrow_by_comparison(fields: Fields, function: str, column: Expression, other: Expression) -> None:
     if not isinstance(column, ColumnRef):
         return
-    if function == "equal" and isinstance(other, Literal) and other.value is not None:
-        _narrow_to_values(fields, column, (other.value,))
-        return
-    if function == "equal" and isinstance(other, Parameter) and column.id in fields:
-        fields[column.id] = replace(fields[column.id], estimates=ColumnEstimates(1.0))
+    if function == "equal" and isinstance(other, Literal | Parameter):
+        if other != Literal(None, other.data_type):
+            _narrow_to_values(fields, column, (other,))
         return
     if not column.data_type.is_integer_like:
         return

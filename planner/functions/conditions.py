@@ -35,6 +35,8 @@ EQUALITIES = frozenset(("equal", "is_not_distinct_from"))
 #: Those that bound the left side from above, from below, and both.
 UPPER, LOWER = frozenset(("less", "less_equal")), frozenset(("greater", "greater_equal"))
 ORDERINGS = UPPER | LOWER
+#: Whether a text has what the second argument asks for.
+TEXT_PREDICATES = frozenset(("like", "ilike", "starts_with", "ends_with", "contains"))
 
 
 def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN, TICKS_PER_SECOND, DataType, TypeKind
-from tqp.planner.algebra.expressions import Call, Cast, Expression, InList, Literal
+from tqp.planner.algebra.expressions import Call, Cast, Constant, Expression, InList, Literal, are_literals
 
 _SECONDS_PER_DAY = 86_400
 
@@ -49,19 +49,20 @@ def without_cast(call: Call) -> Call:
 def list_without_cast(expression: InList) -> Expression:
     """`CAST(e AS VARCHAR) IN ('a', 'b')` of an ENUM as a list of its values, less the texts that are none."""
     cast = expression.input
-    if not (isinstance(cast, Cast) and cast.input.data_type.is_enum):
+    if not (isinstance(cast, Cast) and cast.input.data_type.is_enum and are_literals(expression.values)):
         return expression
     source = cast.input.data_type
-    found = [_position(literal, source) for literal in expression.values]
+    found = [_position(value, source) for value in expression.values]
     positions = tuple(position for position in found if position is not None)
     if len(positions) == 1:
         return Call("equal", (cast.input, *positions), BOOLEAN)
     return InList(cast.input, positions) if positions else expression
 
 
-def _position(literal: Literal, source: DataType) -> Literal | None:
+def _position(constant: Constant, source: DataType) -> Literal | None:
     """A text as a value of an ENUM; None where it is not one."""
-    position = source.categories.positions.get(literal.value) if isinstance(literal.value, str) else None
+    value = constant.value if isinstance(constant, Literal) else None
+    position = source.categories.positions.get(value) if isinstance(value, str) else None
     return None if position is None else Literal(position, source)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import (
     Call,
+    Constant,
     Expression,
     InList,
     Literal,
+    Parameter,
     column_ids,
     conjunction,
     conjuncts,
@@ -63,7 +65,7 @@ def any_of(branches: Sequence[Expression]) -> Expression:
 
 def _with_lists(branches: list[Expression]) -> list[Expression]:
     """x = 1 or x = 2 or x in (3, 4) becomes x in (1, 2, 3, 4), at the place of the first."""
-    values: dict[Expression, dict[Literal, None]] = {}
+    values: dict[Expression, dict[Constant, None]] = {}
     for branch in branches:
         operand, listed = _list_of(branch)
         values.setdefault(operand, {}).update(dict.fromkeys(listed))
@@ -76,13 +78,13 @@ def _with_lists(branches: list[Expression]) -> list[Expression]:
     return list(result)
 
 
-def _list_of(branch: Expression) -> tuple[Expression, tuple[Literal, ...]]:
+def _list_of(branch: Expression) -> tuple[Expression, tuple[Constant, ...]]:
     """What is looked for in which constants; in none, where that is not what the branch does."""
     match branch:
-        case Call(function="equal", arguments=(operand, Literal() as literal)) if (
-            literal.value is not None and not isinstance(operand, Literal)
+        case Call(function="equal", arguments=(operand, Literal() | Parameter() as constant)) if (
+            constant != Literal(None, constant.data_type) and not isinstance(operand, Literal)
         ):
-            return operand, (literal,)
+            return operand, (constant,)
         case InList():
             return branch.input, branch.values
     return branch, ()

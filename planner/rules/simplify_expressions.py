@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    are_literals,
     conjuncts,
 )
 from tqp.planner.algebra.field_facts import reads_checked
@@ -98,8 +99,8 @@ class Simplifier:
                 return _folded(expression)
             case Case():
                 return self._case(expression)
-            case InList(input=Literal(value=value)):
-                known = None if value is None else value in [literal.value for literal in expression.values]
+            case InList(input=Literal(value=value), values=values) if are_literals(values):
+                known = None if value is None else value in [literal.value for literal in values]
                 return Literal(known, BOOLEAN)
             case InList():
                 return list_without_cast(expression)

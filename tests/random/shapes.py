@@ -37,6 +37,19 @@ _SIDES: dict[str, tuple[str, str]] = {
     **{sql_type: ("{} % 7", sql_type) for sql_type in INTEGERS},
 }
 
+_PATTERNS = (
+    *(
+        f"{{}} {negation}LIKE '{pattern}'"
+        for pattern in ("{}%", "%{}", "%{}%", "{}%{}", "%{}%{}%", "{}", "_{}%")
+        for negation in ("", "NOT ")
+    ),
+    "{} ILIKE '%{}%'",
+    "starts_with({}, '{}')",
+    "suffix({}, '{}')",
+    "contains({}, '{}')",
+)
+_WORDS = ("", "a", "b", "A", "é", "ß", " ", "1", "ab", "x0")
+
 #: A text, but for its constants, which it draws.
 Template = Callable[[Random], str]
 
@@ -111,6 +124,13 @@ def _comparison(random: Random, name: str, sql_type: str) -> Template:
         form, sql_type = _SIDES[sql_type]
         side = form.format(name)
     constant = _constant(random, sql_type, random.choice(("small", "small", "ends", "spread")))
+    kind = random.random()
+    if kind < 0.2:
+        negation, length = random.choice(("", "NOT ")), random.choice((1, 2, 3, 8))
+        return lambda draw: f"{side} {negation}IN ({', '.join(constant(draw) for _ in range(length))})"
+    if kind < 0.5 and sql_type == "VARCHAR":
+        form = random.choice(_PATTERNS)
+        return lambda draw: form.format(side, draw.choice(_WORDS), draw.choice(_WORDS))
     operator = random.choice(_OPERATORS)
     if random.random() < 0.3:
         return lambda draw: f"{constant(draw)} {operator} {side}"

@@ -28,6 +28,15 @@ def _ends_in_escape(pattern: str, escape: str) -> bool:
     return any(character == escape and next(rest, None) is None for character in rest)
 
 
+def words_of_like(pattern: str) -> tuple[str, ...] | None:
+    """The texts between the `%`s of a LIKE pattern without an escape character; None where it has a `_`.
+
+    >>> words_of_like("%special%requests%")
+    ('', 'special', 'requests', '')
+    """
+    return None if "_" in pattern else tuple(pattern.split("%"))
+
+
 # regular expressions
 
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.

@@ -16,7 +16,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
 from tqp.data.strings import Strings
-from tqp.planner.algebra.expressions import Value
+from tqp.planner.algebra.expressions import Parameter, Value
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -69,11 +69,14 @@ class TensorProgram(nn.Module):
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
 
-    def with_parameters(self, values: Sequence[Value]) -> TensorProgram:
+    def with_parameters(self, given: Sequence[Value]) -> TensorProgram:
         """The same program for these values of its parameters; programs without any need none."""
         program = copy(self)
         program._given = {
-            slot: convert(values[index]) for slot, (index, convert) in self.placeholders.items()
+            slot: convert(
+                *(given[each.index] if isinstance(each, Parameter) else each.value for each in constants)
+            )
+            for slot, (constants, convert) in self.placeholders.items()
         }
         return program
 

@@ -16,6 +16,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Predict,
     Scoring,
+    are_literals,
     conjuncts,
 )
 from tqp.planner.algebra.known_fields import Fields
@@ -147,8 +148,9 @@ def _known(plans: Iterable[LogicalPlan]) -> tuple[Bounds, Words]:
 
 def _note(part: Expression, bounds: Bounds, words: Words) -> None:
     """What is known of a column where the conjunct is true; simplified comparisons have constants on the right."""
-    if isinstance(part, InList) and isinstance(part.input, ColumnRef) and part.input.data_type.is_string:
-        _keep_words(words, part.input.id, [each.value for each in part.values])
+    match part:
+        case InList(ColumnRef(id, data_type), values) if data_type.is_string and are_literals(values):
+            _keep_words(words, id, [each.value for each in values])
     if not isinstance(part, Call) or len(part.arguments) != 2:
         return
     (column, constant), function = part.arguments, part.function

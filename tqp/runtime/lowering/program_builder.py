@@ -26,7 +26,7 @@ from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import ColumnRef, Expression, transform
+from tqp.planner.algebra.expressions import ColumnRef, Constant, Expression, transform
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import BuildDictionary, Collect, SortRows
 from tqp.runtime.frame import Frame, FrameColumn
@@ -77,8 +77,8 @@ class ProgramBuilder:
         self.pipelines: list[Pipeline] = []
         self.tables: dict[str, TableInput] = {}
         self.constants: dict[str, Any] = {}
-        #: By slot, what is made before a run: of which parameter, by what.
-        self.placeholders: dict[str, tuple[int, Callable[[Any], Any]]] = {}
+        #: By slot, what is made before a run: of which constants, by what.
+        self.placeholders: dict[str, tuple[Sequence[Constant], Callable[..., Any]]] = {}
         self.pools: dict[str, tuple[Source, str]] = {}  # by slot of a pool, the table's column that has it
         #: By slot, what else is kept with columns of tables: made by workers when it is first wanted.
         self.derived: dict[str, Callable[[Map], Any]] = {}
@@ -251,10 +251,10 @@ class ProgramBuilder:
         key = (type(value), exact, layout.form, layout.dtype)
         return self._once(key, "constant", lambda: self.one_row(value, layout))
 
-    def parameter(self, index: int, form: Hashable, convert: Callable[[Any], Any]) -> str:
-        """The slot of what `convert` makes of a parameter's value before each run; `form` tells conversions apart."""
-        made = index, convert
-        return self._once(("parameter", index, form), "parameter", lambda: made, self.placeholders)
+    def parameter(self, constants: Sequence[Constant], form: Hashable, convert: Callable[..., Any]) -> str:
+        """The slot of what `convert` makes of the values of constants before each run; `form` tells conversions apart."""
+        made = constants, convert
+        return self._once(("parameter", *constants, form), "parameter", lambda: made, self.placeholders)
 
     def one_row(self, value: StorageValue, layout: Layout) -> Any:
         """A value as a tensor, or Strings, with one row."""

@@ -20,7 +20,15 @@ from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings.like import compile_like
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, column_ids
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    are_literals,
+    column_ids,
+)
 from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout
@@ -33,9 +41,9 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[int, int], ...]
 
 #: More comparisons than this cost more than a look-up (0.05 to 0.1 ns a row each, with the OR, against 0.6).
-_MOST_COMPARISONS = 6
+MOST_COMPARISONS = 6
 #: Tables of up to this many entries are made for a list of integers.
-_LARGEST_TABLE = 1 << 16
+LARGEST_TABLE = 1 << 16
 
 
 class DictionaryEntries(Sequence[bytes]):
@@ -66,7 +74,7 @@ def code_ranges(expression: Expression, entries: Sequence[bytes]) -> Ranges | No
     size = len(entries)
     match expression:
         case InList(ColumnRef(), values):
-            return union(_equal(literal, entries) for literal in values)
+            return union(_equal(literal, entries) for literal in values) if are_literals(values) else None
         case Call("and" | "or" | "not" as function, arguments):
             parts = [code_ranges(argument, entries) for argument in arguments]
             known = [part for part in parts if part is not None]
@@ -132,13 +140,18 @@ def _like(pattern: str, escape: Sequence[Expression], entries: Sequence[bytes]) 
 
 
 def _prefix(word: bytes, entries: Sequence[bytes]) -> Ranges:
+    return _range(*prefix_range(word, entries))
+
+
+def prefix_range(word: bytes, entries: Sequence[bytes]) -> tuple[int, int]:
+    """The first entry of a sorted dictionary that begins with the word, and the one after the last."""
     shorter = word.rstrip(
         b"\xff"
     )  # the first word that is greater than all with the prefix; none for all 0xff
     after = len(entries)
     if shorter:
         after = bisect_left(entries, shorter[:-1] + bytes([shorter[-1] + 1]))
-    return _range(bisect_left(entries, word), after)
+    return bisect_left(entries, word), after
 
 
 def union(parts: Iterable[Ranges]) -> Ranges:
@@ -203,8 +216,8 @@ def membership(
     others = complement(ranges, low, high)
     negated = _comparisons(others, low, high) < _comparisons(ranges, low, high)
     wanted = others if negated else ranges
-    if _comparisons(wanted, low, high) > _MOST_COMPARISONS:
-        if high - low > _LARGEST_TABLE:
+    if _comparisons(wanted, low, high) > MOST_COMPARISONS:
+        if high - low > LARGEST_TABLE:
             return None
         table = lowering.stream.object(lowering.program.membership_table(ranges, low, high))
         node: Node = build.call(look_up, table, value.node, low, value.layout.nullable, name="looked_up")

@@ -52,7 +52,7 @@ from tqp.runtime.lowering.expressions.conditions import (
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
-from tqp.runtime.lowering.expressions.parameters import lower_with_parameter
+from tqp.runtime.lowering.expressions.parameters import lower_parameter_codes, lower_with_parameter
 from tqp.runtime.lowering.expressions.predictions import lower_over_combinations, lower_predict
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
@@ -83,7 +83,7 @@ class ExpressionLowering(Answers):
                 return _literal_value(value, data_type)
             case ColumnRef(id):
                 return self.stream.column(id)
-        direct = lower_code_ranges(self, expression) or lower_with_parameter(self, expression)
+        direct = lower_code_ranges(self, expression) or lower_parameter_codes(self, expression)
         if direct is not None:
             return direct
         domain = domain_of(self, expression)
@@ -93,7 +93,8 @@ class ExpressionLowering(Answers):
 
     def _is_over_rows(self, expression: Expression) -> bool:
         """Is the expression computed row by row, and not once for each value of a column?"""
-        return lower_code_ranges(self, expression) is None and domain_of(self, expression) is None
+        by_code = lower_code_ranges(self, expression) or lower_parameter_codes(self, expression)
+        return by_code is None and domain_of(self, expression) is None
 
     def lower_over_rows(self, expression: Expression) -> Value:
         """The expression computed row by row, even if its column has a small domain."""
@@ -105,7 +106,7 @@ class ExpressionLowering(Answers):
             case Case():
                 return lower_case(self, expression)
             case InList():
-                return self._lower_in_list(expression)
+                return lower_with_parameter(self, expression) or self._lower_in_list(expression)
             case Call():
                 return lower_with_parameter(self, expression) or self._lower_call(expression)
             case Predict():
@@ -409,7 +410,7 @@ class ExpressionLowering(Answers):
         build = self.stream.builder
         value = self.lower(expression.input)
         layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
-        literals = [literal.value for literal in expression.values]
+        literals = [constant.value for constant in expression.values if isinstance(constant, Literal)]
         if value.layout.data_type.is_string:
             encoded = [literal.encode() if isinstance(literal, str) else literal for literal in literals]
             node = build.call(
