@@ -13,18 +13,24 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
+from tqp.planner.binder.text_constants import mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import parse
 from tqp.planner.syntax.query_grammar import Explain
+from tqp.planner.syntax.tokens import tokenize
 
 
 @dataclass(frozen=True, slots=True)
 class BoundStatement:
-    """A bound query: `plan.schema` are its output columns, `names` what they are called (duplicates allowed)."""
+    """A bound query: `plan.schema` are its output columns, `names` what they are called (duplicates allowed).
+
+    `varying`: the places of the constants that were to be `Varying`.
+    """
 
     plan: LogicalPlan
     names: tuple[str, ...]
     explain: Explain = None
+    varying: frozenset[int] = frozenset()
 
     def encode_columns(self) -> None:
         """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""
@@ -36,26 +42,31 @@ class BoundStatement:
             table.encode(names)
 
 
-def bind(query: str, catalog: Catalog, parameters: Parameters = None) -> BoundStatement:
+def bind(
+    query: str, catalog: Catalog, parameters: Parameters = None, *, with_text_constants: bool = False
+) -> BoundStatement:
     """Parse and bind one statement.
+
+    `with_text_constants`: constants that predicates compare with, list and search for are `Varying`.
 
     `parameters`: a sequence for `?` and `$1`, a mapping for `$name`. Raises ParseError, BindError, UnsupportedError and,
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
     """
     try:
-        return call_deep(lambda: _bind(query, catalog, parameters))
+        return call_deep(lambda: _bind(query, catalog, parameters, with_text_constants))
     except Error as error:
         raise error.with_query(query) from None
 
 
-def _bind(query: str, catalog: Catalog, parameters: Parameters) -> BoundStatement:
+def _bind(query: str, catalog: Catalog, parameters: Parameters, with_text_constants: bool) -> BoundStatement:
     statement = parse(query)
+    varying = mark_text_constants(statement.tree, tokenize(query)) if with_text_constants else frozenset()
     context = BindContext(catalog, parameters, query)
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(statement.tree, None)
     check_unread_placeholders(context, statement.tree)
     _check_parameters(context)
-    return BoundStatement(bound.plan, bound.names, statement.explain)
+    return BoundStatement(bound.plan, bound.names, statement.explain, varying)
 
 
 def _check_parameters(context: BindContext) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
@@ -24,6 +24,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Value,
+    Varying,
     are_literals,
     transform,
     walk,
@@ -48,20 +49,65 @@ _SHARE_FACTOR, _SHARE_SLACK = 4.0, 0.02
 class Shape:
     """`key`: equal where the plans are, but for the values of the parameters. `plan` reads `values` as parameters.
 
-    `shares`: of each column that is compared with parameters, the share of its range that they keep.
+    `lifts`: in turn, what became of the predicates, which read columns of `fields`.
     """
 
     key: Hashable
     plan: LogicalPlan
-    values: tuple[Value, ...]
-    shares: tuple[float, ...]
+    constants: ShapeConstants
+    lifts: tuple[Lift, ...] = ()
+    fields: KnownFields = field(default_factory=KnownFields)
 
-    def keeps_alike(self, shares: Sequence[float]) -> bool:
+
+@dataclass(frozen=True, slots=True)
+class ShapeConstants:
+    """What tells a text from others of its shape: the values of the parameters.
+
+    `shares`: of each column that is compared with parameters, the share of its range that they keep.
+    """
+
+    values: tuple[Value, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    def keep_alike(self, shares: Sequence[float]) -> bool:
         """Would a plan made for these shares be made for this one's too, as far as estimates go?"""
         return all(
             max(a, b) <= _SHARE_FACTOR * min(a, b) + _SHARE_SLACK
             for a, b in zip(self.shares, shares, strict=True)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A predicate before and after its constants became parameters. `counts`: it drops rows of a filter, or of a join."""
+
+    predicate: Expression
+    lifted: Expression
+    counts: bool
+
+
+class Lifting:
+    """Takes the constants out of predicates, one after the other: those that are equal become one parameter."""
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self._indexes: dict[tuple[str, DataType], int] = {}
+
+    def lifted(self, expression: Expression) -> Expression | None:
+        """A predicate with parameters in place of its constants; None of all else."""
+        predicate = _with_constants(_with_examples(expression))
+        match predicate:
+            case InList(_, literals) if are_literals(literals):
+                return replace(predicate, values=tuple(map(self._parameter, literals)))
+            case Call(_, (side, Literal() as literal)):
+                return replace(predicate, arguments=(side, self._parameter(literal)))
+        return None
+
+    def _parameter(self, literal: Literal) -> Constant:
+        index = self._indexes.setdefault((repr(literal.value), literal.data_type), len(self.values))
+        if index == len(self.values):
+            self.values.append(literal.value)
+        return Parameter(index, literal.data_type, literal.value)
 
 
 def shape_of(plan: LogicalPlan, context: OptimizerContext) -> Shape:
@@ -72,39 +118,45 @@ def shape_of(plan: LogicalPlan, context: OptimizerContext) -> Shape:
         if isinstance(node, Scan):
             fields.put(node.field_facts.values())
         if node.scorings:  # constants prune models
-            return Shape((), plan, (), ())
-    indexes: dict[tuple[str, DataType], int] = {}
-    values: list[Value] = []
-    kept = KeptShare(fields)
-
-    def parameter(literal: Literal) -> Constant:
-        index = indexes.setdefault((repr(literal.value), literal.data_type), len(values))
-        if index == len(values):
-            values.append(literal.value)
-        return Parameter(index, literal.data_type, literal.value)
+            return Shape((), plan, ShapeConstants())
+    lifting, kept = Lifting(), KeptShare(fields)
+    lifts: list[tuple[Expression, Expression]] = []
+    counted: set[int] = set()
 
     def lifted(expression: Expression) -> Expression:
-        predicate = _with_constants(expression)
-        match predicate:
-            case InList(_, literals) if are_literals(literals):
-                return replace(predicate, values=tuple(map(parameter, literals)))
-            case Call(_, (side, Literal() as literal)):
-                return replace(predicate, arguments=(side, parameter(literal)))
-        return expression
+        result = lifting.lifted(expression)
+        if result is None:
+            return expression
+        lifts.append((expression, result))
+        return result
 
     def with_parameters(node: LogicalPlan) -> LogicalPlan:
         changed = node.map_expressions(lambda expression: transform(expression, lifted))
         if isinstance(changed, Filter | Join):
             for comparison in filter(_has_parameter, walk(changed.condition)):
                 kept.add(comparison)
+                counted.add(id(comparison))
         return changed
 
     plan = transform_plan(plan, with_parameters)
-    return Shape(_key(plan), plan, tuple(values), kept.shares)
+    constants = ShapeConstants(tuple(lifting.values), kept.shares)
+    made = tuple(Lift(before, after, id(after) in counted) for before, after in lifts)
+    return Shape(_key(plan), plan, constants, made, fields)
 
 
 def _has_parameter(expression: Expression) -> bool:
     return isinstance(expression, Call) and any(isinstance(part, Parameter) for part in expression.arguments)
+
+
+def _with_examples(expression: Expression) -> Expression:
+    """The predicate of the text at hand."""
+    match expression:
+        case Call(_, arguments) if any(isinstance(each, Varying) for each in arguments):
+            return expression.map_inputs(lambda each: each.literal if isinstance(each, Varying) else each)
+        case InList(_, values) if any(isinstance(each, Varying) for each in values):
+            known = tuple(each.literal if isinstance(each, Varying) else each for each in values)
+            return replace(expression, values=known)
+    return expression
 
 
 def _with_constants(expression: Expression) -> Call | InList | None:

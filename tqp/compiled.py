@@ -13,13 +13,16 @@ import torch
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.ml.model import Model
-from tqp.planner.shapes import Shape
+from tqp.planner.shapes import ShapeConstants
+from tqp.planner.templates import Template
 from tqp.runtime.program import TensorProgram
 
 #: Compiled queries that a connection keeps. Plans are kept, results never are.
 _MAX_PROGRAMS = 256
 #: Programs with parameters of one shape, and texts of it that are remembered.
 _MAX_VARIANTS, _MAX_TEXTS = 4, 1024
+#: Texts with the same words that templates are made of.
+_MAX_TEMPLATES = 8
 
 Item = TypeVar("Item")
 
@@ -127,20 +130,45 @@ class KnownShape:
         self.texts.add(text)
         return is_worth
 
-    def program_for(self, shape: Shape) -> TensorProgram | None:
+    def program_for(self, constants: ShapeConstants) -> TensorProgram | None:
         """A program made for about such shares of the rows."""
-        return next((program for shares, program in self.variants if shape.keeps_alike(shares)), None)
+        return next((program for shares, program in self.variants if constants.keep_alike(shares)), None)
 
-    def keep(self, shape: Shape, program: TensorProgram) -> None:
+    def keep(self, constants: ShapeConstants, program: TensorProgram) -> None:
         """One more program, in place of the oldest where there are many."""
-        self.variants = [*self.variants[1 - _MAX_VARIANTS :], (shape.shares, program)]
+        self.variants = [*self.variants[1 - _MAX_VARIANTS :], (constants.shares, program)]
+
+
+class KnownWords:
+    """The templates of texts with the same words, and the shapes that they have."""
+
+    def __init__(self) -> None:
+        self._templates: list[tuple[Template, KnownShape]] = []
+        self._tried = 0
+
+    def find(self, constants: Sequence[str]) -> tuple[KnownShape, ShapeConstants] | None:
+        """The shape of a text with these constants, if a template fits."""
+        for template, shape in self._templates:
+            found = template.constants_of(constants)
+            if found is not None:
+                return shape, found
+        return None
+
+    def is_worth_learning(self) -> bool:
+        """Is there no end to the texts that no template fits, it is no use to learn from more."""
+        self._tried += 1
+        return self._tried <= _MAX_TEMPLATES
+
+    def learn(self, template: Template, shape: KnownShape) -> None:
+        """One more template."""
+        self._templates.append((template, shape))
 
 
 class CompiledQueries:
-    """Programs by text and parameters, and by shape."""
+    """Programs by text and parameters, and by shape; what shapes texts have, by their words."""
 
     def __init__(self) -> None:
-        self.programs, self.shapes = Kept[TensorProgram](), Kept[KnownShape]()
+        self.programs, self.shapes, self.words = Kept[TensorProgram](), Kept[KnownShape](), Kept[KnownWords]()
 
     def known_shape(self, key: Hashable, read: Meanings, now: Snapshot) -> KnownShape:
         """What is known of a shape; nothing of a new one."""
@@ -150,15 +178,25 @@ class CompiledQueries:
             self.shapes.keep(key, known, read, now)
         return known
 
+    def known_words(self, words: Hashable, read: Meanings, now: Snapshot) -> KnownWords:
+        """The templates of texts with these words; none of new ones."""
+        known = self.words.find(words, now)
+        if known is None:
+            known = KnownWords()
+            self.words.keep(words, known, read, now)
+        return known
+
     def forget_others(self, now: Snapshot) -> None:
         """Drop the programs that read what is no longer so."""
         self.programs.forget_others(now)
         self.shapes.forget_others(now)
+        self.words.forget_others(now)
 
     def clear(self) -> None:
         """Drop all programs."""
         self.programs.clear()
         self.shapes.clear()
+        self.words.clear()
 
 
 def text_key(query: str, params: Sequence[object] | Mapping[str, object] | None) -> Hashable:

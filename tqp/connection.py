@@ -6,12 +6,14 @@ import gc
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
 
 import torch
 
-from tqp.compiled import CompiledQueries, Snapshot, text_key
+from tqp.compiled import CompiledQueries, KnownShape, Snapshot, text_key
+from tqp.compiler import Compiler
 from tqp.core.arguments import (
     MAX_THREADS,
     check_choice,
@@ -22,38 +24,28 @@ from tqp.core.arguments import (
     check_rules,
     parse_size,
 )
-from tqp.core.datatypes import VARCHAR
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.schema import TableSource
-from tqp.data.backend import choose_backend, computing_with, parse_device
-from tqp.data.column import Column, Table
+from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.make_source import make_source
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
-from tqp.operators.strings import layout as string_layout
-from tqp.planner.algebra.explain import explain_logical, explain_physical
-from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
-from tqp.planner.optimizer import RULES, optimize
-from tqp.planner.physical.choice import PhysicalOptions
-from tqp.planner.physical.plan import PhysicalPlan
-from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
+from tqp.planner.optimizer import RULES
+from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.shapes import shape_of
+from tqp.planner.shapes import Shape, shape_of
+from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
-from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
-from tqp.runtime.lowering.plan import lower_plan
-from tqp.runtime.lowering.program_builder import ProgramBuilder
 from tqp.runtime.memory import give_back_memory_of_tables
-from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 
@@ -98,9 +90,10 @@ class Connection:
         check_choice("fuse", fuse, MODES)
         check_choice("ml_precision", ml_precision, _PRECISIONS)
         self._ml_precision, self._threads = ml_precision, threads
-        self._disabled_rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
+        rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
         self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit), self._backend)
         self._fuser = Fuser(fuse) if fuse != "off" else None
+        self._compiler = Compiler(self._device, self._backend, rules, self._fuser, self._executor)
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
         self._compiled = CompiledQueries()
@@ -232,7 +225,7 @@ class Connection:
         with _named_place(query, params), self._executor.memory.query():
             program = self._program(query, params, by_shape=True)
             if not isinstance(program, TensorProgram):
-                return self._explained(program)
+                return call_deep(partial(self._compiler.explained, program))
             try:
                 table = program()
             except ExecutionError:
@@ -254,7 +247,7 @@ class Connection:
         """
         with _named_place(query, params):
             if differentiable:
-                program = call_deep(lambda: self._differentiable(bind(query, self._snapshot(), params)))
+                program = call_deep(lambda: self._differentiable(query, params))
             else:
                 program = self._program(query, params)
         if not isinstance(program, TensorProgram):
@@ -264,7 +257,7 @@ class Connection:
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
         with _named_place(query, params):
-            return call_deep(lambda: self._explain(bind(query, self._snapshot(), params), analyze))
+            return call_deep(lambda: self._compiler.explain(bind(query, self._snapshot(), params), analyze))
 
     def trace(self) -> Trace:
         """A context manager: all that runs in its block is timed by pipeline, breaker and kernel.
@@ -296,6 +289,13 @@ class Connection:
         self.close()
 
     # compiling
+
+    def _differentiable(self, query: str, params: Parameters | None) -> TensorProgram | BoundStatement:
+        statement = bind(query, self._snapshot(), params)
+        if statement.explain is not None:
+            return statement
+        statement.encode_columns()
+        return self._compiler.differentiable(statement)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -348,93 +348,75 @@ class Connection:
     def _new_program(
         self, key: Hashable, query: str, params: Parameters | None, snapshot: Snapshot, by_shape: bool
     ) -> TensorProgram | BoundStatement:
+        by_shape = by_shape and self._fuser is None
+        text = split(query) if by_shape and params is None else None
+        program = None if text is None else self._program_of_words(key, text, snapshot)
+        if program is not None:
+            return program
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
         statement.encode_columns()
-        program = self._program_of_shape(key, statement, snapshot) if by_shape and not self._fuser else None
+        program = self._program_of_shape(key, query, text, statement, snapshot) if by_shape else None
         if program is None:
-            program = self._lower(statement, self._plans(statement.plan)[1])
+            program = self._compiler.program(statement)
             with self._lock:
                 if not self._closed:
                     self._compiled.programs.keep(key, program, snapshot.read, self._now())
         return program
 
+    def _program_of_words(self, key: Hashable, text: SplitText, snapshot: Snapshot) -> TensorProgram | None:
+        """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""
+        with self._lock:
+            words = self._compiled.words.find(text.words, snapshot)
+            found = None if words is None else words.find(text.constants)
+            if found is None:
+                return None
+            known, constants = found
+            program = known.program_for(constants)
+            if program is None or not known.is_worth_parameters(key):
+                return None
+        return program.with_parameters(constants.values)
+
     def _program_of_shape(
-        self, key: Hashable, statement: BoundStatement, snapshot: Snapshot
+        self, key: Hashable, query: str, text: SplitText | None, statement: BoundStatement, snapshot: Snapshot
     ) -> TensorProgram | None:
         """A program with the query's constants as parameters, from the second text of a shape on.
 
         None of a new shape, and of a text that is sent again: they are planned for their own constants.
         """
         shape = shape_of(statement.plan, OptimizerContext())
-        if not shape.values:
+        constants = shape.constants
+        if not constants.values:
             return None
         with self._lock:
             known = self._compiled.known_shape((shape.key, statement.names), snapshot.read, self._now())
             if not known.is_worth_parameters(key):
                 return None
-            program = known.program_for(shape)
+            program = known.program_for(constants)
         if program is None:
-            program = self._lower(statement, self._plans(shape.plan)[1])
+            try:
+                program = self._compiler.program_of_shape(statement, shape)
+            except Error:  # of a part that the text's own constants leave out
+                return None
             with self._lock:
-                known.keep(shape, program)
-        return program.with_parameters(shape.values)
+                known.keep(constants, program)
+        if text is not None:
+            self._learn(query, text, shape, known, snapshot)
+        return program.with_parameters(constants.values)
 
-    def _plans(
-        self, plan: LogicalPlan, without: frozenset[str] = frozenset()
-    ) -> tuple[LogicalPlan, PhysicalPlan]:
-        """Of a bound plan whose columns are encoded."""
-        rules = self._disabled_rules | without
-        logical = optimize(plan, OptimizerContext(disabled_rules=rules, backend=self._backend))
-        options = PhysicalOptions(self._backend, rules)
-        physical = plan_physical(logical, options)
-        if options.wanted:
-            for table, column in options.wanted:
-                table.dictionary_encode(column)
-            physical = plan_physical(logical, PhysicalOptions(self._backend, rules))
-        return logical, physical
-
-    def _lower(
-        self, statement: BoundStatement, plan: PhysicalPlan, differentiable: bool = False
-    ) -> TensorProgram:
-        builder = ProgramBuilder(self._device, self._backend, carries_gradients=differentiable)
-        kind = DifferentiableProgram if differentiable else TensorProgram
-        types = [field.data_type for field in statement.plan.schema]
-        with computing_with(self._backend):
-            slot, columns = lower_plan(builder, plan)
-            program = kind(builder, columns, slot, statement.names, types, self._executor)
-        if self._fuser is not None and not differentiable:
-            self._fuser.fuse(program.steps())
-        return program
-
-    def _differentiable(self, statement: BoundStatement) -> TensorProgram | BoundStatement:
-        if statement.explain is not None:
-            return statement
-        statement.encode_columns()
-        return self._lower(statement, self._plans(statement.plan, SPECIAL_ALGORITHMS)[1], differentiable=True)
-
-    def _explain(self, statement: BoundStatement, analyze: bool) -> str:
-        statement.encode_columns()
-        logical, physical = self._plans(statement.plan)
-        text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
-        if not analyze:
-            return f"{text}\n{explain_physical(physical)}"
-        _, measured = profile(self._lower(statement, physical), self._executor)
-        annotations = {node: str(operator) for node, operator in measured.operators.items()}
-        return (
-            f"{text}\n{explain_physical(physical, annotations)}\n\n"
-            f"Total {measured.seconds * 1e3:.2f} ms on {self.threads} thread{'s' if self.threads > 1 else ''}, {self._device}"
-        )
-
-    def _explained(self, statement: BoundStatement) -> Result:
-        text = call_deep(lambda: self._explain(statement, statement.explain == "analyze"))
-        columns = tuple(
-            Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
-            for value in ("analyzed_plan" if statement.explain == "analyze" else "physical_plan", text)
-        )
-        names = ("explain_key", "explain_value")
-        return Result(names, (VARCHAR, VARCHAR), Table(names, columns, 1))
+    def _learn(
+        self, query: str, text: SplitText, shape: Shape, known: KnownShape, snapshot: Snapshot
+    ) -> None:
+        """Let other texts with the same words be known by them."""
+        with self._lock:
+            words = self._compiled.known_words(text.words, snapshot.read, self._now())
+            if not words.is_worth_learning():
+                return
+        template = learn(query, text, shape, snapshot)
+        if template is not None:
+            with self._lock:
+                words.learn(template, known)
 
 
 @contextmanager

@@ -76,7 +76,34 @@ class Parameter(Expression):
     example: Value = field(compare=False)
 
 
-Constant = Literal | Parameter
+@dataclass(frozen=True, slots=True)
+class TextConstant(Expression):
+    """The constant at a place among those of the SQL text, whatever it is there (see `planner/templates.py`)."""
+
+    place: int
+    data_type: DataType
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Varying(Expression):
+    """What is computed of constants of the SQL text by `recipe`: a constant whose value nothing may depend on.
+
+    `example`: what it is in the text at hand, never NULL. `bends`: its type is not settled, as that of a SourceLiteral.
+    """
+
+    recipe: Expression
+    data_type: DataType
+    example: Value = field(compare=False)
+    bends: bool = False
+
+    @property
+    def literal(self) -> Literal:
+        """The constant in the text at hand."""
+        return Literal(self.example, self.data_type)
+
+
+Constant = Literal | Parameter | Varying
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    Varying,
     column_ids,
     conjunction,
     walk,
@@ -98,7 +99,7 @@ def _is_harmless(node: Expression) -> bool:
     if isinstance(node, Call):
         function = SCALARS[node.function]
         return function.raises is False and function.null is not NullRule.REFUSES
-    return isinstance(node, ColumnRef | Literal | Parameter | Case | InList)
+    return isinstance(node, ColumnRef | Literal | Parameter | Varying | Case | InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:

@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    Varying,
     column_ids,
 )
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
@@ -76,7 +77,7 @@ def outcomes(expression: Expression, fields: FieldsById) -> Outcomes:
             return NULL
         case Literal(value=bool(value)):
             return TRUE if value else FALSE
-        case Literal() | Parameter() | Predict():
+        case Literal() | Parameter() | Varying() | Predict():
             return VALUE
     return known_fields(fields).derived(_derived, expression)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -140,6 +141,12 @@ def _folded(sign: str, compute: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def _fold_trunc(call: Call, value: Any, *digits: Any) -> Any:
+    if digits or not isinstance(value, float):
+        return NotImplemented
+    return math.copysign(math.trunc(value), value) if math.isfinite(value) else value
+
+
 def _fold_negate(call: Call, value: Any) -> Any:
     return _checked(call, -value, "negated")
 
@@ -234,6 +241,7 @@ ARITHMETIC = (
         *(*_TO_WHOLE, "INTEGERS -> same", "DECIMAL INTEGER -> cut", *_TO_DIGITS, "INTEGERS INTEGER -> same"),
         raises=_overflows,
         range=_round,
+        fold=_fold_trunc,
         takes_digits=True,
     ),
     scalar("bit_and", "&: INTEGERS INTEGERS -> same"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Cast, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Cast, Expression, Literal, Varying
 from tqp.planner.algebra.may_raise import is_decided_by_null
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
@@ -20,11 +20,20 @@ def fold(expression: Expression) -> Expression:
 
     Raises ExecutionError (with the span) where evaluating it fails: overflow, a text that is no date, and so on.
     """
-    if isinstance(expression, Cast):
-        return _fold_cast(expression)
-    if isinstance(expression, Call):
-        return _fold_call(expression)
-    return expression
+    if not isinstance(expression, Cast | Call):
+        return expression
+    if any(isinstance(operand, Varying) for operand in expression.inputs):
+        return _fold_varying(expression)
+    return _fold_cast(expression) if isinstance(expression, Cast) else _fold_call(expression)
+
+
+def _fold_varying(expression: Cast | Call) -> Expression:
+    """Only a value that has no NULL and decides nothing, as another text's would be folded too."""
+    example = fold(expression.map_inputs(lambda each: each.literal if isinstance(each, Varying) else each))
+    if not isinstance(example, Literal) or example.value is None or example.data_type == BOOLEAN:
+        return expression
+    recipe = expression.map_inputs(lambda each: each.recipe if isinstance(each, Varying) else each)
+    return Varying(recipe, example.data_type, example.value)
 
 
 def _fold_cast(cast: Cast) -> Expression:

@@ -7,7 +7,8 @@ a DATE is a DATE); it is a `SourceLiteral` until something decides.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from tqp.core.datatypes import (
     BIGINT,
@@ -21,7 +22,7 @@ from tqp.core.datatypes import (
     TypeKind,
     decimal,
 )
-from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.algebra.expressions import Expression, Literal, Varying
 
 #: Decimals up to this many digits fit 64 bits; products of such stay there rather than widen (and are checked).
 _MAX_PRECISION_64 = 18
@@ -36,7 +37,14 @@ def settle(expression: Expression) -> Expression:
     """The expression with the type it has when nothing around it says otherwise."""
     if isinstance(expression, SourceLiteral):
         return Literal(expression.value, expression.data_type)
+    if isinstance(expression, Varying) and expression.bends:
+        return replace(expression, bends=False)
     return expression
+
+
+def bends(expression: Expression) -> TypeGuard[SourceLiteral | Varying]:
+    """Is its type not settled yet?"""
+    return isinstance(expression, SourceLiteral) or (isinstance(expression, Varying) and expression.bends)
 
 
 #: Parameter type "any DECIMAL": the argument keeps its own precision and scale.
@@ -92,14 +100,14 @@ _DEFAULT_TARGET_COST = 110
 def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     """What it costs to pass `argument` where `target` is wanted; 0 if it has that type, None if it may not be."""
     source = argument.data_type
-    if isinstance(argument, SourceLiteral):
+    if bends(argument):
         if source.kind is TypeKind.VARCHAR:
             if target == ANY_DECIMAL:
                 return None  # text says nothing of precision and scale
             return 1 if target.kind is TypeKind.VARCHAR else 20
         if source == target:
             return 1
-        if target.is_numeric and _fits(argument.value, target):
+        if target.is_numeric and _fits(argument, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY)):
         return 0
@@ -112,7 +120,9 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     return None
 
 
-def _fits(value: object, target: DataType) -> bool:
+def _fits(constant: SourceLiteral | Varying, target: DataType) -> bool:
+    """Whether it is an integer that the type has. Of a `Varying`, the cast that follows asks again for other texts."""
+    value = constant.example if isinstance(constant, Varying) else constant.value
     if not isinstance(value, int):
         return False
     if target.is_integer:
@@ -176,7 +186,7 @@ def product_of_decimals(left: DataType, right: DataType) -> DataType | None:
 def common_type(left: Expression, right: Expression) -> DataType | None:
     """The type that CASE, COALESCE, VALUES and the like give two values; None if there is none."""
     left_type, right_type = left.data_type, right.data_type
-    left_bends, right_bends = isinstance(left, SourceLiteral), isinstance(right, SourceLiteral)
+    left_bends, right_bends = bends(left), bends(right)
     if left_bends != right_bends:
         literal, other = (left, right_type) if left_bends else (right, left_type)
         bent = _bend(literal, other)
@@ -195,7 +205,7 @@ def _bend(literal: Expression, other: DataType) -> DataType | None:
         return literal.data_type
     if literal.data_type.kind is TypeKind.VARCHAR:
         return _as_text(other)
-    if other.is_integer and isinstance(literal, Literal) and _fits(literal.value, other):
+    if other.is_integer and bends(literal) and _fits(literal, other):
         return other
     return None
 

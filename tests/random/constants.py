@@ -85,7 +85,9 @@ class Kernels:
             raise TooLongError("too many programs")
         connection = self._connection
         statement = BoundStatement(plan, ("x",))
-        program = connection._lower(statement, plan_physical(plan, PhysicalOptions(connection._backend)))
+        program = connection._compiler.lower(
+            statement, plan_physical(plan, PhysicalOptions(connection._backend))
+        )
         return _storage(program().columns[0])[0]
 
 

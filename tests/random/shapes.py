@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -17,11 +17,13 @@ from unittest.mock import patch
 import tqp
 from tests.random.comparison import difference
 from tests.random.engines import MEMORY_LIMIT, Oracle, Rows, in_tqp
+from tests.random.queries import Queries
 from tests.random.run import GROUP_SIZE
 from tests.random.tables import RandomTable, random_tables
 from tests.random.values import INTEGERS, random_value
 from tqp.compiled import KnownShape
 from tqp.core.errors import ExecutionError
+from tqp.planner.templates import split
 from tqp.runtime.program import TensorProgram
 
 #: Texts of one shape.
@@ -102,6 +104,33 @@ def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
     return random.choice(shapes)
 
 
+def any_query(random: Random, tables: Mapping[str, RandomTable]) -> Template:
+    """Any query, with other numbers and texts in the places of its own: some fail, and some are no queries."""
+    text = split(Queries(random, tables).query())
+    share = random.choice((0.2, 0.5, 1.0))
+
+    def varied(draw: Random) -> str:
+        constants = [
+            _another(draw, constant, text.constants) if draw.random() < share else constant
+            for constant in text.constants
+        ]
+        return "".join(map("".join, zip(text.words, (*constants, ""), strict=True)))
+
+    return varied
+
+
+def _another(draw: Random, constant: str, constants: Sequence[str]) -> str:
+    """In place of a number or a text: one with other digits, or another of the query."""
+    kind = constant[0] == "'"
+    if draw.random() < 0.3:
+        return draw.choice([each for each in constants if (each[0] == "'") == kind] or [constant])
+    digits = [place for place, letter in enumerate(constant) if letter.isdecimal()]
+    if digits:
+        place = draw.choice(digits)
+        return constant[:place] + draw.choice("0123456789") + constant[place + 1 :]
+    return draw.choice(("''", "'a'", "'A%'", "'é'", "'%b%'", "'1'", "'2020-02-29'")) if kind else constant
+
+
 def _columns(alias: str, table: RandomTable) -> list[tuple[str, str]]:
     return [(f"{alias}.{column.name}", column.sql_type) for column in table.columns]
 
@@ -148,9 +177,13 @@ def _constant(random: Random, sql_type: str, profile: str) -> Template:
 
 
 class Pairs:
-    """What became of the texts: how many were answered by a program with parameters, and those whose answers differ."""
+    """What became of the texts: how many were answered by a program with parameters, and those whose answers differ.
+
+    `known_by_words`: how many of them were neither parsed nor bound.
+    """
 
     def __init__(self) -> None:
+        self.known_by_words = 0
         self.outcomes: Counter[str] = Counter()
         self.differences: list[str] = []
         self._shared_runs = 0
@@ -170,6 +203,7 @@ class Pairs:
             patch.object(KnownShape, "is_worth_parameters", lambda self, text: True),
             patch.object(own, "_program_of_shape", lambda *_: None),
             patch.object(TensorProgram, "with_parameters", self._counted(TensorProgram.with_parameters)),
+            patch.object(shared, "_program_of_words", self._noted(shared._program_of_words)),
         ):
             oracle = Oracle(tables)
             for name, table in oracle.arrow.items():
@@ -177,9 +211,17 @@ class Pairs:
                 own.register(name, table)
             oracle.close()
             for _ in range(GROUP_SIZE):
-                template = random_shape(random, tables)
+                template = random.choice((random_shape, random_shape, any_query))(random, tables)
                 for _ in range(_TEXTS):
                     self._compare(shared, own, template(random), f"{seed} {group}")
+
+    def _noted(self, program_of_words):  # type: ignore[no-untyped-def]
+        def noted(*arguments):  # type: ignore[no-untyped-def]
+            program = program_of_words(*arguments)
+            self.known_by_words += program is not None
+            return program
+
+        return noted
 
     def _counted(self, with_parameters):  # type: ignore[no-untyped-def]
         def counted(program, values):  # type: ignore[no-untyped-def]
@@ -223,7 +265,9 @@ def main(arguments: list[str]) -> int:
         group += 1
         if sys.stderr.isatty():
             print(f"\r{dict(pairs.outcomes)}", end="", file=sys.stderr)
-    print(dict(pairs.outcomes), *pairs.differences, sep="\n")
+    print(
+        f"{dict(pairs.outcomes)}, {pairs.known_by_words} known by their words", *pairs.differences, sep="\n"
+    )
     return 1 if pairs.differences else 0
 
 

@@ -16,7 +16,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table
 from tqp.data.strings import Strings
-from tqp.planner.algebra.expressions import Parameter, Value
+from tqp.planner.algebra.expressions import Constant, Literal, Parameter, Value
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -73,9 +73,7 @@ class TensorProgram(nn.Module):
         """The same program for these values of its parameters; programs without any need none."""
         program = copy(self)
         program._given = {
-            slot: convert(
-                *(given[each.index] if isinstance(each, Parameter) else each.value for each in constants)
-            )
+            slot: convert(*(_value_of(constant, given) for constant in constants))
             for slot, (constants, convert) in self.placeholders.items()
         }
         return program
@@ -194,3 +192,10 @@ class TensorProgram(nn.Module):
         """
         tables = {slot: table.source.name for slot, table in self.tables.items()}
         return program_text(self.steps(), tables, with_imports=self._executor.backend is Backend.TORCH)
+
+
+def _value_of(constant: Constant, given: Sequence[Value]) -> Value:
+    if isinstance(constant, Parameter):
+        return given[constant.index]
+    assert isinstance(constant, Literal)
+    return constant.value

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, InList, Literal
+from tqp.planner.algebra.expressions import Call, Expression, InList, Literal, Varying
 from tqp.planner.binder.expressions import subqueries
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
 from tqp.planner.functions.type_rules import equality_type, ordering_type, row_field_type
@@ -97,8 +97,12 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
         return _any_of(_in_rows(binder, node.this, node.expressions, span), span)
     values = [binder.bind_flexible(each) for each in (node.this, *node.expressions)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
-    literals = tuple(each for each in choices if isinstance(each, Literal) and each.value is not None)
-    if len(literals) == len(choices) and not isinstance(operand, Literal):
+    literals = tuple(
+        each
+        for each in choices
+        if isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)
+    )
+    if len(literals) == len(choices) and not isinstance(operand, Literal | Varying):
         literals = tuple(dict.fromkeys(literals))
         if len(literals) > 1:
             return InList(operand, literals)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from tqp.core.datatypes import BIGINT, DOUBLE, INTERVAL, VARCHAR
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded
@@ -20,10 +18,6 @@ def interval_from(unit: str, amount: Expression, span: Span | None) -> Expressio
     """INTERVAL amount unit: fractions of a unit below the second only, as in DuckDB."""
     if not amount.data_type.is_integer:
         amount = cast_to(amount, DOUBLE, span)
-        if unit in ("second", "millisecond"):
-            pass
-        elif isinstance(amount, Literal) and isinstance(amount.value, float):
-            amount = Literal(math.trunc(amount.value), BIGINT)
-        else:
-            amount = cast_to(Call("trunc", (amount,), DOUBLE, span), BIGINT, span)
+        if unit not in ("second", "millisecond"):
+            amount = cast_to(folded(Call("trunc", (amount,), DOUBLE, span)), BIGINT, span)
     return folded(Call("to_interval", (Literal(unit, VARCHAR), settle(amount)), INTERVAL, span))

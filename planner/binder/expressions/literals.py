@@ -39,7 +39,7 @@ from tqp.planner.parse import Span, head_span
 _NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?P<exponent>[eE][+-]?\d+)?")
 
 
-def bind_number(text: str, span: Span | None, negative: bool = False) -> Expression:
+def bind_number(text: str, span: Span | None, negative: bool = False) -> Literal:
     """Whole numbers are INTEGER, BIGINT or HUGEINT; with a point DECIMAL; with an exponent DOUBLE."""
     sign = -1 if negative else 1
     if span is None and text.startswith("0."):

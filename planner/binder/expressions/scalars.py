@@ -29,6 +29,7 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.written import Written
+from tqp.planner.binder.text_constants import varying
 from tqp.planner.binder.understood import check_schema, check_understood
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, chain_of, head_span, span_of
@@ -155,8 +156,8 @@ class ExpressionBinder:
     def _literal(self, node: exp.Literal) -> Expression:
         text = node.args["this"]
         if node.args.get("is_string"):
-            return SourceLiteral(text, VARCHAR)
-        return bind_number(text, head_span(node))
+            return varying(SourceLiteral(text, VARCHAR), node)
+        return varying(bind_number(text, head_span(node)), node)
 
     def _escape_string(self, node: exp.ByteString) -> Expression:
         """E'a\\tb': the tokenizer has read the escapes."""
@@ -184,7 +185,7 @@ class ExpressionBinder:
         """-x; a number written with any signs and parentheses is one literal."""
         number, negative = signed_number(node)
         if number is not None:
-            return bind_number(number.args["this"], head_span(number), negative)
+            return varying(bind_number(number.args["this"], head_span(number), negative), number, negative)
         return operators.bind_negation(self, node.this, span_of(node))
 
     def _arithmetic(self, node: exp.Binary) -> Expression:

@@ -1,0 +1,106 @@
+"""From bound statements to programs, and to the text of their plans: the last steps of a query's planning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from tqp.core.backends import Backend
+from tqp.core.datatypes import VARCHAR
+from tqp.data.backend import computing_with
+from tqp.data.column import Column, Table
+from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.explain import explain_logical, explain_physical
+from tqp.planner.algebra.logical_node import LogicalPlan
+from tqp.planner.bind import BoundStatement
+from tqp.planner.optimizer import optimize
+from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.plan import PhysicalPlan
+from tqp.planner.physical.planner import plan_physical
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.shapes import Shape
+from tqp.result import Result
+from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
+from tqp.runtime.executor import Executor
+from tqp.runtime.fuse import Fuser
+from tqp.runtime.lowering.plan import lower_plan
+from tqp.runtime.lowering.program_builder import ProgramBuilder
+from tqp.runtime.profiler import profile
+from tqp.runtime.program import TensorProgram
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Optimizes, plans and lowers for one device and backend. The columns of a statement are encoded before."""
+
+    device: torch.device
+    backend: Backend
+    disabled_rules: frozenset[str]
+    fuser: Fuser | None
+    executor: Executor
+
+    def plans(
+        self, plan: LogicalPlan, without: frozenset[str] = frozenset()
+    ) -> tuple[LogicalPlan, PhysicalPlan]:
+        """The optimized and the physical plan of a bound one."""
+        rules = self.disabled_rules | without
+        logical = optimize(plan, OptimizerContext(disabled_rules=rules, backend=self.backend))
+        options = PhysicalOptions(self.backend, rules)
+        physical = plan_physical(logical, options)
+        if options.wanted:
+            for table, column in options.wanted:
+                table.dictionary_encode(column)
+            physical = plan_physical(logical, PhysicalOptions(self.backend, rules))
+        return logical, physical
+
+    def program(self, statement: BoundStatement) -> TensorProgram:
+        """The statement's program."""
+        return self.lower(statement, self.plans(statement.plan)[1])
+
+    def program_of_shape(self, statement: BoundStatement, shape: Shape) -> TensorProgram:
+        """The program of the statement's shape, which takes its constants as parameters."""
+        return self.lower(statement, self.plans(shape.plan)[1])
+
+    def differentiable(self, statement: BoundStatement) -> TensorProgram:
+        """The statement's program that carries gradients."""
+        return self.lower(statement, self.plans(statement.plan, SPECIAL_ALGORITHMS)[1], differentiable=True)
+
+    def lower(
+        self, statement: BoundStatement, plan: PhysicalPlan, differentiable: bool = False
+    ) -> TensorProgram:
+        """A physical plan as a program that puts out what the statement names."""
+        builder = ProgramBuilder(self.device, self.backend, carries_gradients=differentiable)
+        kind = DifferentiableProgram if differentiable else TensorProgram
+        types = [field.data_type for field in statement.plan.schema]
+        with computing_with(self.backend):
+            slot, columns = lower_plan(builder, plan)
+            program = kind(builder, columns, slot, statement.names, types, self.executor)
+        if self.fuser is not None and not differentiable:
+            self.fuser.fuse(program.steps())
+        return program
+
+    def explain(self, statement: BoundStatement, analyze: bool) -> str:
+        """The statement's plans as text; with `analyze` also what a run of its program took."""
+        statement.encode_columns()
+        logical, physical = self.plans(statement.plan)
+        text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
+        if not analyze:
+            return f"{text}\n{explain_physical(physical)}"
+        _, measured = profile(self.lower(statement, physical), self.executor)
+        annotations = {node: str(operator) for node, operator in measured.operators.items()}
+        threads = self.executor.threads
+        return (
+            f"{text}\n{explain_physical(physical, annotations)}\n\n"
+            f"Total {measured.seconds * 1e3:.2f} ms on {threads} thread{'s' if threads > 1 else ''}, {self.device}"
+        )
+
+    def explained(self, statement: BoundStatement) -> Result:
+        """What an EXPLAIN statement answers."""
+        analyze = statement.explain == "analyze"
+        columns = tuple(
+            Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
+            for value in ("analyzed_plan" if analyze else "physical_plan", self.explain(statement, analyze))
+        )
+        names = ("explain_key", "explain_value")
+        return Result(names, (VARCHAR, VARCHAR), Table(names, columns, 1))
