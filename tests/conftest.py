@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tqp.tpch.compare import DuckDBRun, run_duckdb
-from tqp.tpch.data import TABLES, ensure_data, table_path
+from tqp.measuring.compare import DuckDBRun, run_duckdb
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
 #: Large enough that every query has an answer, small enough to be generated in a second.
@@ -18,14 +18,14 @@ TPCH_SCALE_FACTOR = 0.01
 @pytest.fixture(scope="session")
 def tpch_data() -> Path:
     """The folder with TPC-H at scale factor 0.01, from the user's cache or generated into it."""
-    return ensure_data(TPCH_SCALE_FACTOR, Console(stderr=True))
+    return DATA.ensure(TPCH_SCALE_FACTOR, Console(stderr=True))
 
 
 @pytest.fixture(scope="session")
 def tpch_answers(tpch_data: Path, tmp_path_factory: pytest.TempPathFactory) -> DuckDBRun:
     """DuckDB's answers to all 22 queries."""
     return run_duckdb(
-        {table: table_path(tpch_data, table) for table in TABLES},
+        DATA.paths(tpch_data),
         [load_query(number, TPCH_SCALE_FACTOR) for number in QUERY_NUMBERS],
         tmp_path_factory.mktemp("answers"),
         threads=1,

@@ -26,7 +26,7 @@ from torch.utils import backend_registration
 import tqp
 from tests import sqllogic
 from tests.conftest import TPCH_SCALE_FACTOR
-from tqp.tpch.data import TABLES, table_path
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
 NAME = "pretend"
@@ -202,8 +202,8 @@ def run_tpch(data: str, answers: str) -> dict[str, dict[str, int]]:
     """What each query of TPC-H asks of the device when it runs for the second time; answers go to a folder, as Parquet."""
     found = {}
     with tqp.connect(NAME) as connection:
-        for table in TABLES:
-            connection.register(table, str(table_path(Path(data), table)))
+        for table, path in DATA.paths(Path(data)).items():
+            connection.register(table, str(path))
         for number in QUERY_NUMBERS:
             text = load_query(number, TPCH_SCALE_FACTOR).text
             pq.write_table(connection.sql(text).to_arrow(), Path(answers) / f"{number}.parquet")

@@ -14,7 +14,7 @@ from tqp.bench import operator_data
 from tqp.bench.operator_cases import SUITES
 from tqp.bench.run import run_operators
 from tqp.cli import main
-from tqp.tpch.measure import Engine
+from tqp.measuring.measure import Engine
 
 
 def test_all_cases() -> None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tqp.cli import main
-from tqp.tpch import compare, data
+from tqp.measuring import compare, data
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.conftest import TPCH_SCALE_FACTOR
-from tqp.tpch.compare import DuckDBRun
+from tqp.measuring.compare import DuckDBRun
+from tqp.measuring.verify import difference
 from tqp.tpch.query import QUERY_NUMBERS, load_query
-from tqp.tpch.verify import difference
 
 #: By query of TPC-H, launches and reads that the host waits for. Fewer are better: write them here when there are.
 MOST: dict[int, tuple[int, int]] = {

@@ -17,9 +17,9 @@ from tests.conftest import TPCH_SCALE_FACTOR
 from tests.random.shapes import Pairs
 from tests.tpch_constants import with_new_constants
 from tqp.compiled import KnownShape
-from tqp.tpch.data import TABLES, table_path
+from tqp.measuring.verify import difference
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
-from tqp.tpch.verify import difference
 
 _ROWS = 300
 _RANDOM = np.random.default_rng(5)
@@ -283,8 +283,7 @@ def test_random_shapes(group: int) -> None:
 def test_tpch_with_other_constants(number: int, tpch_data: Path) -> None:
     query, random = load_query(number, TPCH_SCALE_FACTOR), Random(number)
     with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
-        for table in TABLES:
-            path = table_path(tpch_data, table)
+        for table, path in DATA.paths(tpch_data).items():
             connection.register(table, str(path))
             oracle.execute(f"CREATE VIEW {table} AS FROM read_parquet('{path}')")
         for _ in range(4):

@@ -17,14 +17,15 @@ from rich.console import Console
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.settings import switchable_rules
-from tqp.tpch import data
-from tqp.tpch.compare import DuckDBRun, ask
-from tqp.tpch.errors import UsageError
-from tqp.tpch.measure import Engine
+from tqp.measuring import data
+from tqp.measuring.compare import DuckDBRun, ask
+from tqp.measuring.errors import UsageError
+from tqp.measuring.measure import Engine
+from tqp.measuring.report import BenchmarkReport, FirstRuns, QueryReport, Setting
+from tqp.measuring.verify import difference
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
-from tqp.tpch.report import BenchmarkReport, FirstRuns, QueryReport, Setting
 from tqp.tpch.run import run_benchmark
-from tqp.tpch.verify import difference
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -43,8 +44,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 def test_answers(setting: str, tpch_data: Path, tpch_answers: DuckDBRun) -> None:
     problems = {}
     with tqp.connect(**SETTINGS[setting]) as connection:
-        for table in data.TABLES:
-            connection.register(table, str(data.table_path(tpch_data, table)))
+        for table, path in DATA.paths(tpch_data).items():
+            connection.register(table, str(path))
         for number in QUERY_NUMBERS:
             query = load_query(number, TPCH_SCALE_FACTOR)
             try:
@@ -62,8 +63,8 @@ def test_answers(setting: str, tpch_data: Path, tpch_answers: DuckDBRun) -> None
 def test_every_query_can_be_measured_operator_by_operator(threads: int, tpch_data: Path) -> None:
     """Which runs each call of its program by itself, as torch.fx."""
     with tqp.connect(threads=threads) as connection:
-        for table in data.TABLES:
-            connection.register(table, str(data.table_path(tpch_data, table)))
+        for table, path in DATA.paths(tpch_data).items():
+            connection.register(table, str(path))
         for number in QUERY_NUMBERS:
             assert " ms" in connection.explain(load_query(number, TPCH_SCALE_FACTOR).text, analyze=True)
 
@@ -72,10 +73,11 @@ _PROGRAMS = """
 import sys
 from pathlib import Path
 import tqp
-from tqp.tpch import data, query
+from tqp.tpch import query
+from tqp.tpch.data import DATA
 with tqp.connect(threads=1) as connection:
-    for table in data.TABLES:
-        connection.register(table, str(data.table_path(Path(sys.argv[1]), table)))
+    for table, path in DATA.paths(Path(sys.argv[1])).items():
+        connection.register(table, str(path))
     for number in query.QUERY_NUMBERS:
         text = query.load_query(number, float(sys.argv[2])).text
         print(number, connection.explain(text), connection.compile(text).code)
@@ -97,15 +99,15 @@ def test_answers_are_bit_identical_for_any_number_of_threads(tpch_data: Path) ->
     answers = []
     for threads in (1, 2, 4):
         with tqp.connect(threads=threads, batch_rows=5000) as connection:
-            for table in data.TABLES:
-                connection.register(table, str(data.table_path(tpch_data, table)))
+            for table, path in DATA.paths(tpch_data).items():
+                connection.register(table, str(path))
             answers.append([connection.sql(load_query(number).text).to_arrow() for number in QUERY_NUMBERS])
     assert answers[0] == answers[1] == answers[2]
 
 
 def test_every_query_file_is_read() -> None:
     queries = [load_query(number) for number in QUERY_NUMBERS]
-    assert all(query.title and query.text.startswith(("SELECT", "WITH")) for query in queries)
+    assert all(query.text.startswith(("SELECT", "WITH")) for query in queries)
     assert [query.number for query in queries if query.limit] == [2, 3, 10, 18, 21]
     assert [query.number for query in queries if not query.order_by] == [6, 14, 17, 19]
     assert "LIMIT" not in load_query(21).text_without_limit
@@ -162,28 +164,28 @@ def test_difference_finds_differences(actual: pa.Table) -> None:
 def test_generated_data_is_complete_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TQP_CACHE", str(tmp_path))
     console = Console(quiet=True)
-    directory = data.ensure_data(0.001, console)
+    directory = DATA.ensure(0.001, console)
     assert directory == tmp_path / "tpch" / "sf0.001"
     assert [path.name for path in directory.parent.iterdir()] == ["sf0.001"]
     monkeypatch.setattr(data, "_generate", None)
-    assert data.ensure_data(0.001, console) == directory
+    assert DATA.ensure(0.001, console) == directory
     (directory / "orders.parquet").unlink()
     with pytest.raises(UsageError, match="lacks orders.parquet"):
-        data.ensure_data(0.001, console)
+        DATA.ensure(0.001, console)
 
 
 def test_failed_generation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TQP_CACHE", str(tmp_path))
     monkeypatch.setattr(data, "_generator", lambda: "/bin/false")
     with pytest.raises(UsageError, match="could not generate"):
-        data.ensure_data(0.001, Console(quiet=True))
+        DATA.ensure(0.001, Console(quiet=True))
     assert list((tmp_path / "tpch").iterdir()) == []
 
 
 @pytest.mark.parametrize("scale_factor", [0, -1, float("nan"), float("inf")])
 def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
     with pytest.raises(UsageError, match="scale factor"):
-        data.ensure_data(scale_factor, Console(quiet=True))
+        DATA.ensure(scale_factor, Console(quiet=True))
 
 
 def test_benchmark_report(tpch_data: Path) -> None:

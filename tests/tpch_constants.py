@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from tqp.tpch.query import Query
+from tqp.measuring.query import Query
 
 _REGIONS: dict[str, Sequence[str]] = {
     "AFRICA": ("ALGERIA", "ETHIOPIA", "KENYA", "MOROCCO", "MOZAMBIQUE"),

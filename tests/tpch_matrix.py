@@ -17,10 +17,10 @@ from rich.console import Console
 import tqp
 from tests.test_tpch import SETTINGS
 from tqp.data.sources.make_source import make_source
-from tqp.tpch.compare import DuckDBRun, run_duckdb
-from tqp.tpch.data import TABLES, check_directory, ensure_data, table_path
+from tqp.measuring.compare import DuckDBRun, run_duckdb
+from tqp.measuring.verify import difference
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, Query, load_query
-from tqp.tpch.verify import difference
 
 
 def main() -> int:
@@ -30,10 +30,10 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="a folder with the tables (default: generated, and kept)")
     parser.add_argument("--only", help="settings whose name contains this")
     options = parser.parse_args()
-    data = check_directory(options.data) if options.data else ensure_data(options.sf, Console())
+    data = DATA.check(options.data) if options.data else DATA.ensure(options.sf, Console())
     queries = [load_query(number, options.sf) for number in QUERY_NUMBERS]
     with tempfile.TemporaryDirectory(prefix="tqp-matrix-") as answers:
-        tables = {table: table_path(data, table) for table in TABLES}
+        tables = DATA.paths(data)
         expected = run_duckdb(
             tables, queries, Path(answers), threads=2, runs=1, with_answers=True, with_times=False
         )
@@ -43,7 +43,9 @@ def main() -> int:
 def _run(data: Path, queries: list[Query], expected: DuckDBRun, only: str) -> int:
     with tqp.connect() as connection:
         # one set of encoded columns for all settings
-        sources = {name: make_source(name, str(table_path(data, name)), connection.device) for name in TABLES}
+        sources = {
+            name: make_source(name, str(path), connection.device) for name, path in DATA.paths(data).items()
+        }
     failures = 0
     for name, setting in SETTINGS.items():
         if only not in name:

@@ -1,37 +1,18 @@
-"""The 22 TPC-H queries with their validation parameters, and what a checker must know of their order."""
+"""The 22 TPC-H queries with their validation parameters."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-from tqp.tpch.errors import UsageError
+from tqp.measuring.errors import UsageError
+from tqp.measuring.query import Query
 
 #: The numbers of all queries.
 QUERY_NUMBERS = tuple(range(1, 23))
-
-_TAIL = re.compile(r"\nORDER BY\n(?P<keys>.*?)(?:\nLIMIT (?P<limit>\d+))?\s*\Z", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query: its text, its ORDER BY columns (names of its output), and its LIMIT. `label` stands in reports."""
-
-    number: int
-    label: str
-    title: str
-    text: str
-    order_by: tuple[str, ...]
-    limit: int | None
-
-    @property
-    def text_without_limit(self) -> str:
-        """The same query with every row it orders: what ties at the limit are checked against."""
-        return self.text if self.limit is None else self.text[: self.text.rindex("\nLIMIT ")]
 
 
 @cache
@@ -42,20 +23,11 @@ def load_query(number: int, scale_factor: float = 1) -> Query:
     (('revenue', 'o_orderdate'), 10)
     """
     file = files("tqp.tpch") / "queries" / f"q{number:02}.sql"
-    title_line, text = file.read_text(encoding="utf-8").strip().split("\n", 1)
+    text = file.read_text(encoding="utf-8").strip().split("\n", 1)[1]
     if number == 11:
         fraction = Decimal("0.0001") / Decimal(repr(scale_factor))
         text = text.replace("0.0001", f"{fraction:f}")
-    tail = _TAIL.search(text)
-    keys = tail["keys"].split(",") if tail else []
-    return Query(
-        number=number,
-        label=f"{number}",
-        title=title_line.split(": ", 1)[1].split(";")[0],
-        text=text,
-        order_by=tuple(key.strip().removesuffix(" DESC") for key in keys),
-        limit=int(tail["limit"]) if tail and tail["limit"] else None,
-    )
+    return Query(number, f"{number}", text)
 
 
 def parse_numbers(text: str | None) -> Sequence[int]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tqp.tpch.data import TABLES, check_directory, ensure_data, table_path
-from tqp.tpch.first_run import measure_first_runs
-from tqp.tpch.measure import Engine, measure
+from tqp.measuring.first_run import measure_first_runs
+from tqp.measuring.measure import Engine, measure
+from tqp.measuring.report import BenchmarkReport
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
-from tqp.tpch.report import BenchmarkReport
 
 
 def run_benchmark(
@@ -29,8 +29,8 @@ def run_benchmark(
     """
     engine.check()
     queries = [load_query(number, scale_factor) for number in numbers]
-    data = ensure_data(scale_factor, console) if data is None else check_directory(data)
-    tables = {table: table_path(data, table) for table in TABLES}
+    data = DATA.ensure(scale_factor, console) if data is None else DATA.check(data)
+    tables = DATA.paths(data)
     reports, setting = measure(engine, tables, queries, console)
     first = None
     if engine.compare and first_runs and all(report.rows is not None for report in reports):

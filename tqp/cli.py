@@ -19,8 +19,8 @@ from tqp.core.backends import BACKEND_CHOICES
 from tqp.data.results.formats import FORMATS, write_table
 
 if TYPE_CHECKING:
-    from tqp.tpch.measure import Engine
-    from tqp.tpch.report import BenchmarkReport
+    from tqp.measuring.measure import Engine
+    from tqp.measuring.report import BenchmarkReport
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -218,7 +218,7 @@ def _run_operators(options: argparse.Namespace) -> int:
 
 def _run_predictions(options: argparse.Namespace) -> int:
     from tqp.bench.predict import run_predictions
-    from tqp.tpch.measure import Engine
+    from tqp.measuring.measure import Engine
 
     def run(console: Console) -> BenchmarkReport:
         engine = Engine(runs=options.runs, **_connect_options(options))
@@ -228,7 +228,7 @@ def _run_predictions(options: argparse.Namespace) -> int:
 
 
 def _peers(text: str) -> list[str]:
-    from tqp.tpch.report import PEERS
+    from tqp.measuring.report import PEERS
 
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names or not set(names) <= set(PEERS):
@@ -237,7 +237,7 @@ def _peers(text: str) -> list[str]:
 
 
 def _measured_engine(options: argparse.Namespace) -> Engine:
-    from tqp.tpch.measure import Engine
+    from tqp.measuring.measure import Engine
 
     return Engine(
         runs=options.runs,
@@ -250,7 +250,7 @@ def _measured_engine(options: argparse.Namespace) -> Engine:
 
 def _report(command: str, run: Callable[[Console], BenchmarkReport], json_file: Path | None) -> int:
     """Runs a benchmark and prints what it measured."""
-    from tqp.tpch.errors import UsageError
+    from tqp.measuring.errors import UsageError
 
     try:
         if json_file is not None and not json_file.absolute().parent.is_dir():

@@ -16,15 +16,15 @@ import torch
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.settings import fuse_everything
+from tqp.measuring.compare import DuckDBRun
+from tqp.measuring.verify import difference
 from tqp.operators.numbers import elementwise
 from tqp.runtime import fuse
 from tqp.runtime.fuse import Fuser, Region, fused_graph
 from tqp.runtime.graph_function import compile_graph
 from tqp.runtime.lowering.graph_builder import GraphBuilder
-from tqp.tpch.compare import DuckDBRun
-from tqp.tpch.data import TABLES, table_path
+from tqp.tpch.data import DATA
 from tqp.tpch.query import load_query
-from tqp.tpch.verify import difference
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
 
@@ -215,8 +215,8 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tpch(number: int, tpch_data: Path, tpch_answers: DuckDBRun, eager_to_fuse: list[Region]) -> None:
     query = load_query(number, TPCH_SCALE_FACTOR)
     with tqp.connect(threads=2, fuse="on") as connection:
-        for table in TABLES:
-            connection.register(table, str(table_path(tpch_data, table)))
+        for table, path in DATA.paths(tpch_data).items():
+            connection.register(table, str(path))
         for _ in range(2):
             answer = connection.sql(query.text).to_arrow()
             assert difference(answer, tpch_answers.answer(number), query.order_by, query.limit) is None

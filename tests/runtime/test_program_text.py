@@ -11,7 +11,7 @@ import tqp
 from tests import sqllogic
 from tests.conftest import TPCH_SCALE_FACTOR
 from tqp.result import Result
-from tqp.tpch.data import TABLES, table_path
+from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
 #: Files whose queries call kernels of many families.
@@ -31,8 +31,8 @@ def _assert_pasted_code_runs(connection: tqp.Connection, query: str, params: Any
 
 def test_tpch(tpch_data: Path) -> None:
     with tqp.connect(backend="torch", threads=1) as connection:
-        for table in TABLES:
-            connection.register(table, str(table_path(tpch_data, table)))
+        for table, path in DATA.paths(tpch_data).items():
+            connection.register(table, str(path))
         for number in QUERY_NUMBERS:
             _assert_pasted_code_runs(connection, load_query(number, TPCH_SCALE_FACTOR).text)
 

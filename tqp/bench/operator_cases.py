@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tqp.bench import operator_data as data
-from tqp.tpch.query import Query
+from tqp.measuring.query import Query
 
 #: Makes tables by name, for a number of rows.
 MakeTables = Callable[[int], Mapping[str, pa.Table]]
@@ -25,12 +25,10 @@ class Case:
     name: str
     table: str
     text: str
-    order_by: tuple[str, ...] = ()
-    limit: int | None = None
 
     def query(self, number: int) -> Query:
         """The case as what measuring takes."""
-        return Query(number, self.name, self.name, self.text, self.order_by, self.limit)
+        return Query(number, self.name, self.text)
 
 
 def _joins() -> Iterator[Case]:
@@ -93,14 +91,12 @@ def _ranges() -> Iterator[Case]:
     yield _range(
         "points by shelf",
         "SELECT s.shelf, count(*) AS n, sum(p.value) AS total FROM shelves AS s JOIN points AS p "
-        "ON p.x >= s.low AND p.x <= s.high GROUP BY s.shelf ORDER BY s.shelf",
-        ("shelf",),
+        "ON p.x >= s.low AND p.x <= s.high GROUP BY s.shelf ORDER BY shelf",
     )
     yield _range(
         "one-sided, events before marks",
         "SELECT m.mark, count(*) AS n, sum(e.value) AS total FROM marks AS m JOIN events AS e "
-        "ON e.moment <= m.mark GROUP BY m.mark ORDER BY m.mark",
-        ("mark",),
+        "ON e.moment <= m.mark GROUP BY m.mark ORDER BY mark",
     )
     for name, condition in (
         ("> ALL", "p.x > ALL (SELECT bound FROM limits WHERE bound % 2 = 0)"),
@@ -110,8 +106,8 @@ def _ranges() -> Iterator[Case]:
         yield Case(f"quantified: {name}", "points", f"{_POINTS} WHERE {condition}")
 
 
-def _range(name: str, text: str, order_by: tuple[str, ...] = ()) -> Case:
-    return Case(f"range join: {name}", "points", text, order_by)
+def _range(name: str, text: str) -> Case:
+    return Case(f"range join: {name}", "points", text)
 
 
 def _groups() -> Iterator[Case]:
@@ -136,9 +132,7 @@ def _groups() -> Iterator[Case]:
     floats = (
         "SELECT k1000, sum(weight) AS s, avg(weight) AS m, min(weight) AS a, max(weight) AS z FROM events"
     )
-    yield Case(
-        "group by: 1 thousand, doubles", "events", f"{floats} GROUP BY k1000 ORDER BY k1000", ("k1000",)
-    )
+    yield Case("group by: 1 thousand, doubles", "events", f"{floats} GROUP BY k1000 ORDER BY k1000")
     for name, key in {"6 groups": "k6", "1 thousand": "k1000", "100 thousand": "k100000"}.items():
         inner = f"SELECT {key}, count(DISTINCT item) AS d FROM events GROUP BY {key}"
         yield Case(f"count distinct: {name}", "events", f"SELECT count(*) AS n, sum(d) AS d FROM ({inner})")
@@ -162,10 +156,9 @@ def _sorts() -> Iterator[Case]:
     keys = {"integers": "i", "doubles": "x", "strings": "s", "three mixed keys": "a DESC, c, i"}
     for name, key in keys.items():
         columns = key.replace(" DESC", "")
-        names = tuple(columns.split(", "))
         text = f"SELECT {columns}, serial FROM records ORDER BY {key}"
-        yield Case(f"sort: {name}", "records", text, names)
-        yield Case(f"top 100: {name}", "records", f"{text}\nLIMIT 100", names, 100)
+        yield Case(f"sort: {name}", "records", text)
+        yield Case(f"top 100: {name}", "records", f"{text}\nLIMIT 100")
 
 
 def _likes() -> Iterator[Case]:
@@ -232,7 +225,6 @@ FROM measures""",
         "case: strings as groups",
         "measures",
         f"SELECT {labels} AS band, count(*) AS n FROM measures GROUP BY band ORDER BY band",
-        ("band",),
     )
     groups = {
         "year": "year(day)",
@@ -243,7 +235,7 @@ FROM measures""",
     }
     for name, key in groups.items():
         text = f"SELECT {key} AS part, count(*) AS n FROM measures GROUP BY part ORDER BY part"
-        yield Case(f"dates: {name}", "measures", text, ("part",))
+        yield Case(f"dates: {name}", "measures", text)
     yield Case(
         "dates: differences",
         "measures",

@@ -14,11 +14,11 @@ from rich.console import Console
 
 import tqp
 from tqp.bench.predict_cases import CASES, Case, tables, train
-from tqp.tpch.compare import ask
-from tqp.tpch.duckdb_process import peak_memory, read_arrow, timed_runs
-from tqp.tpch.errors import UsageError
-from tqp.tpch.measure import Engine, setting_of
-from tqp.tpch.report import PEERS, BenchmarkReport, QueryReport
+from tqp.measuring.compare import ask
+from tqp.measuring.duckdb_process import peak_memory, read_arrow, timed_runs
+from tqp.measuring.errors import UsageError
+from tqp.measuring.measure import Engine, setting_of
+from tqp.measuring.report import PEERS, BenchmarkReport, QueryReport
 
 #: Averages of probabilities may differ by so much.
 _TOLERANCE = 1e-5

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.bench.predict_cases import CASES, Case, in_pandas, tables, train
-from tqp.tpch.duckdb_process import timed_runs, write_arrow
+from tqp.measuring.duckdb_process import timed_runs, write_arrow
 
 #: A peer's way to run a case: called once for each run.
 Run = Callable[[], pa.Table]

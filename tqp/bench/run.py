@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.console import Console
 
 from tqp.bench.operator_cases import SUITES
-from tqp.tpch.duckdb_process import write_arrow
-from tqp.tpch.errors import UsageError
-from tqp.tpch.measure import Engine, measure
-from tqp.tpch.report import BenchmarkReport, QueryReport, Setting
+from tqp.measuring.duckdb_process import write_arrow
+from tqp.measuring.errors import UsageError
+from tqp.measuring.measure import Engine, measure
+from tqp.measuring.report import BenchmarkReport, QueryReport, Setting
 
 
 def run_operators(engine: Engine, console: Console, rows: int = 5_000_000, only: str = "") -> BenchmarkReport:

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import tqp
-from tqp.tpch.compare import ask
-from tqp.tpch.duckdb_process import __file__ as duckdb_script
-from tqp.tpch.duckdb_process import read_arrow
-from tqp.tpch.query import Query
-from tqp.tpch.report import FirstRuns
+from tqp.measuring.compare import ask
+from tqp.measuring.duckdb_process import __file__ as duckdb_script
+from tqp.measuring.duckdb_process import read_arrow
+from tqp.measuring.query import Query
+from tqp.measuring.report import FirstRuns
 
 _REMEDY = (
     "take less data, or leave first runs out (--no-first-runs), for which the tables are in memory twice"
@@ -41,7 +41,7 @@ def measure_first_runs(
         "settings": settings,
     }
     duckdb = ask("DuckDB", [duckdb_script], request, remedy=_REMEDY)
-    ours = ask("tqp", ["-m", "tqp.tpch.first_run"], request, remedy=_REMEDY)
+    ours = ask("tqp", ["-m", "tqp.measuring.first_run"], request, remedy=_REMEDY)
     return FirstRuns(
         milliseconds=ours["milliseconds"],
         duckdb_create_milliseconds=duckdb["create_milliseconds"],

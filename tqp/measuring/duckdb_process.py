@@ -1,6 +1,6 @@
 """The process that runs DuckDB: a JSON request on standard input, a JSON reply on standard output, answers as Arrow files.
 
-`tqp.tpch.compare` starts it as a script. It imports neither tqp nor torch, so that its memory is DuckDB's and Python's.
+`tqp.measuring.compare` starts it as a script. It imports neither tqp nor torch, so that its memory is DuckDB's and Python's.
 """
 
 from __future__ import annotations
@@ -50,6 +50,24 @@ def write_arrow(table: pa.Table, path: str) -> None:
     """Writes an Arrow IPC file."""
     with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+
+
+def key_positions(names: Sequence[str], order_by: Sequence[str]) -> list[int]:
+    """Where the leading keys of ORDER BY (see `Query.order_by`) stand among the columns of an answer.
+
+    >>> key_positions(["a", "b", "c", "C"], ["B", "1", "c", "a"])
+    [1, 0]
+    """
+    positions = []
+    lower = [name.lower() for name in names]
+    for key in order_by:
+        if key.isdecimal():
+            positions.append(int(key) - 1)
+        elif lower.count(key.lower()) == 1:
+            positions.append(lower.index(key.lower()))
+        else:
+            break
+    return positions
 
 
 def timed_runs(run: Callable[[], Outcome], warm: int) -> tuple[Outcome, list[float]]:
@@ -113,10 +131,13 @@ def _milliseconds(connection: Any, text: str, warm: int = 0) -> list[float]:
 
 
 def _cut_after_tie(table: pa.Table, order_by: Sequence[str], limit: int | None) -> pa.Table:
-    """The first `limit` rows and those after them that tie with the last."""
+    """The first `limit` rows and those after them that tie with the last by the keys that are columns of the answer."""
     if limit is None or table.num_rows <= limit:
         return table
-    keys = table.select(list(order_by))
+    positions = key_positions(table.schema.names, order_by)
+    if not positions:
+        return table
+    keys = table.select(positions)
     last = keys.slice(limit - 1, 1).to_pylist()
     stop = limit
     while stop < table.num_rows and keys.slice(stop, 1).to_pylist() == last:

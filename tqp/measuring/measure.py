@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import tqp
-from tqp.tpch.compare import DuckDBRun, run_duckdb
-from tqp.tpch.duckdb_process import peak_memory, timed_runs
-from tqp.tpch.errors import UsageError
-from tqp.tpch.query import Query
-from tqp.tpch.report import QueryReport, Setting
-from tqp.tpch.verify import difference
+from tqp.measuring.compare import DuckDBRun, run_duckdb
+from tqp.measuring.duckdb_process import peak_memory, timed_runs
+from tqp.measuring.errors import UsageError
+from tqp.measuring.query import Query
+from tqp.measuring.report import QueryReport, Setting
+from tqp.measuring.verify import difference
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tqp.tpch import duckdb_process
-from tqp.tpch.data import INSTALL_HINT
-from tqp.tpch.errors import UsageError
-from tqp.tpch.query import Query
+from tqp.measuring import duckdb_process
+from tqp.measuring.data import INSTALL_HINT
+from tqp.measuring.errors import UsageError
+from tqp.measuring.query import Query
 
 
 @dataclass(frozen=True, slots=True)
