@@ -29,7 +29,4 @@ def tpch_answers(tpch_data: Path, tmp_path_factory: pytest.TempPathFactory) -> D
         [load_query(number, TPCH_SCALE_FACTOR) for number in QUERY_NUMBERS],
         tmp_path_factory.mktemp("answers"),
         threads=1,
-        runs=1,
-        with_answers=True,
-        with_times=False,
     )

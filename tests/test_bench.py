@@ -33,7 +33,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "like: infix" in output and "lowest" in output
     report = json.loads(document.read_text())
     assert report["rows"] == 1000 and {query["rows"] for query in report["queries"]} == {500}
-    assert report["geometric_mean_ratio"] >= report["lowest_ratio"] > 0
+    same = report["columns"]["same"]
+    assert same["duckdb_geometric_mean_ratio"] >= same["duckdb_lowest_ratio"] > 0
     assert main([*arguments, "--only", "nonsense"]) == 2
     assert "nonsense" in capsys.readouterr().err
 
@@ -64,7 +65,8 @@ def test_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "logistic pipeline" in capsys.readouterr().out
     report = json.loads(document.read_text())
     (case,) = report["queries"]
-    assert case["problem"] is None and case["is_equal"] and case["ratio"] > 0 and case["pandas_ratio"] > 0
+    assert case["problem"] is None and case["is_equal"]
+    assert case["columns"]["same"]["duckdb_ratio"] > 0 and case["columns"]["same"]["pandas_ratio"] > 0
     assert 0 <= report["largest_differences"]["churn_logistic"] < 1e-5
     assert main(["bench", "predict", "--only", "no such model"]) == 2
     assert "no case" in capsys.readouterr().err

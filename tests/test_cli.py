@@ -107,6 +107,7 @@ def test_errors_of_the_query(
         ["sql", "SELECT 1", "--threads", "0"],
         ["tpch", "--sf", "big"],
         ["tpch", "--compare", "sqlite"],
+        ["tpch", "--columns", "same,first"],
     ],
 )
 def test_command_lines_that_argparse_refuses(
@@ -125,6 +126,7 @@ def test_command_lines_that_argparse_refuses(
         (["--queries", "23"], "no query 23"),
         (["--data", "/no/such/folder"], "not a folder"),
         (["--json", "/no/such/folder/x.json"], "not a folder"),
+        (["--data", "/", "--shuffled"], "takes no --data"),
     ],
 )
 def test_benchmarks_that_make_no_sense(
@@ -142,8 +144,16 @@ def test_benchmark(tpch_data: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert output.count("equal") == 2 and "peak memory" in output
     assert "planning and lowering: median" in output and "first runs from Arrow tables" in output
     assert json.loads(document.read_text())["all_right"] is True
-    assert main([*arguments, "--compare", "duckdb", "--no-first-runs"]) == 0
-    assert "first runs from Arrow tables" not in capsys.readouterr().out
+    assert main([*arguments, "--compare", "duckdb", "--columns", "new, parquet"]) == 0
+    output = capsys.readouterr().out
+    assert (
+        "new constants: " in output
+        and "once from Parquet: " in output
+        and max(map(len, output.splitlines()[:-9])) <= 100
+    )
+    assert "same text" not in output and "first runs from Arrow tables" not in output
+    assert main([*arguments, "--columns", "arrow"]) == 2
+    assert "--compare duckdb" in capsys.readouterr().err
     assert main([*arguments, "--no-verify", "--batch-rows", "1000"]) == 0
     assert "not checked" in capsys.readouterr().out
     assert main([*arguments, "--disable-rule", "nonsense"]) == 2
@@ -154,7 +164,7 @@ def test_benchmark_with_wrong_answers(
     tpch_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = pa.table({"revenue": [1]})
-    monkeypatch.setattr(compare.DuckDBRun, "answer", lambda self, number: wrong)
+    monkeypatch.setattr(compare.DuckDBRun, "answer", lambda self, number, constants=0: wrong)
     assert main(["tpch", "--data", str(tpch_data), "--queries", "6", "--runs", "1"]) == 1
     assert "DIFFERS" in capsys.readouterr().out
 

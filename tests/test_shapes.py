@@ -15,9 +15,9 @@ import pytest
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.random.shapes import Pairs
-from tests.tpch_constants import with_new_constants
 from tqp.compiled import KnownShape
 from tqp.measuring.verify import difference
+from tqp.tpch.constants import with_new_constants
 from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 

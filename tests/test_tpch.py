@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -18,12 +19,14 @@ import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
 from tests.settings import switchable_rules
 from tqp.measuring import data
+from tqp.measuring.columns import CHOICES, COLUMNS, CONNECTIONS
 from tqp.measuring.compare import DuckDBRun, ask
 from tqp.measuring.errors import UsageError
 from tqp.measuring.measure import Engine
 from tqp.measuring.report import BenchmarkReport, FirstRuns, QueryReport, Setting
 from tqp.measuring.verify import difference
-from tqp.tpch.data import DATA
+from tqp.tpch.constants import sets_of_constants
+from tqp.tpch.data import DATA, TABLES
 from tqp.tpch.query import QUERY_NUMBERS, load_query, parse_numbers
 from tqp.tpch.run import run_benchmark
 
@@ -113,6 +116,14 @@ def test_every_query_file_is_read() -> None:
     assert "LIMIT" not in load_query(21).text_without_limit
 
 
+def test_sets_of_constants_are_others_each_time_and_the_same_for_everybody() -> None:
+    for number in QUERY_NUMBERS:
+        query = load_query(number)
+        texts = [other.text for other in sets_of_constants(query, 5)]
+        assert len({query.text, *texts}) == 6 if number != 18 else 5
+        assert texts == [other.text for other in sets_of_constants(query, 5)]
+
+
 def test_query_11_depends_on_the_scale_factor() -> None:
     assert "* 0.0001\n" in load_query(11, 1).text
     assert "* 0.00001\n" in load_query(11, 10).text
@@ -182,6 +193,27 @@ def test_failed_generation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     assert list((tmp_path / "tpch").iterdir()) == []
 
 
+def test_shuffled_tables_have_the_same_rows_and_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TQP_CACHE", str(tmp_path))
+    console = Console(quiet=True)
+    directory = DATA.ensure(0.001, console, shuffled=True)
+    assert sorted(path.name for path in directory.parent.iterdir()) == ["sf0.001", "sf0.001-shuffled"]
+    assert {path.stem for path in directory.iterdir()} == set(TABLES)
+    ordered, shuffled = (
+        pq.read_table(DATA.paths(each)["lineitem"]) for each in (DATA.ensure(0.001, console), directory)
+    )
+    assert shuffled["l_orderkey"] != ordered["l_orderkey"]
+    assert difference(shuffled, ordered) is None
+    monkeypatch.setattr(data, "shuffle", None)
+    assert DATA.ensure(0.001, console, shuffled=True) == directory
+    report = run_benchmark(Engine(threads=1, runs=1), console, 0.001, [1, 3], shuffled=True)
+    assert report.all_right and "random order" in report.title and report.facts["data"] == str(directory)
+    with pytest.raises(UsageError, match="takes no --data"):
+        DATA.find(directory, 0.001, console, shuffled=True)
+
+
 @pytest.mark.parametrize("scale_factor", [0, -1, float("nan"), float("inf")])
 def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
     with pytest.raises(UsageError, match="scale factor"):
@@ -189,7 +221,7 @@ def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
 
 
 def test_benchmark_report(tpch_data: Path) -> None:
-    engine = Engine(threads=1, runs=2, compare=True)
+    engine = Engine(threads=1, runs=2, compare=True, columns=CHOICES)
     report = run_benchmark(engine, Console(quiet=True), 0.01, [1, 6], tpch_data)
     assert report.all_right and [query.number for query in report.queries] == [1, 6]
     document = json.loads(report.to_json())
@@ -202,7 +234,18 @@ def test_benchmark_report(tpch_data: Path) -> None:
         "duckdb_query_milliseconds",
     }
     assert min(document["first_runs"].values()) > 0
-    assert document["total_milliseconds"] > 0 and document["geometric_mean_ratio"] > 0
+    assert list(document["columns"]) == list(COLUMNS)
+    for column in document["columns"].values():
+        assert column["tqp_total_milliseconds"] > 0 and column["duckdb_total_milliseconds"] > 0
+        assert column["duckdb_geometric_mean_ratio"] >= column["duckdb_lowest_ratio"] > 0
+    runs = {
+        name: {engine: len(each) for engine, each in times.items()}
+        for name, times in report.queries[0].times.items()
+    }
+    assert runs == {
+        name: dict.fromkeys(("tqp", "duckdb"), number)
+        for name, number in (("same", 2), ("new", 2), ("parquet", CONNECTIONS))
+    }
 
 
 def test_a_process_that_the_system_ends_is_named_with_a_remedy() -> None:
@@ -226,16 +269,24 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         processor="a processor",
         versions={"tqp": "0"},
     )
-    times: dict[str, Any] = {"rows": 4, "first_milliseconds": 2.0, "median_milliseconds": 1.0}
+    first: dict[str, Any] = {"rows": 4, "first_milliseconds": 2.0}
     wrong: dict[str, Any] = {"is_equal": False, "problem": "row 1 is wrong"}
     failed: dict[str, Any] = {"is_equal": False, "problem": "BindError: no"}
     report = BenchmarkReport(
         title="Benchmark",
         heading="query",
         queries=[
-            QueryReport(number=1, label="1", duckdb_milliseconds=2.0, is_equal=True, **times),
-            QueryReport(number=2, label="2", duckdb_milliseconds=0.5, **wrong, **times),
-            QueryReport(number=3, label="3", duckdb_milliseconds=1.0, **failed),
+            QueryReport(
+                number=1,
+                label="1",
+                times={"same": {"tqp": [1, 3, 1], "duckdb": [2.0]}},
+                is_equal=True,
+                **first,
+            ),
+            QueryReport(
+                number=2, label="2", times={"same": {"tqp": [1.0], "duckdb": [0.5]}}, **wrong, **first
+            ),
+            QueryReport(number=3, label="3", times={"same": {"duckdb": [1.0]}}, **failed),
         ],
         setting=setting,
         facts={"scale_factor": 1},
@@ -245,7 +296,8 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
     )
     assert not report.all_right
     assert report.geometric_mean_ratio() == pytest.approx(1.0)
-    assert report.lowest is not None and report.lowest.number == 2
+    lowest = report.lowest()
+    assert lowest is not None and lowest.number == 2
     console = Console(record=True, width=200, quiet=True)
     console.quiet = False
     with console.capture() as capture:
@@ -257,7 +309,7 @@ def test_report_of_a_run_with_a_wrong_answer_and_a_failure() -> None:
         "row 1 is wrong",
         "1.00 GiB",
         "2.00 GiB",
-        "lowest",
+        "lowest: query 2\n",
         "without topk",
         "fuse: on",
         "backend: torch",

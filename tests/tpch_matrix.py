@@ -34,9 +34,7 @@ def main() -> int:
     queries = [load_query(number, options.sf) for number in QUERY_NUMBERS]
     with tempfile.TemporaryDirectory(prefix="tqp-matrix-") as answers:
         tables = DATA.paths(data)
-        expected = run_duckdb(
-            tables, queries, Path(answers), threads=2, runs=1, with_answers=True, with_times=False
-        )
+        expected = run_duckdb(tables, queries, Path(answers), threads=2)
         return _run(data, queries, expected, options.only or "")
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tqp.measuring.first_run import measure_first_runs
-from tqp.measuring.measure import Engine, measure
+from tqp.measuring.measure import Engine
 from tqp.measuring.report import BenchmarkReport
+from tqp.measuring.run import run_queries
+from tqp.tpch.constants import sets_of_constants
 from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
@@ -20,27 +21,18 @@ def run_benchmark(
     scale_factor: float = 1,
     numbers: Sequence[int] = QUERY_NUMBERS,
     data: Path | None = None,
-    first_runs: bool = True,
+    shuffled: bool = False,
 ) -> BenchmarkReport:
     """Runs the benchmark and returns what was measured; progress goes to `console`.
 
-    `numbers`: of queries; `data`: None for generated data; `first_runs`: compare those too. Raises `UsageError` where it
+    `numbers`: of queries; `data`: None for generated data; `shuffled`: with rows in random order. Raises `UsageError` where it
     cannot be run as asked. A query that fails, or answers wrongly, is part of the report.
     """
     engine.check()
     queries = [load_query(number, scale_factor) for number in numbers]
-    data = DATA.ensure(scale_factor, console) if data is None else DATA.check(data)
-    tables = DATA.paths(data)
-    reports, setting = measure(engine, tables, queries, console)
-    first = None
-    if engine.compare and first_runs and all(report.rows is not None for report in reports):
-        with console.status("Running everything once, from Arrow tables"):
-            first = measure_first_runs(tables, queries, engine.num_threads, engine.connect_options())
-    return BenchmarkReport(
-        title=f"TPC-H, scale factor {scale_factor:g}",
-        heading="query",
-        queries=reports,
-        setting=setting,
-        first_runs=first,
-        facts={"scale_factor": scale_factor, "data": str(data)},
-    )
+    directory = DATA.find(data, scale_factor, console, shuffled)
+    others = {query.number: sets_of_constants(query, engine.runs) for query in queries}
+    title = f"TPC-H, scale factor {scale_factor:g}{', rows in random order' * shuffled}"
+    facts = {"scale_factor": scale_factor, "data": str(directory), "shuffled": shuffled}
+    tables = DATA.paths(directory)
+    return run_queries(engine, console, tables, queries, title=title, facts=facts, others=others)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from rich.console import Console
 import tqp
 from tqp.core.backends import BACKEND_CHOICES
 from tqp.data.results.formats import FORMATS, write_table
+from tqp.measuring.columns import CHOICES, PEERS
 
 if TYPE_CHECKING:
     from tqp.measuring.measure import Engine
@@ -61,14 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_run_explain)
 
     benchmark = commands.add_parser("tpch", help="run the TPC-H queries and check their answers")
-    benchmark.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
     benchmark.add_argument("--queries", metavar="LIST", help="for example 1,6,10-12 (default: all)")
-    benchmark.add_argument(
-        "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
-    )
-    benchmark.add_argument(
-        "--no-first-runs", action="store_true", help="do not compare first runs from Arrow tables in memory"
-    )
+    _add_table_arguments(benchmark)
     _add_benchmark_arguments(benchmark)
     benchmark.set_defaults(run=_run_tpch)
 
@@ -83,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_case_arguments(predict, 1_000_000)
     predict.add_argument(
         "--compare",
-        type=_peers,
+        type=_names(PEERS),
         default=[],
         metavar="LIST",
         help="duckdb (with an Arrow function that calls the original model), pandas, or both with a comma between",
@@ -140,6 +135,24 @@ def _add_profile_argument(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write a trace for ui.perfetto.dev or chrome://tracing, and print the times of operators",
+    )
+
+
+def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
+    )
+    parser.add_argument(
+        "--shuffled",
+        action="store_true",
+        help="over tables whose rows are in random order, which are kept beside the generated ones",
+    )
+    parser.add_argument(
+        "--columns",
+        type=_names(CHOICES),
+        metavar="LIST",
+        help=f"what to measure, of {','.join(CHOICES)} (default: all with --compare, else same)",
     )
 
 
@@ -200,9 +213,9 @@ def _run_tpch(options: argparse.Namespace) -> int:
     from tqp.tpch.run import run_benchmark
 
     def run(console: Console) -> BenchmarkReport:
-        numbers, first_runs = parse_numbers(options.queries), not options.no_first_runs
-        engine = _measured_engine(options)
-        return run_benchmark(engine, console, options.sf, numbers, options.data, first_runs)
+        numbers = parse_numbers(options.queries)
+        engine = _measured_engine(options, CHOICES)
+        return run_benchmark(engine, console, options.sf, numbers, options.data, options.shuffled)
 
     return _report("tqp tpch", run, options.json)
 
@@ -227,23 +240,29 @@ def _run_predictions(options: argparse.Namespace) -> int:
     return _report("tqp bench predict", run, options.json)
 
 
-def _peers(text: str) -> list[str]:
-    from tqp.measuring.report import PEERS
+def _names(choices: Collection[str]) -> Callable[[str], list[str]]:
+    """Reads a list of some of `choices`, with commas between."""
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names or not set(names) <= set(PEERS):
-        raise argparse.ArgumentTypeError(f'"{text}" is not a list of {" and ".join(PEERS)}')
-    return list(dict.fromkeys(names))
+    def parse(text: str) -> list[str]:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+        if not names or not set(names) <= set(choices):
+            raise argparse.ArgumentTypeError(f'"{text}" is not a list of {", ".join(choices)}')
+        return list(dict.fromkeys(names))
+
+    return parse
 
 
-def _measured_engine(options: argparse.Namespace) -> Engine:
+def _measured_engine(options: argparse.Namespace, columns: Sequence[str] = ("same",)) -> Engine:
+    """`columns`: those that are compared where no others are asked for."""
     from tqp.measuring.measure import Engine
 
+    compare = options.compare is not None
     return Engine(
         runs=options.runs,
-        compare=options.compare is not None,
+        compare=compare,
         verify=not options.no_verify,
         profile=options.profile,
+        columns=getattr(options, "columns", None) or (columns if compare else ("same",)),
         **_connect_options(options),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,12 @@ from rich.console import Console
 
 import tqp
 from tqp.bench.predict_cases import CASES, Case, tables, train
+from tqp.measuring.columns import PEERS
 from tqp.measuring.compare import ask
 from tqp.measuring.duckdb_process import peak_memory, read_arrow, timed_runs
 from tqp.measuring.errors import UsageError
 from tqp.measuring.measure import Engine, setting_of
-from tqp.measuring.report import PEERS, BenchmarkReport, QueryReport
+from tqp.measuring.report import BenchmarkReport, QueryReport
 
 #: Averages of probabilities may differ by so much.
 _TOLERANCE = 1e-5
@@ -61,8 +61,8 @@ def run_predictions(
 
 def _run_peer(
     peer: str, cases: Sequence[Case], rows: int, engine: Engine, directory: Path
-) -> dict[str, float]:
-    """Warm medians by case; answers are left in the folder."""
+) -> dict[str, list[float]]:
+    """Warm times by case; answers are left in the folder."""
     threads = engine.num_threads
     request = {
         "peer": peer,
@@ -83,7 +83,7 @@ def _run_case(
     number: int,
     case: Case,
     engine: Engine,
-    peers: Mapping[str, Mapping[str, float]],
+    peers: Mapping[str, Mapping[str, Sequence[float]]],
     directory: Path,
 ) -> QueryReport:
     connection.register_model(case.model, train(case, engine.num_threads), output="proba")
@@ -95,10 +95,9 @@ def _run_case(
         label=case.name,
         rows=sum(answer.column("n").to_pylist()),
         first_milliseconds=times[0],
-        median_milliseconds=statistics.median(times[1:]),
+        times={"same": {"tqp": times[1:], **{peer: found[case.name] for peer, found in peers.items()}}},
         is_equal=problem is None if peers else None,
         problem=problem,
-        **{f"{peer}_milliseconds": found[case.name] for peer, found in peers.items()},
     )
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.bench.predict_cases import CASES, Case, in_pandas, tables, train
-from tqp.measuring.duckdb_process import timed_runs, write_arrow
+from tqp.measuring.duckdb_process import prepared, timed_runs, write_arrow
 
 #: A peer's way to run a case: called once for each run.
 Run = Callable[[], pa.Table]
@@ -31,7 +30,7 @@ def main() -> None:
         case = next(case for case in CASES if case.name == name)
         run = _PEERS[request["peer"]](case, made, request["threads"])
         answer, times = timed_runs(run, request["runs"])
-        milliseconds[name] = statistics.median(times[1:])
+        milliseconds[name] = times[1:]
         write_arrow(answer, request["answers"][name])
     json.dump(milliseconds, sys.stdout)
 
@@ -64,7 +63,7 @@ def _with_duckdb(case: Case, made: dict[str, pa.Table], threads: int) -> Run:
         connection.execute(f"CREATE TABLE {name} AS FROM {name}_arrow")
     # Without types it takes any number of arguments, of the types that they have.
     connection.create_function(case.model, score, None, "DOUBLE", type=PythonUDFType.ARROW)
-    return lambda: connection.execute(case.sql).to_arrow_table()
+    return prepared(connection, case.sql)
 
 
 _PEERS: dict[str, Callable[[Case, dict[str, Any], int], Run]] = {

@@ -16,26 +16,31 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.measuring import duckdb_process
-from tqp.measuring.data import INSTALL_HINT
-from tqp.measuring.errors import UsageError
+from tqp.measuring.columns import CONNECTIONS
+from tqp.measuring.errors import INSTALL_HINT, UsageError
 from tqp.measuring.query import Query
 
 
 @dataclass(frozen=True, slots=True)
 class DuckDBRun:
-    """What DuckDB said. `milliseconds` is the warm median per query number, empty unless it was asked for.
+    """What DuckDB said: the milliseconds of every run by column and query number, and what was wrong by query number.
 
     `peak_bytes` is the peak memory of its process with its tables and the timed runs.
     """
 
     version: str
-    milliseconds: dict[int, float]
+    milliseconds: dict[str, dict[int, list[float]]]
     peak_bytes: int
+    errors: dict[int, str]
     answers: Path
+    has_answers: bool
 
-    def answer(self, number: int) -> pa.Table:
-        """Query `number`'s answer; where LIMIT cuts through a tie, with all rows of that tie."""
-        return duckdb_process.read_arrow(str(_answer_path(self.answers, number)))
+    def answer(self, number: int, constants: int = 0) -> pa.Table:
+        """Query `number`'s answer; where LIMIT cuts through a tie, with all rows of that tie.
+
+        `constants`: 0 for the query's own, else the number of a set of others.
+        """
+        return duckdb_process.read_arrow(str(_answer_path(self.answers, number, constants)))
 
 
 def run_duckdb(
@@ -44,37 +49,67 @@ def run_duckdb(
     answers: Path,
     *,
     threads: int,
-    runs: int,
-    with_answers: bool,
-    with_times: bool,
+    runs: int = 1,
+    columns: Sequence[str] = (),
+    others: Mapping[int, Sequence[Query]] | None = None,
+    with_answers: bool = True,
 ) -> DuckDBRun:
     """Runs `queries` on `tables` (Parquet or Arrow IPC files by name), writing answers into the folder `answers`.
 
-    For times, the tables are first loaded into DuckDB's own in-memory tables, and each query runs once unmeasured.
+    `columns`: what is timed, of `COLUMNS`. `others`: by query number, the query with other constants. For the columns "same"
+    and "new" the tables are first loaded into DuckDB's own in-memory tables.
     """
-    if importlib.util.find_spec("duckdb") is None:
-        raise UsageError(
-            f"Checking answers and comparing times needs DuckDB: {INSTALL_HINT}, or give --no-verify"
-        )
-    request = {
-        "tables": {name: str(path) for name, path in tables.items()},
-        "threads": threads,
-        "runs": runs if with_times else 0,
-        "queries": [
+    require_duckdb("Checking answers and comparing times", ", or give --no-verify")
+    asked = []
+    for query in queries:
+        texts = [query, *(others or {}).get(query.number, ())]
+        asked.append(
             {
                 "number": query.number,
                 "text": query.text,
-                "text_without_limit": query.text_without_limit,
+                "others": [other.text for other in texts[1:]],
                 "order_by": query.order_by,
                 "limit": query.limit,
-                "answer": str(_answer_path(answers, query.number)) if with_answers else None,
+                "answers": [
+                    {"text": text.text_without_limit, "path": str(_answer_path(answers, query.number, place))}
+                    for place, text in enumerate(texts if with_answers else ())
+                ],
             }
-            for query in queries
-        ],
+        )
+    request = {
+        "task": "measure",
+        "tables": {name: str(path) for name, path in tables.items()},
+        "threads": threads,
+        "runs": runs,
+        "connections": CONNECTIONS,
+        "columns": list(columns),
+        "queries": asked,
     }
     reply = ask("DuckDB", [duckdb_process.__file__], request)
-    milliseconds = {int(number): value for number, value in reply["milliseconds"].items()}
-    return DuckDBRun(reply["version"], milliseconds, reply["peak_bytes"], answers)
+    milliseconds = {
+        column: {int(number): times for number, times in found.items()}
+        for column, found in reply["milliseconds"].items()
+    }
+    errors = {int(number): error for number, error in reply["errors"].items()}
+    return DuckDBRun(reply["version"], milliseconds, reply["peak_bytes"], errors, answers, with_answers)
+
+
+def shuffle(files: Mapping[Path, Path], directory: Path, seed: int) -> None:
+    """Writes the rows of Parquet files (the keys) in another order, the same for the same `seed`, into `directory`."""
+    require_duckdb("Shuffling tables")
+    request = {
+        "task": "shuffle",
+        "files": [[str(source), str(target)] for source, target in files.items()],
+        "directory": str(directory),
+        "seed": seed,
+    }
+    ask("DuckDB", [duckdb_process.__file__], request)
+
+
+def require_duckdb(purpose: str, otherwise: str = "") -> None:
+    """Raises `UsageError` where DuckDB is not installed."""
+    if importlib.util.find_spec("duckdb") is None:
+        raise UsageError(f"{purpose} needs DuckDB: {INSTALL_HINT}{otherwise}")
 
 
 def ask(
@@ -106,5 +141,5 @@ def ask(
     return reply
 
 
-def _answer_path(directory: Path, number: int) -> Path:
-    return directory / f"q{number:02}.arrow"
+def _answer_path(directory: Path, number: int, constants: int) -> Path:
+    return directory / f"q{number:02}-{constants}.arrow"

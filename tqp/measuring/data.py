@@ -9,15 +9,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from tqp.measuring.errors import UsageError
+from tqp.measuring.compare import shuffle
+from tqp.measuring.errors import INSTALL_HINT, UsageError
 
-INSTALL_HINT = "pip install 'tensor-query-processor[tpch]'"
+#: Of the order of shuffled rows.
+_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +30,42 @@ class DataSet:
     title: str
     tables: tuple[str, ...]
 
-    def ensure(self, scale_factor: float, console: Console) -> Path:
+    def find(self, directory: Path | None, scale_factor: float, console: Console, shuffled: bool) -> Path:
+        """`directory` if it holds all tables, else the folder of `ensure`."""
+        if directory is None:
+            return self.ensure(scale_factor, console, shuffled)
+        if shuffled:
+            raise UsageError("--shuffled is for generated data: it takes no --data")
+        return self.check(directory)
+
+    def ensure(self, scale_factor: float, console: Console, shuffled: bool = False) -> Path:
         """The folder with the tables at `scale_factor`, generated first if it is not there yet.
 
-        Another process that generates the same folder at the same time does no harm: each writes a folder of its own and
-        moves it into place when complete; the second one to finish drops its copy.
+        `shuffled`: with the rows of every table in random order, the same every time; kept beside the generated ones.
         """
         if not (math.isfinite(scale_factor) and scale_factor > 0):
             raise UsageError(f"--sf: the scale factor must be a positive number, not {scale_factor:g}")
         target = cache_directory() / self.name / f"sf{scale_factor:g}"
+        ordered = self._made(target, lambda partial: _generate(self, scale_factor, partial, console))
+        if not shuffled:
+            return ordered
+        return self._made(
+            target.with_name(f"{target.name}-shuffled"),
+            lambda partial: self._shuffle(ordered, partial, console),
+        )
+
+    def _made(self, target: Path, make: Callable[[Path], None]) -> Path:
+        """`target`, made first if it is not there yet.
+
+        Another process that makes the same folder at the same time does no harm: each writes a folder of its own and
+        moves it into place when complete; the second one to finish drops its copy.
+        """
         if target.is_dir():
             return self.check(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:
-            _generate(self, scale_factor, partial, console)
+            make(partial)
             self.check(partial)
             # mkdtemp's folder is for its owner only; the finished one is as readable as any other.
             partial.chmod(0o755)
@@ -54,6 +77,11 @@ class DataSet:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return self.check(target)
+
+    def _shuffle(self, ordered: Path, target: Path, console: Console) -> None:
+        sources, targets = self.paths(ordered), self.paths(target)
+        with console.status("Shuffling tables"):
+            shuffle({sources[table]: targets[table] for table in self.tables}, target, _SEED)
 
     def check(self, directory: Path) -> Path:
         """`directory`, if it holds a Parquet file of every table."""

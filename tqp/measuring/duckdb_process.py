@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,11 +19,14 @@ import pyarrow.parquet as pq
 
 Outcome = TypeVar("Outcome")
 
+#: Of prepared statements, which need names.
+_numbers = itertools.count()
+
 
 def main() -> None:
     """Answers the request on standard input."""
     request = json.load(sys.stdin)
-    json.dump(_first_run(request) if request.get("first_run") else _serve(request), sys.stdout)
+    json.dump(_TASKS[request["task"]](request), sys.stdout)
 
 
 def peak_memory() -> int:
@@ -80,6 +83,23 @@ def timed_runs(run: Callable[[], Outcome], warm: int) -> tuple[Outcome, list[flo
     return outcome, times
 
 
+def prepared(connection: Any, text: str) -> Callable[[], pa.Table]:
+    """Executes the query as a prepared statement, which is planned now and not again."""
+    name = f"prepared_{next(_numbers)}"
+    connection.execute(f"PREPARE {name} AS {text}")
+    return lambda: _answer(connection, f"EXECUTE {name}")
+
+
+def _answer(connection: Any, text: str) -> pa.Table:
+    # By 10 to 20 % faster for answers of a few rows than `sql(text)`, which describes the result first.
+    return connection.execute(text).to_arrow_table()
+
+
+def _milliseconds(connection: Any, text: str) -> float:
+    (time,) = timed_runs(lambda: _answer(connection, text), 0)[1]
+    return time
+
+
 def _first_run(request: dict[str, Any]) -> dict[str, Any]:
     """DuckDB's own tables made of Arrow tables, and each query once."""
     import duckdb
@@ -91,43 +111,108 @@ def _first_run(request: dict[str, Any]) -> dict[str, Any]:
     for name in request["tables"]:
         connection.execute(f"CREATE TABLE {name} AS FROM {name}_arrow")
     create = (time.perf_counter() - start) * 1000
-    queries = sum(_milliseconds(connection, text)[0] for text in request["queries"])
+    queries = sum(_milliseconds(connection, text) for text in request["queries"])
     return {"create_milliseconds": create, "query_milliseconds": queries}
 
 
-def _serve(request: dict[str, Any]) -> dict[str, Any]:
+def _shuffle(request: dict[str, Any]) -> dict[str, Any]:
+    """Parquet files written with their rows in an order that has nothing to do with the values."""
     import duckdb
 
-    connection = duckdb.connect(config={"threads": request["threads"]})
-    runs: int = request["runs"]
-    for name, path in request["tables"].items():
-        _make_table(connection, name, path, in_memory=runs > 0)
-    milliseconds = {}
-    for query in request["queries"] if runs else ():
-        milliseconds[query["number"]] = statistics.median(_milliseconds(connection, query["text"], runs)[1:])
-    # Read before answers are written: those are without LIMIT, and larger than what is measured.
-    peak_bytes = peak_memory()
+    # Tables that do not fit into memory are sorted in the folder that they are written to.
+    connection = duckdb.connect(config={"temp_directory": f"{request['directory']}/sorting"})
+    for source, target in request["files"]:
+        connection.execute(
+            "COPY (SELECT * EXCLUDE (file_row_number) FROM read_parquet(?, file_row_number = true) "
+            f"ORDER BY hash(file_row_number, {int(request['seed'])}), file_row_number) TO {_quoted(target)} (FORMAT parquet)",
+            [source],
+        )
+    return {}
+
+
+def _serve(request: dict[str, Any]) -> dict[str, Any]:
+    """Times of each column by query, answers, and what DuckDB says of queries that it cannot run."""
+    import duckdb
+
+    columns, runs = request["columns"], request["runs"]
+    milliseconds: dict[str, dict[int, list[float]]] = {column: {} for column in columns}
+    errors: dict[int, str] = {}
+
+    def attempt(
+        query: dict[str, Any], column: str | None, run: Callable[..., Any], *arguments: object
+    ) -> None:
+        """Runs it if the column is wanted, and the query has not failed before."""
+        number = query["number"]
+        if number in errors or (column is not None and column not in columns):
+            return
+        try:
+            outcome = run(*arguments)
+        except duckdb.Error as error:
+            errors[number] = str(error)
+            return
+        if column is not None:
+            milliseconds[column][number] = outcome
+
+    with duckdb.connect(config={"threads": request["threads"]}) as connection:
+        # Loading pays off for times only; a check reads the files in place, which needs less memory.
+        in_memory = "same" in columns or "new" in columns
+        for name, path in request["tables"].items():
+            _make_table(connection, name, path, in_memory)
+        for query in request["queries"]:
+            attempt(query, "same", _same_text, connection, query["text"], runs)
+            attempt(query, "new", _new_texts, connection, query["others"])
+        # Read before answers are written: those are without LIMIT, and larger than what is measured.
+        peak_bytes = peak_memory()
+        for query in request["queries"]:
+            attempt(query, None, _write_answers, connection, query)
     for query in request["queries"]:
-        if query["answer"]:
-            everything = connection.sql(query["text_without_limit"]).to_arrow_table()
-            answer = _cut_after_tie(everything, query["order_by"], query["limit"])
-            write_arrow(answer, query["answer"])
-    return {"version": duckdb.__version__, "milliseconds": milliseconds, "peak_bytes": peak_bytes}
+        attempt(query, "parquet", _from_new_connections, request, query["text"])
+    return {
+        "version": duckdb.__version__,
+        "milliseconds": milliseconds,
+        "peak_bytes": peak_bytes,
+        "errors": errors,
+    }
+
+
+def _same_text(connection: Any, text: str, runs: int) -> list[float]:
+    return timed_runs(prepared(connection, text), runs)[1][1:]
+
+
+def _new_texts(connection: Any, texts: Sequence[str]) -> list[float]:
+    return [_milliseconds(connection, text) for text in texts]
+
+
+def _write_answers(connection: Any, query: dict[str, Any]) -> None:
+    for answer in query["answers"]:
+        everything = connection.sql(answer["text"]).to_arrow_table()
+        write_arrow(_cut_after_tie(everything, query["order_by"], query["limit"]), answer["path"])
+
+
+def _from_new_connections(request: dict[str, Any], text: str) -> list[float]:
+    """The time of a query that is the first of its connection, once for each connection."""
+    import duckdb
+
+    times = []
+    for _ in range(request["connections"]):
+        with duckdb.connect(config={"threads": request["threads"]}) as connection:
+            for name, path in request["tables"].items():
+                _make_table(connection, name, path, in_memory=False)
+            times.append(_milliseconds(connection, text))
+    return times
 
 
 def _make_table(connection: Any, name: str, path: str, in_memory: bool) -> None:
-    """Loading pays off for times only; a check reads the files in place, which needs less memory."""
     if path.endswith(".parquet"):
-        source = "read_parquet('{}')".format(path.replace("'", "''"))
+        source = f"read_parquet({_quoted(path)})"
     else:
         source = f"{name}_arrow"
         connection.register(source, read_arrow(path))
     connection.execute(f"CREATE {'TABLE' if in_memory else 'VIEW'} {name} AS FROM {source}")
 
 
-def _milliseconds(connection: Any, text: str, warm: int = 0) -> list[float]:
-    # By 10 to 20 % faster for answers of a few rows than `sql(text)`, which describes the result first.
-    return timed_runs(lambda: connection.execute(text).to_arrow_table(), warm)[1]
+def _quoted(path: str) -> str:
+    return "'{}'".format(path.replace("'", "''"))
 
 
 def _cut_after_tie(table: pa.Table, order_by: Sequence[str], limit: int | None) -> pa.Table:
@@ -144,6 +229,8 @@ def _cut_after_tie(table: pa.Table, order_by: Sequence[str], limit: int | None) 
         stop += 1
     return table.slice(0, stop)
 
+
+_TASKS = {"measure": _serve, "first run": _first_run, "shuffle": _shuffle}
 
 if __name__ == "__main__":
     main()

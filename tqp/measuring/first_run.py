@@ -21,9 +21,7 @@ from tqp.measuring.duckdb_process import read_arrow
 from tqp.measuring.query import Query
 from tqp.measuring.report import FirstRuns
 
-_REMEDY = (
-    "take less data, or leave first runs out (--no-first-runs), for which the tables are in memory twice"
-)
+_REMEDY = "take less data, or leave first runs out (--columns same,new,parquet), for which the tables are in memory twice"
 
 
 def measure_first_runs(
@@ -34,7 +32,7 @@ def measure_first_runs(
     Raises `UsageError` if a query fails.
     """
     request = {
-        "first_run": True,
+        "task": "first run",
         "tables": {name: str(path) for name, path in tables.items()},
         "queries": [query.text for query in queries],
         "threads": threads,

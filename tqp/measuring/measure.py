@@ -9,8 +9,10 @@ import os
 import platform
 import statistics
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import tqp
+from tqp.measuring.columns import COLUMNS, CONNECTIONS
 from tqp.measuring.compare import DuckDBRun, run_duckdb
 from tqp.measuring.duckdb_process import peak_memory, timed_runs
 from tqp.measuring.errors import UsageError
@@ -32,7 +35,8 @@ from tqp.measuring.verify import difference
 class Engine:
     """How queries are run, as on the command line. `threads=None` is every core this process may use.
 
-    `profile`: where to write a trace of one more run of each query, after those that are timed.
+    `columns`: what is measured, of `CHOICES`. `profile`: where to write a trace of one more run of each query, after those
+    that are timed.
     """
 
     device: str = "cpu"
@@ -45,6 +49,7 @@ class Engine:
     fuse: str = "off"
     backend: str = "auto"
     profile: Path | None = None
+    columns: Sequence[str] = ("same",)
 
     def check(self) -> None:
         """Raises `UsageError` for a number out of range."""
@@ -57,6 +62,8 @@ class Engine:
                 raise UsageError(f"--{option} must be at least 1, not {value}")
         if self.profile is not None and not self.profile.absolute().parent.is_dir():
             raise UsageError(f"--profile: {self.profile.absolute().parent} is not a folder")
+        if "arrow" in self.columns and not self.compare:
+            raise UsageError("--columns: arrow runs both engines; give --compare duckdb too")
 
     @property
     def num_threads(self) -> int:
@@ -78,14 +85,32 @@ class Engine:
             raise UsageError(str(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """What was measured of a query, and its answers with the number of the set of constants that each is for.
+
+    There are none of a query that failed; 0 stands for its own constants.
+    """
+
+    report: QueryReport
+    answers: Sequence[tuple[int, pa.Table]] = ()
+
+
 def measure(
-    engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
+    engine: Engine,
+    tables: Mapping[str, Path],
+    queries: Sequence[Query],
+    console: Console,
+    others: Mapping[int, Sequence[Query]] | None = None,
 ) -> tuple[list[QueryReport], Setting]:
     """Runs `queries` over `tables` (Parquet or Arrow IPC files by name); progress goes to `console`.
 
-    Raises `UsageError` where they cannot be run as asked. A query that fails, or answers wrongly, is part of its report.
+    `others`: by query number, the query with other constants, for the column "new". Raises `UsageError` where they cannot be
+    run as asked. A query that fails, or answers wrongly, is part of its report.
     """
     engine.check()
+    if others is None or "new" not in engine.columns:
+        others = {}
     with tempfile.TemporaryDirectory(prefix="tqp-answers-") as answers:
         duckdb_run = None
         if engine.verify or engine.compare:
@@ -96,38 +121,91 @@ def measure(
                     Path(answers),
                     threads=engine.num_threads,
                     runs=engine.runs,
+                    columns=[name for name in COLUMNS if name in engine.columns] if engine.compare else (),
+                    others=others,
                     with_answers=engine.verify,
-                    with_times=engine.compare,
                 )
-        runs = _run_tqp(engine, tables, queries, console)
-        # Read before the answers are compared: comparing needs memory too, which is not tqp's.
+        measured = _run_tqp(engine, tables, queries, others, console)
+        # Read before new connections read everything once more, and before the answers are compared.
         setting = setting_of(engine, peak_memory(), duckdb_run)
-        reports = [_compared(query, *runs[query.number], duckdb_run, engine.verify) for query in queries]
+        if "parquet" in engine.columns:
+            _run_from_parquet(engine, tables, queries, measured, console)
+        reports = [
+            _compared([query, *others.get(query.number, ())], measured[query.number], duckdb_run)
+            for query in queries
+        ]
     return reports, setting
 
 
-def _run_tqp(
-    engine: Engine, tables: Mapping[str, Path], queries: Sequence[Query], console: Console
-) -> dict[int, tuple[QueryReport, pa.Table | None]]:
-    """What was measured of each query, and its answer, None if it failed."""
-    runs = {}
-    # Drawn between queries only: a display that refreshes by itself would take part in what is measured.
+@contextmanager
+def _progress(console: Console, queries: Sequence[Query]) -> Iterator[Iterator[Query]]:
+    """The queries one by one, with a line that says which. It is drawn between queries only: a display that refreshes by itself would take part in what is measured."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with (
-        engine.connect() as connection,
-        Progress(*columns, console=console, auto_refresh=False, transient=True) as progress,
-    ):
-        for name, path in tables.items():
-            connection.register(name, str(path))
+    with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
         task = progress.add_task("Running tqp", total=len(queries))
-        for query in queries:
-            progress.update(task, description=f"Running {query.label}", refresh=True)
-            runs[query.number] = _run(connection, query, engine.runs)
-            progress.advance(task)
+
+        def shown() -> Iterator[Query]:
+            for query in queries:
+                progress.update(task, description=f"Running {query.label}", refresh=True)
+                yield query
+                progress.advance(task)
+
+        yield shown()
+
+
+def _run_tqp(
+    engine: Engine,
+    tables: Mapping[str, Path],
+    queries: Sequence[Query],
+    others: Mapping[int, Sequence[Query]],
+    console: Console,
+) -> dict[int, _Measured]:
+    """By query number, what was measured over one connection."""
+    with engine.connect() as connection, _progress(console, queries) as shown:
+        _register(connection, tables)
+        warm_runs = engine.runs if "same" in engine.columns else 0
+        measured = {
+            query.number: _run(connection, query, warm_runs, others.get(query.number, ())) for query in shown
+        }
         if engine.profile is not None:
-            right = [query for query in queries if runs[query.number][1] is not None]
+            right = [query for query in queries if measured[query.number].answers]
             _trace(connection, right, engine.profile, console)
-    return runs
+    return measured
+
+
+def _run_from_parquet(
+    engine: Engine,
+    tables: Mapping[str, Path],
+    queries: Sequence[Query],
+    measured: dict[int, _Measured],
+    console: Console,
+) -> None:
+    """Adds the time of each query as the first of a connection; those that failed before are left out."""
+    right = [query for query in queries if measured[query.number].answers]
+    with _progress(console, right) as shown:
+        for query in shown:
+            before = measured[query.number]
+            times = []
+            try:
+                for _ in range(CONNECTIONS):
+                    with engine.connect() as connection:
+                        _register(connection, tables)
+                        answer, (milliseconds,) = timed_runs(partial(_send, connection, query), 0)
+                    times.append(milliseconds)
+            except tqp.Error as error:
+                measured[query.number] = _Measured(_failed(before.report, error))
+                continue
+            report = replace(before.report, times={**before.report.times, "parquet": {"tqp": times}})
+            measured[query.number] = _Measured(report, [*before.answers, (0, answer)])
+
+
+def _register(connection: tqp.Connection, tables: Mapping[str, Path]) -> None:
+    for name, path in tables.items():
+        connection.register(name, str(path))
+
+
+def _send(connection: tqp.Connection, query: Query) -> pa.Table:
+    return connection.sql(query.text).to_arrow()
 
 
 def _trace(connection: tqp.Connection, queries: Sequence[Query], path: Path, console: Console) -> None:
@@ -135,42 +213,60 @@ def _trace(connection: tqp.Connection, queries: Sequence[Query], path: Path, con
     with connection.trace() as trace:
         for query in queries:
             with torch.profiler.record_function(f"query: {query.label}"):
-                connection.sql(query.text).to_arrow()
+                _send(connection, query)
     trace.write(path)
     console.print(str(trace), markup=False, highlight=False, soft_wrap=True)
 
 
-def _run(connection: tqp.Connection, query: Query, warm_runs: int) -> tuple[QueryReport, pa.Table | None]:
-    """The first run, which plans the query and reads the columns it is first to touch, and the warm ones."""
+def _run(connection: tqp.Connection, query: Query, warm_runs: int, others: Sequence[Query]) -> _Measured:
+    """The first run, which plans the query and reads the columns it is first to touch, the warm ones, and other constants."""
     report = QueryReport(number=query.number, label=query.label)
     try:
-        answer, times = timed_runs(lambda: connection.sql(query.text).to_arrow(), warm_runs)
+        answer, times = timed_runs(partial(_send, connection, query), warm_runs)
+        found = [timed_runs(partial(_send, connection, other), 0) for other in others]
     except tqp.Error as error:
-        return replace(report, is_equal=False, problem=f"{type(error).__name__}: {error}"), None
+        return _Measured(_failed(report, error))
     # Compiled as a query that was not seen before: the same text, a little longer each time.
     longer = (query.text + "\n" * number for number in range(1, 4))
     _, planning = timed_runs(lambda: connection.compile(next(longer)), 2)
+    columns = {"same": times[1:], "new": [milliseconds for _, (milliseconds,) in found]}
     measured = replace(
         report,
         rows=answer.num_rows,
         first_milliseconds=times[0],
-        median_milliseconds=statistics.median(times[1:]),
         planning_milliseconds=statistics.median(planning),
+        times={name: {"tqp": times} for name, times in columns.items() if times},
     )
-    return measured, answer
+    return _Measured(measured, [(0, answer), *((place, other) for place, (other, _) in enumerate(found, 1))])
 
 
-def _compared(
-    query: Query, report: QueryReport, answer: pa.Table | None, duckdb_run: DuckDBRun | None, verify: bool
-) -> QueryReport:
-    """With DuckDB's time, and with what is wrong with the answer."""
+def _failed(report: QueryReport, error: tqp.Error) -> QueryReport:
+    return replace(report, rows=None, is_equal=False, problem=f"{type(error).__name__}: {error}")
+
+
+def _compared(texts: Sequence[Query], measured: _Measured, duckdb_run: DuckDBRun | None) -> QueryReport:
+    """With DuckDB's times, and with what is wrong with the first wrong answer; `texts` by number of the set of constants."""
+    report = measured.report
     if duckdb_run is None:
         return report
-    report = replace(report, duckdb_milliseconds=duckdb_run.milliseconds.get(query.number))
-    if answer is None or not verify:
+    query = texts[0]
+    times = {name: dict(engines) for name, engines in report.times.items()}
+    for name, found in duckdb_run.milliseconds.items():
+        if query.number in found:
+            times.setdefault(name, {})["duckdb"] = found[query.number]
+    report = replace(report, times=times)
+    if query.number in duckdb_run.errors:
+        error = f"DuckDB: {duckdb_run.errors[query.number]}"
+        return replace(report, rows=None, is_equal=False, problem=report.problem or error)
+    if not duckdb_run.has_answers:
         return report
-    problem = difference(answer, duckdb_run.answer(query.number), query.order_by, query.limit)
-    return replace(report, is_equal=problem is None, problem=problem)
+    for constants, answer in measured.answers:
+        expected = duckdb_run.answer(query.number, constants)
+        problem = difference(answer, expected, query.order_by, query.limit)
+        if problem is not None:
+            text = f"; with other constants:\n{texts[constants].text}" if constants else ""
+            return replace(report, is_equal=False, problem=problem + text)
+    return replace(report, is_equal=True if measured.answers else report.is_equal)
 
 
 def setting_of(engine: Engine, peak_bytes: int, duckdb_run: DuckDBRun | None = None) -> Setting:

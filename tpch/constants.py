@@ -38,12 +38,32 @@ _COLORS = tuple(
 )
 
 
+#: Draws for each set that is wanted: where so many repeat what is there, the rules have no more.
+_DRAWS = 20
+
+
 def with_new_constants(query: Query, random: Random) -> Query:
     """The query with other constants in the same places."""
     new = _RULES[query.number](random)
     places = re.compile("|".join(map(re.escape, sorted(new, key=len, reverse=True))))
     text = places.sub(lambda found: new[found[0]], query.text)
     return replace(query, text=text)
+
+
+def sets_of_constants(query: Query, count: int) -> list[Query]:
+    """The query with `count` sets of other constants, no two of them alike; the same sets every time.
+
+    Fewer where the rules have fewer: query 18 has four.
+    """
+    random = Random(query.number)
+    found: dict[str, Query] = {}
+    for _ in range(_DRAWS * count):
+        other = with_new_constants(query, random)
+        if other.text != query.text:
+            found.setdefault(other.text, other)
+        if len(found) == count:
+            break
+    return list(found.values())
 
 
 def _month(random: Random, first: tuple[int, int], last: tuple[int, int]) -> str:
