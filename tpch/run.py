@@ -30,9 +30,5 @@ def run_benchmark(
     """
     engine.check()
     queries = [load_query(number, scale_factor) for number in numbers]
-    directory = DATA.find(data, scale_factor, console, shuffled)
     others = {query.number: sets_of_constants(query, engine.runs) for query in queries}
-    title = f"TPC-H, scale factor {scale_factor:g}{', rows in random order' * shuffled}"
-    facts = {"scale_factor": scale_factor, "data": str(directory), "shuffled": shuffled}
-    tables = DATA.paths(directory)
-    return run_queries(engine, console, tables, queries, title=title, facts=facts, others=others)
+    return run_queries(engine, console, DATA, queries, scale_factor, data, shuffled, others)

@@ -1,4 +1,4 @@
-"""The `tqp` command: `tqp sql`, `tqp explain`, `tqp tpch` and `tqp bench`.
+"""The `tqp` command: `tqp sql`, `tqp explain`, `tqp tpch`, `tqp tpcds` and `tqp bench`.
 
 Results go to standard output, everything else to standard error. Exit status: 0; 1 for a query that fails or a
 benchmark answer that differs; 2 for a command that makes no sense.
@@ -17,7 +17,7 @@ from rich.console import Console
 import tqp
 from tqp.core.backends import BACKEND_CHOICES
 from tqp.data.results.formats import FORMATS, write_table
-from tqp.measuring.columns import CHOICES, PEERS
+from tqp.measuring.columns import CHOICES, CHOICES_OF_FIXED_TEXTS, PEERS
 
 if TYPE_CHECKING:
     from tqp.measuring.measure import Engine
@@ -63,9 +63,18 @@ def _parser() -> argparse.ArgumentParser:
 
     benchmark = commands.add_parser("tpch", help="run the TPC-H queries and check their answers")
     benchmark.add_argument("--queries", metavar="LIST", help="for example 1,6,10-12 (default: all)")
-    _add_table_arguments(benchmark)
+    _add_table_arguments(benchmark, CHOICES)
     _add_benchmark_arguments(benchmark)
     benchmark.set_defaults(run=_run_tpch)
+
+    tpcds = commands.add_parser("tpcds", help="run queries of TPC-DS from files and check their answers")
+    tpcds.add_argument(
+        "--queries", type=Path, required=True, metavar="DIR", help="the folder with the queries, *.sql"
+    )
+    tpcds.add_argument("--only", default="", metavar="TEXT", help="files with this text in their names")
+    _add_table_arguments(tpcds, CHOICES_OF_FIXED_TEXTS)
+    _add_benchmark_arguments(tpcds)
+    tpcds.set_defaults(run=_run_tpcds)
 
     bench = commands.add_parser("bench", help="measure operators one by one, or predictions")
     suites = bench.add_subparsers(title="benchmarks", required=True, metavar="benchmark")
@@ -138,7 +147,7 @@ def _add_profile_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_table_arguments(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
     parser.add_argument("--sf", type=float, default=1.0, help="scale factor, about 1 GB each (default: 1)")
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="a folder of Parquet files to use instead of generated ones"
@@ -150,9 +159,9 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--columns",
-        type=_names(CHOICES),
+        type=_names(columns),
         metavar="LIST",
-        help=f"what to measure, of {','.join(CHOICES)} (default: all with --compare, else same)",
+        help=f"what to measure, of {','.join(columns)} (default: all with --compare, else same)",
     )
 
 
@@ -218,6 +227,17 @@ def _run_tpch(options: argparse.Namespace) -> int:
         return run_benchmark(engine, console, options.sf, numbers, options.data, options.shuffled)
 
     return _report("tqp tpch", run, options.json)
+
+
+def _run_tpcds(options: argparse.Namespace) -> int:
+    from tqp.bench.tpcds import run_tpcds
+
+    def run(console: Console) -> BenchmarkReport:
+        engine = _measured_engine(options, CHOICES_OF_FIXED_TEXTS)
+        source, only = options.queries, options.only
+        return run_tpcds(engine, console, source, only, options.sf, options.data, options.shuffled)
+
+    return _report("tqp tpcds", run, options.json)
 
 
 def _run_operators(options: argparse.Namespace) -> int:

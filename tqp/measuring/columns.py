@@ -41,3 +41,6 @@ COLUMNS = {
 
 #: All that can be asked for.
 CHOICES = (*COLUMNS, "arrow")
+
+#: What can be asked for where no rules say which other constants a query may have.
+CHOICES_OF_FIXED_TEXTS = tuple(name for name in CHOICES if name != "new")

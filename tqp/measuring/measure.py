@@ -139,7 +139,8 @@ def measure(
 
 @contextmanager
 def _progress(console: Console, queries: Sequence[Query]) -> Iterator[Iterator[Query]]:
-    """The queries one by one, with a line that says which. It is drawn between queries only: a display that refreshes by itself would take part in what is measured."""
+    """The queries one by one, with a line that says which."""
+    # Drawn between queries only: a display that refreshes by itself would take part in what is measured.
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, auto_refresh=False, transient=True) as progress:
         task = progress.add_task("Running tqp", total=len(queries))
@@ -241,7 +242,9 @@ def _run(connection: tqp.Connection, query: Query, warm_runs: int, others: Seque
 
 
 def _failed(report: QueryReport, error: tqp.Error) -> QueryReport:
-    return replace(report, rows=None, is_equal=False, problem=f"{type(error).__name__}: {error}")
+    refused = isinstance(error, tqp.UnsupportedError)
+    problem = error.message.splitlines()[0] if refused else f"{type(error).__name__}: {error}"
+    return replace(report, rows=None, is_equal=False, problem=problem, refused=refused)
 
 
 def _compared(texts: Sequence[Query], measured: _Measured, duckdb_run: DuckDBRun | None) -> QueryReport:

@@ -70,6 +70,23 @@ class Query:
         return tuple(keys), limit, end
 
 
+def statements(text: str) -> list[str]:
+    """The statements of a script, without the semicolons between them and without what is a comment only.
+
+    >>> statements("-- two\\nSELECT ';' AS s; SELECT 1 -- one\\n;;")
+    ["-- two\\nSELECT ';' AS s", 'SELECT 1 -- one']
+    """
+    found, start, is_empty = [], 0, True
+    for piece in _outer_pieces(f"{text}\n;"):
+        if piece[0] != ";":
+            is_empty = False
+            continue
+        if not is_empty:
+            found.append(text[start : piece.start()].strip())
+        start, is_empty = piece.end(), True
+    return found
+
+
 def _outer_pieces(text: str) -> Iterator[re.Match[str]]:
     """Pieces of the text that stand in no bracket, and those that open one; comments are none."""
     depth = 0

@@ -21,7 +21,8 @@ class QueryReport:
 
     `times`: milliseconds of every run by column (see `COLUMNS`) and engine ("tqp", or one of `PEERS`).
     `planning_milliseconds`: to plan and lower the query anew once its tables are encoded. `rows` are those of the answer, or,
-    in a benchmark of operators, those that the operator works on; None for a query that failed.
+    in a benchmark of operators, those that the operator works on; None for a query that failed. `refused`: it failed for a
+    feature that tqp lacks, which `problem` says.
     """
 
     number: int
@@ -32,6 +33,7 @@ class QueryReport:
     times: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     is_equal: bool | None = None
     problem: str | None = None
+    refused: bool = False
 
     def median(self, column: str = "same", engine: str = "tqp") -> float | None:
         """The median time of an engine in a column, in milliseconds."""
@@ -136,8 +138,21 @@ class BenchmarkReport:
         return min(compared, key=lambda query: query.ratio(column, peer) or 0.0, default=None)
 
     def total(self, column: str = "same", engine: str = "tqp") -> float | None:
-        """The sum of an engine's medians in milliseconds, None if any query lacks it."""
-        return _sum(query.median(column, engine) for query in self.queries)
+        """The sum of an engine's medians in milliseconds, of queries that did not fail; None if any of them lacks it."""
+        return _sum(query.median(column, engine) for query in self._answered)
+
+    @property
+    def _answered(self) -> list[QueryReport]:
+        return [query for query in self.queries if query.rows is not None]
+
+    @property
+    def refused(self) -> dict[str, list[str]]:
+        """By feature that tqp lacks, the queries that need it; the most wanted first."""
+        found: dict[str, list[str]] = {}
+        for query in self.queries:
+            if query.refused:
+                found.setdefault(str(query.problem), []).append(query.label)
+        return dict(sorted(found.items(), key=lambda feature: -len(feature[1])))
 
     @property
     def planning(self) -> tuple[float, float] | None:
@@ -159,6 +174,7 @@ class BenchmarkReport:
             "planning_median_milliseconds": self.planning[0] if self.planning is not None else None,
             "planning_max_milliseconds": self.planning[1] if self.planning is not None else None,
             "first_runs": dataclasses.asdict(self.first_runs) if self.first_runs is not None else None,
+            "refused": self.refused,
             "all_right": self.all_right,
         }
         return json.dumps(document, indent=2)
@@ -182,12 +198,14 @@ class BenchmarkReport:
             _TableColumn(
                 "first ms",
                 lambda query: _number(query.first_milliseconds),
-                _number(_sum(query.first_milliseconds for query in self.queries)),
+                _number(_sum(query.first_milliseconds for query in self._answered)),
             ),
             *(each for name in self.columns for each in self._table_columns(name)),
         ]
         has_ratios = any(column.mean for column in columns)
-        columns.append(_TableColumn("answer", _verdict, mean="geometric" * has_ratios))
+        equal = sum(query.is_equal is True for query in self.queries)
+        some = f"{equal} of {len(self.queries)} equal" if not self.all_right else ""
+        columns.append(_TableColumn("answer", _verdict, some, mean="geometric" * has_ratios))
         table = Table(title=self.title, title_justify="left")
         numbered = all(query.label.isdecimal() for query in self.queries)
         table.add_column(self.heading, justify="right" if numbered else "left", no_wrap=True)
@@ -203,9 +221,17 @@ class BenchmarkReport:
             table.add_row("lowest", *(column.lowest for column in columns))
         console.print(table)
         for query in self.queries:
-            if query.problem is not None:
+            if query.problem is not None and not query.refused:
                 problem = f"{self.heading} {query.label}: {query.problem}"
                 console.print(problem, style="red", markup=False)
+        refused = self.refused
+        if refused:
+            number = sum(map(len, refused.values()))
+            console.print(
+                f"refused for features that tqp lacks, {number} of {len(self.queries)}:", style="red"
+            )
+            for feature, labels in refused.items():
+                console.print(f"  {feature}: {', '.join(labels)}", style="red", markup=False, highlight=False)
         notes = [self._meaning(name) for name in self.columns]
         if self.planning is not None:
             notes.append("planning and lowering: median {:.1f} ms, at most {:.1f} ms".format(*self.planning))
@@ -284,4 +310,6 @@ def _verdict(query: QueryReport) -> str:
         return "not checked"
     if query.is_equal:
         return "equal"
+    if query.refused:
+        return "[red]refused[/red]"
     return "[red]DIFFERS[/red]" if query.rows is not None else "[red]FAILED[/red]"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
+from tqp.measuring.data import DataSet
 from tqp.measuring.first_run import measure_first_runs
 from tqp.measuring.measure import Engine, measure
 from tqp.measuring.query import Query
@@ -17,18 +17,22 @@ from tqp.measuring.report import BenchmarkReport
 def run_queries(
     engine: Engine,
     console: Console,
-    tables: Mapping[str, Path],
+    data_set: DataSet,
     queries: Sequence[Query],
-    *,
-    title: str,
-    facts: Mapping[str, Any],
+    scale_factor: float,
+    data: Path | None,
+    shuffled: bool,
     others: Mapping[int, Sequence[Query]] | None = None,
 ) -> BenchmarkReport:
-    """What was measured of `queries` over `tables` (Parquet files by name) in the columns that `engine` names.
+    """What was measured of `queries` over the tables of `data_set`, in the columns that `engine` names.
 
-    `others`: by query number, the query with other constants; `facts`: what else the JSON should say. Raises `UsageError` where
-    they cannot be run as asked. A query that fails, or answers wrongly, is part of the report.
+    `data`: the folder that the tables are in, None for generated ones; `shuffled`: with rows in random order. `others`: by query
+    number, the query with other constants. Raises `UsageError` where they cannot be run as asked. A query that fails, or answers
+    wrongly, is part of the report.
     """
+    engine.check()
+    directory = data_set.find(data, scale_factor, console, shuffled)
+    tables = data_set.paths(directory)
     reports, setting = measure(engine, tables, queries, console, others)
     first_runs = None
     failed = {report.number for report in reports if report.rows is None}
@@ -37,10 +41,10 @@ def run_queries(
         with console.status("Running everything once, from Arrow tables"):
             first_runs = measure_first_runs(tables, right, engine.num_threads, engine.connect_options())
     return BenchmarkReport(
-        title=title,
+        title=f"{data_set.title}, scale factor {scale_factor:g}{', rows in random order' * shuffled}",
         heading="query",
         queries=reports,
         setting=setting,
         first_runs=first_runs,
-        facts=dict(facts),
+        facts={"scale_factor": scale_factor, "data": str(directory), "shuffled": shuffled},
     )
