@@ -1,4 +1,4 @@
-"""`bind`: SQL text, a catalog and parameters in, a logical plan out."""
+"""`bind`: SQL, as text or parsed, a catalog and parameters in, a logical plan out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.text_constants import mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.parse import parse
+from tqp.planner.parse import Query, parse, text_of
 from tqp.planner.syntax.query_grammar import Explain
 from tqp.planner.syntax.tokens import tokenize
 
@@ -43,11 +43,11 @@ class BoundStatement:
 
 
 def bind(
-    query: str, catalog: Catalog, parameters: Parameters = None, *, with_text_constants: bool = False
+    query: Query, catalog: Catalog, parameters: Parameters = None, *, with_text_constants: bool = False
 ) -> BoundStatement:
-    """Parse and bind one statement.
+    """Bind one statement, which is parsed first where it is text.
 
-    `with_text_constants`: constants that predicates compare with, list and search for are `Varying`.
+    `with_text_constants`, of text only: constants that predicates compare with, list and search for are `Varying`.
 
     `parameters`: a sequence for `?` and `$1`, a mapping for `$name`. Raises ParseError, BindError, UnsupportedError and,
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
@@ -55,13 +55,18 @@ def bind(
     try:
         return call_deep(lambda: _bind(query, catalog, parameters, with_text_constants))
     except Error as error:
-        raise error.with_query(query) from None
+        raise error.with_query(text_of(query)) from None
 
 
-def _bind(query: str, catalog: Catalog, parameters: Parameters, with_text_constants: bool) -> BoundStatement:
-    statement = parse(query)
-    varying = mark_text_constants(statement.tree, tokenize(query)) if with_text_constants else frozenset()
-    context = BindContext(catalog, parameters, query)
+def _bind(
+    query: Query, catalog: Catalog, parameters: Parameters, with_text_constants: bool
+) -> BoundStatement:
+    statement = parse(query) if isinstance(query, str) else query
+    varying: frozenset[int] = frozenset()
+    if with_text_constants:
+        assert isinstance(query, str), "the tree is marked"
+        varying = mark_text_constants(statement.tree, tokenize(query))
+    context = BindContext(catalog, parameters, statement.text, statement.parameter_keys)
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(statement.tree, None)
     check_unread_placeholders(context, statement.tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import errors, exp
@@ -20,10 +21,25 @@ _DIALECT = DuckDB()
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """A query's tree; positions in it are offsets into the text as the user wrote it."""
+    """A query's tree; positions in it are offsets into the text as the user wrote it.
 
+    `parameter_keys`: by the place of each parameter in the text, in order: the number, from 1, of `?` and `$1`, the name of
+    `$name`.
+    """
+
+    text: str
     tree: exp.Expr
     explain: Explain
+    parameter_keys: Mapping[int, int | str]
+
+
+#: SQL as text, or parsed before.
+Query = str | ParsedStatement
+
+
+def text_of(query: Query) -> str:
+    """The SQL that the user wrote."""
+    return query if isinstance(query, str) else query.text
 
 
 def parse(query: str) -> ParsedStatement:
@@ -41,7 +57,8 @@ def parse(query: str) -> ParsedStatement:
     statement = found[0]
     if not statement.is_query:
         raise not_a_query(statement.word)
-    return ParsedStatement(_tree(tokens, statement), statement.explain)
+    tree = _tree(tokens, statement)
+    return ParsedStatement(query, tree, statement.explain, _parameter_keys(query, tree))
 
 
 def _tree(tokens: Tokens, statement: Statement) -> exp.Expr:
@@ -56,6 +73,23 @@ def _tree(tokens: Tokens, statement: Statement) -> exp.Expr:
         raise UnsupportedError(f'the syntax at or near "{source}" is not supported', span) from None
     assert tree is not None
     return tree
+
+
+def _parameter_keys(query: str, tree: exp.Expr) -> dict[int, int | str]:
+    if "?" not in query and "$" not in query:
+        return {}
+    found = sorted(tree.find_all(exp.Placeholder), key=lambda node: node.meta["start"])
+    keys: dict[int, int | str] = {}
+    questions = 0
+    for node in found:
+        text = node.args.get("this")
+        if text is None:
+            questions += 1
+            keys[node.meta["start"]] = questions
+        else:
+            name = text.name if isinstance(text, exp.Expr) else str(text)
+            keys[node.meta["start"]] = int(name) if name.isdigit() else name
+    return keys
 
 
 def span_of(node: object) -> Span | None:

@@ -288,6 +288,25 @@ def _checked(body: str) -> str:
     return _table(("query", "answer", "types"), filled)
 
 
+def _lists(_: str) -> str:
+    """What both engines answer for each condition and list."""
+    lists: list[list[Any] | None] = [[1, 2], [1, None], [], None]
+    filled = []
+    for condition in ("i IN $l", "i NOT IN $l", "i = ANY($l)", "i <> ALL($l)"):
+        answers = []
+        for values in lists:
+            sql = f"SELECT {condition} FROM (VALUES (1), (3), (NULL)) t(i)"
+            ours, theirs = (
+                tqp.sql(sql, {}, params={"l": values}).fetchall(),
+                duckdb.execute(sql, {"l": values}),
+            )
+            assert ours == theirs.fetchall(), (sql, values)
+            answers.append(_rows_text(ours))
+        filled.append((f"`{condition}`", *answers))
+    shown = ["NULL" if values is None else f"`{values}`" for values in lists]
+    return _table(("of 1 / 3 / NULL", *shown), filled)
+
+
 def _different(body: str) -> str:
     """The engines differ; why is written by hand."""
     filled = []
@@ -429,6 +448,7 @@ BLOCKS: dict[str, Callable[[str], str]] = {
     "house": _house,
     "table t": _table_t,
     "types": _types,
+    "lists": _lists,
     "checked": _checked,
     "different": _different,
     "unsupported": _unsupported,

@@ -9,6 +9,7 @@ from tqp.connection import Connection
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, ResourceError, UnsupportedError
 from tqp.result import Result
 from tqp.session import connect, sql
+from tqp.statement import Statement
 
 __version__ = "0.1.0"
 
@@ -20,6 +21,7 @@ __all__ = [
     "ParseError",
     "ResourceError",
     "Result",
+    "Statement",
     "UnsupportedError",
     "connect",
     "sql",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import torch
 
+from tqp.core.arguments import list_elements
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.ml.model import Model
@@ -23,8 +25,13 @@ _MAX_PROGRAMS = 256
 _MAX_VARIANTS, _MAX_TEXTS = 4, 1024
 #: Texts with the same words that templates are made of.
 _MAX_TEMPLATES = 8
+#: Values of parameters that are longer are known by a digest.
+_LONG_KEY = 4096
 
 Item = TypeVar("Item")
+
+#: Values for `?` and `$1`, or by name.
+Parameters = Sequence[object] | Mapping[str, object]
 
 #: What names meant when they were looked up: the version of a table, a model, or None for nothing.
 Meanings = dict[tuple[str, str], int | Model | None]
@@ -199,7 +206,7 @@ class CompiledQueries:
         self.words.clear()
 
 
-def text_key(query: str, params: Sequence[object] | Mapping[str, object] | None) -> Hashable:
+def text_key(query: str, params: Parameters | None) -> Hashable:
     """What a text and the values of its parameters are known by."""
     if params is None:
         return query
@@ -211,6 +218,13 @@ def _value_key(value: object) -> object:
     """What tells a parameter from others of its type."""
     if isinstance(value, torch.Tensor):
         value = value.detach().cpu().numpy()
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape, value.tobytes()
-    return repr(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.dtype.str, value.shape, _digest(value.tobytes())
+    elements = list_elements(value)  # what others print of themselves may leave out the middle
+    text = repr(value if elements is None else elements)
+    return text if len(text) <= _LONG_KEY else _digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _digest(data: bytes) -> bytes:
+    """The bytes, or, of many, 32 that no other bytes give."""
+    return data if len(data) <= _LONG_KEY else hashlib.blake2b(data, digest_size=32).digest()

@@ -14,6 +14,7 @@ from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement
+from tqp.planner.describe import Description
 from tqp.planner.optimizer import optimize
 from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
@@ -28,6 +29,9 @@ from tqp.runtime.lowering.plan import lower_plan
 from tqp.runtime.lowering.program_builder import ProgramBuilder
 from tqp.runtime.profiler import profile
 from tqp.runtime.program import TensorProgram
+
+#: What EXPLAIN puts out.
+EXPLAINED = Description(("explain_key", "explain_value"), (VARCHAR, VARCHAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,5 +106,4 @@ class Compiler:
             Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
             for value in ("analyzed_plan" if analyze else "physical_plan", self.explain(statement, analyze))
         )
-        names = ("explain_key", "explain_value")
-        return Result(names, (VARCHAR, VARCHAR), Table(names, columns, 1))
+        return Result(EXPLAINED.names, (VARCHAR, VARCHAR), Table(EXPLAINED.names, columns, 1))

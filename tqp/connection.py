@@ -12,13 +12,14 @@ from typing import Self, TypeVar
 
 import torch
 
-from tqp.compiled import CompiledQueries, KnownShape, Snapshot, text_key
+from tqp.compiled import CompiledQueries, KnownShape, Parameters, Snapshot, text_key
 from tqp.compiler import Compiler
 from tqp.core.arguments import (
     MAX_THREADS,
     check_choice,
     check_count,
     check_name,
+    check_parameter_sets,
     check_parameters,
     check_query,
     check_rules,
@@ -27,6 +28,7 @@ from tqp.core.arguments import (
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, nearest
 from tqp.core.forks import renew_after_fork
+from tqp.core.garbage import collected_later
 from tqp.core.schema import TableSource
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
@@ -38,6 +40,7 @@ from tqp.ml.register import Output, make_model
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES
+from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.shapes import Shape, shape_of
@@ -48,10 +51,10 @@ from tqp.runtime.fuse import MODES, Fuser
 from tqp.runtime.memory import give_back_memory_of_tables
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
+from tqp.statement import Statement
 
 _PRECISIONS = ("float32", "bf16")
 
-Parameters = Sequence[object] | Mapping[str, object]
 Item = TypeVar("Item", Source, Model)
 
 
@@ -222,6 +225,28 @@ class Connection:
         ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
         [(42,)]
         """
+        return self._run(query, params)
+
+    def prepare(self, query: str) -> Statement:
+        """Parse a query that is to be executed with several values; what it names is looked up at each `Statement.execute`.
+
+        Raises ParseError and UnsupportedError for text that is no query.
+        """
+        self._check_open()
+        with _named_place(query):
+            parsed = call_deep(lambda: parse(query))
+        return Statement(parsed, self._run, self._explain_query, self._snapshot)
+
+    def executemany(self, query: str, params: Iterable[Parameters]) -> list[Result]:
+        """Run one query, which is parsed once, for each set of values: the results in order.
+
+        DuckDB's returns the last result only. Raises BindError where there is no set; then, and where one fails, no result
+        is returned.
+        """
+        statement = self.prepare(query)
+        return [statement.execute(values) for values in check_parameter_sets(params)]
+
+    def _run(self, query: Query, params: Parameters | None) -> Result:
         with _named_place(query, params), self._executor.memory.query():
             program = self._program(query, params, by_shape=True)
             if not isinstance(program, TensorProgram):
@@ -256,6 +281,9 @@ class Connection:
 
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
+        return self._explain_query(query, analyze, params)
+
+    def _explain_query(self, query: Query, analyze: bool, params: Parameters | None) -> str:
         with _named_place(query, params):
             return call_deep(lambda: self._compiler.explain(bind(query, self._snapshot(), params), analyze))
 
@@ -324,32 +352,32 @@ class Connection:
             return self._now()
 
     def _program(
-        self, query: str, params: Parameters | None, by_shape: bool = False
+        self, query: Query, params: Parameters | None, by_shape: bool = False
     ) -> TensorProgram | BoundStatement:
         """As `_compiled_program`; made again where a file is replaced while its columns are read."""
         return read_again_if_changed(lambda: self._compiled_program(query, params, by_shape))
 
     def _compiled_program(
-        self, query: str, params: Parameters | None, by_shape: bool
+        self, query: Query, params: Parameters | None, by_shape: bool
     ) -> TensorProgram | BoundStatement:
         """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound.
 
         `by_shape`: or one that is kept for other constants.
         """
-        key = text_key(query, params)
+        key = text_key(text_of(query), params)
         with self._lock:
             snapshot = self._snapshot()
             program = self._compiled.programs.find(key, snapshot)
         if program is not None:
             return program
-        with _garbage_collected_later():
+        with collected_later():
             return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape))
 
     def _new_program(
-        self, key: Hashable, query: str, params: Parameters | None, snapshot: Snapshot, by_shape: bool
+        self, key: Hashable, query: Query, params: Parameters | None, snapshot: Snapshot, by_shape: bool
     ) -> TensorProgram | BoundStatement:
         by_shape = by_shape and self._fuser is None
-        text = split(query) if by_shape and params is None else None
+        text = split(text_of(query)) if by_shape and params is None else None
         program = None if text is None else self._program_of_words(key, text, snapshot)
         if program is not None:
             return program
@@ -357,7 +385,7 @@ class Connection:
         if statement.explain is not None:
             return statement
         statement.encode_columns()
-        program = self._program_of_shape(key, query, text, statement, snapshot) if by_shape else None
+        program = self._program_of_shape(key, text_of(query), text, statement, snapshot) if by_shape else None
         if program is None:
             program = self._compiler.program(statement)
             with self._lock:
@@ -420,14 +448,15 @@ class Connection:
 
 
 @contextmanager
-def _named_place(query: str, params: Parameters | None) -> Iterator[None]:
+def _named_place(query: Query, params: Parameters | None = None) -> Iterator[None]:
     """Checks both; errors of the block show the place in the query that they speak of."""
-    check_query(query)
+    if not isinstance(query, ParsedStatement):
+        check_query(query)
     check_parameters(params)
     try:
         yield
     except Error as error:
-        raise error.with_query(query) from error.__cause__
+        raise error.with_query(text_of(query)) from error.__cause__
 
 
 def _without(kind: str, name: str, registered: Mapping[str, Item]) -> dict[str, Item]:
@@ -439,27 +468,10 @@ def _without(kind: str, name: str, registered: Mapping[str, Item]) -> dict[str, 
     return {key: item for key, item in registered.items() if key != name.lower()}
 
 
-@contextmanager
-def _garbage_collected_later() -> Iterator[None]:
-    """Pause Python's search for cycles of garbage, if it is on.
-
-    Planning makes tens of thousands of objects that live until its end. They would start the search several times a query,
-    in vain, and after some twenty queries the one through all objects of the process: 0.1 s where torch is loaded. What
-    is garbage at the end is found by the first search afterwards, among the youngest objects.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _free_tables() -> None:
     """Free what nobody but garbage refers to any more, and give back what large tables held.
 
-    Planning leaves cycles that refer to its tables; they are among the youngest objects (see `_garbage_collected_later`).
+    Planning leaves cycles that refer to its tables; they are among the youngest objects (see `collected_later`).
     """
     gc.collect(0)
     give_back_memory_of_tables()

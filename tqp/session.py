@@ -8,8 +8,8 @@ from types import FrameType
 
 import torch
 
-from tqp.compiled import Snapshot
-from tqp.connection import Connection, Parameters
+from tqp.compiled import Parameters, Snapshot
+from tqp.connection import Connection
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource

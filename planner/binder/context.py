@@ -23,10 +23,10 @@ class BindContext:
     catalog: Catalog
     parameters: Parameters
     query: str
+    parameter_keys: Mapping[int, int | str]  # see `tqp.planner.parse.ParsedStatement`
     #: Set by the statement; breaks the circle query -> expression -> subquery -> query.
     bind_query: QueryBinder = field(init=False)
     used_parameters: set[int | str] = field(default_factory=set)
-    placeholder_numbers: dict[int, int] | None = None  # position of each `?` in the text -> its number from 1
     next_id: int = 0
     next_shared: int = 0
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN, TICKS_PER_SECOND, DataType, TypeKind
-from tqp.planner.algebra.expressions import Call, Cast, Constant, Expression, InList, Literal, are_literals
+from tqp.planner.algebra.expressions import Call, Cast, Expression, InList, Literal, are_literals
 
 _SECONDS_PER_DAY = 86_400
 
@@ -38,32 +39,57 @@ def without_cast(call: Call) -> Call:
             constant = floor
         case _:
             return call
-    low, high = source.bounds
-    if source.kind is TypeKind.DATE:
-        low, high = -(2**31) + 2, 2**31 - 2  # the outermost are the infinities
+    low, high = _finite_bounds(source)
     if not low <= constant <= high:
         return call
     return replace(call, arguments=(cast.input, Literal(constant, source)))
 
 
 def list_without_cast(expression: InList) -> Expression:
-    """`CAST(e AS VARCHAR) IN ('a', 'b')` of an ENUM as a list of its values, less the texts that are none."""
+    """`CAST(x AS wider) IN (...)` as a list of x's own values, less those that x cannot have; where none is left, as it is.
+
+    So is `CAST(e AS VARCHAR) IN ('a', 'b')` of an ENUM.
+    """
     cast = expression.input
-    if not (isinstance(cast, Cast) and cast.input.data_type.is_enum and are_literals(expression.values)):
+    if not isinstance(cast, Cast) or cast.is_try or not are_literals(expression.values):
         return expression
     source = cast.input.data_type
-    found = [_position(value, source) for value in expression.values]
-    positions = tuple(position for position in found if position is not None)
-    if len(positions) == 1:
-        return Call("equal", (cast.input, *positions), BOOLEAN)
-    return InList(cast.input, positions) if positions else expression
+    found: Sequence[Literal | None]
+    if source.is_enum:
+        found = [_position(literal, source) for literal in expression.values]
+    else:
+        found = _uncast(expression.values, source, cast.data_type)
+    kept = tuple([literal for literal in found if literal is not None])
+    if len(kept) == 1:
+        return Call("equal", (cast.input, *kept), BOOLEAN)
+    return InList(cast.input, kept) if kept else expression
 
 
-def _position(constant: Constant, source: DataType) -> Literal | None:
+def _uncast(literals: Sequence[Literal], source: DataType, target: DataType) -> list[Literal]:
+    """Those that an exact cast makes of values of `source`, as these; none where an infinity may be among them."""
+    factor = _factor(source, target)
+    if factor is None:
+        return []
+    low, high = _finite_bounds(source)
+    values = [literal.value for literal in literals if type(literal.value) is int]
+    if source.kind is TypeKind.DATE and any(abs(value) >= target.bounds[1] for value in values):
+        return []
+    return [
+        Literal(value // factor, source)
+        for value in values
+        if value % factor == 0 and low <= value // factor <= high
+    ]
+
+
+def _position(literal: Literal, source: DataType) -> Literal | None:
     """A text as a value of an ENUM; None where it is not one."""
-    value = constant.value if isinstance(constant, Literal) else None
-    position = source.categories.positions.get(value) if isinstance(value, str) else None
+    position = source.categories.positions.get(literal.value) if isinstance(literal.value, str) else None
     return None if position is None else Literal(position, source)
+
+
+def _finite_bounds(source: DataType) -> tuple[int, int]:
+    """The least and the greatest value that is no infinity."""
+    return (-(2**31) + 2, 2**31 - 2) if source.kind is TypeKind.DATE else source.bounds
 
 
 def _factor(source: DataType, target: DataType) -> int | None:

@@ -6,6 +6,7 @@ import math
 import operator
 import string
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tqp.core.errors import BindError, nearest
 
@@ -89,6 +90,31 @@ def check_parameters(params: object) -> None:
     for value in params.values() if isinstance(params, Mapping) else params:
         if isinstance(value, str):
             check_text("a parameter", value)
+
+
+def check_parameter_sets(sets: object) -> list[Any]:
+    """The sets as a list. Raises BindError unless there is one, and each is what `check_parameters` takes."""
+    if isinstance(sets, (str, bytes, Mapping)) or not isinstance(sets, Iterable):
+        raise BindError(
+            f"params is a {type(sets).__name__}; give a list with a list or a dict of values for each run"
+        )
+    found = list(sets)
+    if not found:
+        raise BindError("params is empty; give a list or a dict of values for each run")
+    for values in found:
+        check_parameters(values)
+    return found
+
+
+def list_elements(value: object) -> Sequence[Any] | None:
+    """What a list, a tuple, or an array of one dimension (NumPy, Arrow, torch, pandas) holds; None of anything else."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if getattr(value, "ndim", None) == 1 and hasattr(value, "tolist"):
+        return value.tolist()  # type: ignore[no-any-return]
+    if hasattr(value, "to_pylist"):
+        return value.to_pylist()  # type: ignore[no-any-return]
+    return None
 
 
 def check_tables(argument: str, tables: object) -> None:

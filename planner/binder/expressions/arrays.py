@@ -42,14 +42,12 @@ def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expre
 
 def array_literal(values: Sequence[Any], label: str, span: Span | None) -> Literal:
     """A list of numbers that was given for a parameter, as FLOAT[n]."""
-    if not values:
-        raise BindError(f"the value of {label} is an empty list; an array has at least one element", span)
-    for value in values:
-        if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-            raise BindError(
-                f"the value of {label} holds a {type(value).__name__}; a list becomes FLOAT[n], so give numbers",
-                span,
-            )
+    if not values or any(isinstance(each, (bool, str)) or not hasattr(each, "__float__") for each in values):
+        raise UnsupportedError(
+            f"a list as the value of {label} may stand only after IN, ANY and ALL, as in IN {label}; elsewhere it becomes"
+            " FLOAT[n], so give numbers, one at least",
+            span,
+        )
     try:
         return Literal(tuple(rounded_to_float32(float(value)) for value in values), array(len(values)))
     except (ExecutionError, OverflowError):

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, InList, Literal, Varying
-from tqp.planner.binder.expressions import subqueries
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
+from tqp.planner.binder.expressions import lists, subqueries
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
 from tqp.planner.functions.type_rules import equality_type, ordering_type, row_field_type
 from tqp.planner.parse import Span, span_of
@@ -35,7 +35,9 @@ _OF_ROWS = {"equal": False, "is_not_distinct_from": False, "not_equal": True, "i
 def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """left <comparison> right, of values, of rows, or with ANY and ALL."""
     function = FUNCTIONS[type(node)]
-    quantified = subqueries.bind_quantified(binder, node, function)
+    quantified = lists.bind_quantified(binder, node, function)
+    if quantified is None:
+        quantified = subqueries.bind_quantified(binder, node, function)
     if quantified is not None:
         return quantified
     span = span_of(node)
@@ -91,24 +93,22 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     span = span_of(node)
     if query is not None:
         return subqueries.bind_in(binder, node.this, query, span)
-    if node.args.get("unnest") is not None or node.args.get("field") is not None:
+    if node.args.get("unnest") is not None:
         raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
+    if node.args.get("field") is not None:
+        return lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):
         return _any_of(_in_rows(binder, node.this, node.expressions, span), span)
-    values = [binder.bind_flexible(each) for each in (node.this, *node.expressions)]
+    written = binder.bind_flexible(node.this)
+    lists.check_no_list_among(binder.context, written, node.expressions)
+    values = [written, *map(binder.bind_flexible, node.expressions)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
-    literals = tuple(
-        each
+    if all(
+        isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)
         for each in choices
-        if isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)
-    )
-    if len(literals) == len(choices) and not isinstance(operand, Literal | Varying):
-        literals = tuple(dict.fromkeys(literals))
-        if len(literals) > 1:
-            return InList(operand, literals)
-        choices = [*literals]
-    equalities = [folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices]
-    return _any_of(equalities, span)
+    ):
+        return lists.is_one_of(operand, choices, span)
+    return _any_of([folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span)
 
 
 def _in_rows(

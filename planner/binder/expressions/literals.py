@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from tqp.core.arguments import list_elements
 from tqp.core.datatypes import (
     BIGINT,
     BLOB,
@@ -84,7 +85,13 @@ _NO_NUMBER = "no_number"
 
 def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
     """`?`, `$1`, `$name`: the value given for it, as a literal."""
-    key = _parameter_key(context, node)
+    value, label = given_value(context, node)
+    return literal_of(value, label, head_span(node))
+
+
+def given_value(context: BindContext, node: exp.Placeholder) -> tuple[Any, str]:
+    """The value given for a placeholder, and how messages call it. Raises BindError where there is none."""
+    key = context.parameter_keys[node.meta["start"]]
     span = head_span(node)
     values = context.parameters
     label = f"${key}"
@@ -94,36 +101,21 @@ def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
             given = ", ".join(sorted(values)) or "none"
             raise BindError(f"no value for the parameter {label} (given: {given})", span)
         context.used_parameters.add(name)
-        return literal_of(values[name], label, span)
+        return values[name], label
     if isinstance(key, str):
         raise BindError(f'the parameter {label} has a name: pass params={{"{key}": ...}}', span)
     if values is None or not 1 <= key <= len(values):
         given_count = 0 if values is None else len(values)
         raise BindError(f"no value for the parameter {label}: {given_count} given", span)
     context.used_parameters.add(key)
-    return literal_of(values[key - 1], label, span)
+    return values[key - 1], label
 
 
 def check_unread_placeholders(context: BindContext, tree: exp.Expr) -> None:
     """Placeholders in CTEs that nobody reads, and so nobody binds, need values too, and use them."""
-    if "?" in context.query or "$" in context.query:
+    if not context.used_parameters.issuperset(context.parameter_keys.values()):
         for node in tree.find_all(exp.Placeholder):
-            if _parameter_key(context, node) not in context.used_parameters:
-                bind_placeholder(context, node)
-
-
-def _parameter_key(context: BindContext, node: exp.Placeholder) -> int | str:
-    text = node.args.get("this")
-    if text is None:
-        if context.placeholder_numbers is None:
-            root = node.root()
-            starts = sorted(
-                each.meta["start"] for each in root.find_all(exp.Placeholder) if each.args.get("this") is None
-            )
-            context.placeholder_numbers = {start: number for number, start in enumerate(starts, 1)}
-        return context.placeholder_numbers[node.meta["start"]]
-    name = text.name if isinstance(text, exp.Expr) else str(text)
-    return int(name) if name.isdigit() else name
+            given_value(context, node)
 
 
 def literal_of(value: Any, label: str, span: Span | None) -> Expression:
@@ -136,10 +128,9 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
         value = value.item()  # NumPy scalars and 0-d tensors
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Literal(bytes(value), BLOB)
-    if getattr(value, "ndim", 0) == 1:
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return array_literal(value, label, span)
+    elements = list_elements(value)
+    if elements is not None:
+        return array_literal(elements, label, span)
     if value is None or type(value).__name__ in _MISSING:
         return Literal(None, NULL)
     if isinstance(value, bool):

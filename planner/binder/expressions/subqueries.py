@@ -63,7 +63,10 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
     query = right.this
     inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
     if not isinstance(inner, (exp.Query, exp.Values)):
-        raise UnsupportedError("ANY and ALL over a list are not supported; use a subquery", span_of(node))
+        raise UnsupportedError(
+            "of lists, ANY and ALL take only one that is given for a parameter, as in = ANY($ids); use a subquery",
+            span_of(node),
+        )
     if function not in COMPARISONS:
         raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
     return _quantified(binder, function, isinstance(right, exp.All), [node.this], inner, span_of(node))
@@ -77,9 +80,20 @@ def _quantified(
     query: exp.Expr,
     span: Span | None,
 ) -> Expression:
-    context = binder.context
     operands = [binder.bind_flexible(node) for node in nodes]
-    plan = context.bind_query.bind_exact(query, binder.scope).plan
+    plan = binder.context.bind_query.bind_exact(query, binder.scope).plan
+    return quantified_over(binder.context, function, is_all, operands, plan, span)
+
+
+def quantified_over(
+    context: BindContext,
+    function: str,
+    is_all: bool,
+    operands: Sequence[Expression],
+    plan: LogicalPlan,
+    span: Span | None,
+) -> Expression:
+    """Bound operands <comparison> ANY|ALL the rows of a plan. Raises BindError where their types do not go together."""
     columns = plan.schema
     if len(columns) != len(operands):
         raise BindError(

@@ -272,6 +272,11 @@ class ProgramBuilder:
             (kept, dtype), "in_list", lambda: torch.tensor(kept, dtype=dtype, device=self.device)
         )
 
+    def literal_list(self, values: tuple[StorageValue, ...], layout: Layout) -> str:
+        """The slot of a tensor with one row for each literal, none of them NULL, in a form that is not of strings."""
+        key = (tuple(map(repr, values)), layout.form, layout.dtype)
+        return self._once(key, "in_list", lambda: constant_values(values, layout, self.device))
+
     def membership_table(self, ranges: Ranges, low: int, high: int) -> str:
         """The slot of a bool tensor [high - low]: which of the integers from `low` on are in the ranges."""
 

@@ -19,7 +19,6 @@ from tqp.operators.numbers.casts import refuse_rows, resolve_cast
 from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.scalar_kernels import resolve
-from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.explain import format_expression
@@ -38,7 +37,7 @@ from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
-from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges, lower_integer_list
+from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges
 from tqp.runtime.lowering.expressions.compare import lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.expressions.conditions import (
     Guard,
@@ -50,6 +49,7 @@ from tqp.runtime.lowering.expressions.conditions import (
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
+from tqp.runtime.lowering.expressions.in_lists import lower_in_list
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
 from tqp.runtime.lowering.expressions.parameters import lower_parameter_codes, lower_with_parameter
@@ -106,7 +106,7 @@ class ExpressionLowering(Answers):
             case Case():
                 return lower_case(self, expression)
             case InList():
-                return lower_with_parameter(self, expression) or self._lower_in_list(expression)
+                return lower_with_parameter(self, expression) or lower_in_list(self, expression)
             case Call():
                 return lower_with_parameter(self, expression) or self._lower_call(expression)
             case Predict():
@@ -405,33 +405,6 @@ class ExpressionLowering(Answers):
             dtypes = [value.layout.dtype for value in values if not value.is_constant] + [layout.dtype]
             layout = replace(layout, dtype=max(dtypes, key=lambda dtype: dtype.itemsize))
         return layout
-
-    def _lower_in_list(self, expression: InList) -> Value:
-        build = self.stream.builder
-        value = self.lower(expression.input)
-        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
-        literals = [constant.value for constant in expression.values if isinstance(constant, Literal)]
-        if value.layout.data_type.is_string:
-            encoded = [literal.encode() if isinstance(literal, str) else literal for literal in literals]
-            node = build.call(
-                string_compare.in_list,
-                self.materialise(value).node if value.is_constant else self.strings(value),
-                encoded,
-            )
-            return Value(layout, node, self.combine_validity(value))
-        is_number = value.layout.form is Form.NUMBER and not value.is_constant
-        if is_number and value.layout.data_type.is_integer_like:
-            integers = [literal for literal in literals if isinstance(literal, int)]
-            listed = lower_integer_list(self, value, integers)
-            if listed is not None:
-                return Value(layout, listed, value.validity)
-            wanted = self.stream.object(self.program.integer_list(tuple(literals), value.layout.dtype))
-            return Value(layout, build.call(torch.isin, value.node, wanted), value.validity)
-        result: Node | None = None
-        for literal in expression.values:
-            equal = lower_comparison(self, "equal", value, self.lower(literal)).node
-            result = equal if result is None else build.call(operator.or_, result, equal)
-        return Value(layout, result, self.combine_validity(value))
 
 
 def _literal_value(constant: Any, data_type: Any) -> Value:

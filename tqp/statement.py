@@ -1,0 +1,86 @@
+"""Statement: a query that is parsed once and executed with other values each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tqp.compiled import Meanings, Parameters, Snapshot
+from tqp.compiler import EXPLAINED
+from tqp.core.datatypes import DataType
+from tqp.planner.describe import Description, describe
+from tqp.planner.parse import ParsedStatement
+from tqp.result import Result
+
+
+class Statement:
+    """A prepared query; `Connection.prepare` makes one. Safe to use from several threads.
+
+    Only its text is parsed beforehand. Each `execute` looks up the tables and models that it names, as they are then, and
+    keeps what it compiles with the connection, as `Connection.sql` does: queries that differ in the constants that columns are
+    compared with share a program. Nothing of a result is kept. With the connection closed it raises BindError.
+    """
+
+    def __init__(
+        self,
+        parsed: ParsedStatement,
+        execute: Callable[[ParsedStatement, Parameters | None], Result],
+        explain: Callable[[ParsedStatement, bool, Parameters | None], str],
+        snapshot: Callable[[], Snapshot],
+    ) -> None:
+        self._parsed = parsed
+        self._execute, self._explain, self._snapshot = execute, explain, snapshot
+        self._described: tuple[Description, Meanings] | None = None
+
+    @property
+    def sql(self) -> str:
+        """The text that was prepared."""
+        return self._parsed.text
+
+    @property
+    def parameters(self) -> tuple[int | str, ...]:
+        """What it takes, each once, as they first stand in the text: 1, 2, ... for `?` and `$1`, names for `$name`."""
+        return tuple(dict.fromkeys(self._parsed.parameter_keys.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its output columns, in order, with the tables as they are now; raises as `types` does."""
+        return self._description().names
+
+    @property
+    def types(self) -> tuple[DataType | None, ...]:
+        """The types of its output columns, in order, with the tables as they are now; `str(type)` is the SQL name.
+
+        None for a column whose type the values of parameters decide, such as `$x + 1`, which is an INTEGER for 1 and a DOUBLE
+        for 1.5: `Result.types` tells it, and `CAST($x AS INTEGER) + 1` settles it. Raises BindError and the like for what no
+        value can mend, such as a table that is missing.
+        """
+        return self._description().types
+
+    def execute(self, params: Parameters | None = None) -> Result:
+        """Run it. `params`: values for `?` and `$1` (a sequence) or `$name` (a mapping), as many as it takes.
+
+        >>> import tqp
+        >>> with tqp.connect() as con:
+        ...     add = con.prepare("SELECT $x + 1 AS y")
+        ...     [add.execute({"x": x}).fetchone() for x in (1, 41)]
+        [(2,), (42,)]
+
+        Raises BindError for values that are missing or too many, and what `Connection.sql` raises.
+        """
+        return self._execute(self._parsed, params)
+
+    def explain(self, analyze: bool = False, params: Parameters | None = None) -> str:
+        """The plans for these values as text, with estimates; with `analyze` also what a run took."""
+        return self._explain(self._parsed, analyze, params)
+
+    def _description(self) -> Description:
+        snapshot = self._snapshot()
+        if self._parsed.explain is not None:
+            return EXPLAINED
+        if self._described is None or not snapshot.agrees(self._described[1]):
+            self._described = describe(self._parsed, snapshot), snapshot.read
+        return self._described[0]
+
+    def __repr__(self) -> str:
+        takes = f", parameters={list(self.parameters)}" if self.parameters else ""
+        return f"Statement({self.sql!r}{takes})"
