@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
@@ -13,11 +13,10 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
-from tqp.planner.binder.text_constants import mark_text_constants
+from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Query, parse, text_of
 from tqp.planner.syntax.query_grammar import Explain
-from tqp.planner.syntax.tokens import tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class BoundStatement:
     plan: LogicalPlan
     names: tuple[str, ...]
     explain: Explain = None
-    varying: frozenset[int] = frozenset()
+    varying: frozenset[Place] = frozenset()
 
     def encode_columns(self) -> None:
         """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""
@@ -47,7 +46,7 @@ def bind(
 ) -> BoundStatement:
     """Bind one statement, which is parsed first where it is text.
 
-    `with_text_constants`, of text only: constants that predicates compare with, list and search for are `Varying`.
+    `with_text_constants`: constants that predicates compare with, list and search for are `Varying`.
 
     `parameters`: a sequence for `?` and `$1`, a mapping for `$name`. Raises ParseError, BindError, UnsupportedError and,
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
@@ -62,10 +61,10 @@ def _bind(
     query: Query, catalog: Catalog, parameters: Parameters, with_text_constants: bool
 ) -> BoundStatement:
     statement = parse(query) if isinstance(query, str) else query
-    varying: frozenset[int] = frozenset()
+    varying: frozenset[Place] = frozenset()
     if with_text_constants:
-        assert isinstance(query, str), "the tree is marked"
-        varying = mark_text_constants(statement.tree, tokenize(query))
+        statement = replace(statement, tree=statement.tree.copy())
+        varying = mark_text_constants(statement)
     context = BindContext(catalog, parameters, statement.text, statement.parameter_keys)
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(statement.tree, None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
 from unittest.mock import patch
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -45,16 +48,16 @@ class Known:
 
         connection._program_of_words = counted  # type: ignore[method-assign, assignment]
 
-    def check(self, query: str) -> None:
+    def check(self, query: str, params: Any = None) -> None:
         """Both answer alike, names and types included, or both refuse."""
         try:
-            expected = self._oracle.sql(query)
+            expected = self._oracle.sql(query, params=params)
             rows = expected.fetchall()
         except duckdb.Error:
             with pytest.raises(tqp.Error):
-                self.connection.sql(query).fetchall()
+                self.connection.sql(query, params).fetchall()
             return
-        result = self.connection.sql(query)
+        result = self.connection.sql(query, params)
         assert list(result.columns) == expected.columns, query
         assert [str(each) for each in result.types] == [str(each) for each in expected.types], query
         assert sorted(map(repr, result.fetchall())) == sorted(map(repr, rows)), query
@@ -175,6 +178,57 @@ def test_texts_whose_constants_mean_more_than_values_are_told_apart(form: str, k
         known.check(text)
 
 
+_GIVEN: dict[str, tuple[int, Sequence[Any]]] = {
+    # how many of these, in turn and once more, are known by their words
+    "SELECT i FROM t WHERE i > ? AND s <> ?": (7, ((1, "a"), (5, "b"), (6, "é"), (300, ""))),
+    "SELECT i FROM t WHERE i BETWEEN $low AND $high": (
+        5,
+        ({"low": 1, "high": 5}, {"low": 5, "high": 300}, {"high": 9, "low": -9}),
+    ),
+    "SELECT i FROM t WHERE d >= $1::DATE AND d < $1::DATE + INTERVAL 1 YEAR": (
+        3,
+        (["1994-01-01"], ["1995-01-01"]),
+    ),
+    "SELECT i FROM t WHERE d < ? AND i <> 5": (3, ([date(1994, 1, 2)], [date(1970, 1, 2)])),
+    "SELECT i FROM t WHERE s LIKE ?": (4, (["a%"], ["b%"], ["%b"], [None])),
+    "SELECT i FROM t WHERE n = ?": (6, ([5], [5.0], [2**40], [300], [None], [True])),
+    "SELECT i FROM t WHERE i > ? LIMIT ?": (3, ((1, 9), (2, 9), (2, 0))),
+    "SELECT i = ? AS k, count(*) AS c FROM t GROUP BY i = ?": (0, ((5, 5), (5, 1))),
+    "SELECT i = $1 AS k, count(*) AS c FROM t GROUP BY i = $1": (3, ([5], [1])),
+    "SELECT i FROM t WHERE i = ? + 1 AND i <> ?": (5, ((4, 1), (0, 2), (299, 7))),
+}
+
+
+@pytest.mark.parametrize("query", _GIVEN)
+def test_values_of_parameters_are_constants_too(
+    query: str, known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ShapeConstants, "keep_alike", lambda self, shares: True)
+    by_words, values = _GIVEN[query]
+    for _ in range(2):
+        for params in values:
+            known.check(query, params)
+    assert known.by_words == by_words
+
+
+def test_lists_and_arrays_of_parameters(known: Known) -> None:
+    for values in ([1, 5], [5, 300], [], [None, 1], np.array([1, 5])):
+        answers = known.connection.sql("SELECT i FROM t WHERE i IN $ids", {"ids": values}).fetchall()
+        assert sorted(answers) == [(each,) for each in values if each is not None]
+
+
+def test_a_statement_is_known_by_its_words(known: Known) -> None:
+    statement = known.connection.prepare("SELECT i FROM t WHERE i = ?")
+    assert [statement.execute([each]).fetchall() for each in (1, 5, 7, 300, 5)] == [
+        [(1,)],
+        [(5,)],
+        [],
+        [(300,)],
+        [(5,)],
+    ]
+    assert known.by_words == 4
+
+
 def test_a_table_that_is_replaced_or_dropped(known: Known) -> None:
     connection = known.connection
     for number in range(3):
@@ -207,5 +261,5 @@ def test_texts_are_taken_apart_at_their_constants() -> None:
         "'é'1",
     ):
         parts = split(text)
-        assert "".join(map("".join, zip(parts.words, (*parts.constants, ""), strict=True))) == text
-    assert split("SELECT 'a', 1.5, x1 -- 2").constants == ("'a'", "1.5")
+        assert "".join(map("".join, zip(parts.words, (*parts.constants.values(), ""), strict=True))) == text
+    assert split("SELECT 'a', 1.5, x1 -- 2").constants == {0: "'a'", 1: "1.5"}

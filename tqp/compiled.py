@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -15,14 +16,16 @@ from tqp.core.arguments import list_elements
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.ml.model import Model
+from tqp.planner.binder.text_constants import Constants, GivenValue, Place, place_of_parameter
 from tqp.planner.shapes import ShapeConstants
 from tqp.planner.templates import Template
 from tqp.runtime.program import TensorProgram
 
 #: Compiled queries that a connection keeps. Plans are kept, results never are.
 _MAX_PROGRAMS = 256
-#: Programs with parameters of one shape, and texts of it that are remembered.
-_MAX_VARIANTS, _MAX_TEXTS = 4, 1024
+#: Programs with parameters of one shape, and texts of it that are remembered: of those that come at random out of many, few
+#: come again so soon.
+_MAX_VARIANTS, _MAX_TEXTS = 4, 16
 #: Texts with the same words that templates are made of.
 _MAX_TEMPLATES = 8
 #: Values of parameters that are longer are known by a digest.
@@ -123,18 +126,16 @@ class Kept(Generic[Item]):
 class KnownShape:
     """Programs of one shape with parameters, each with the shares of the rows that it was planned for.
 
-    `texts`: those that have been sent; the last of them, where there are many.
+    `texts`: the last ones that have been sent.
     """
 
     variants: list[tuple[tuple[float, ...], TensorProgram]] = field(default_factory=list)
-    texts: set[Hashable] = field(default_factory=set)
+    texts: deque[Hashable] = field(default_factory=partial(deque, maxlen=_MAX_TEXTS))
 
     def is_worth_parameters(self, text: Hashable) -> bool:
-        """Is this another text than the first, and sent for the first time? What is sent again has a program of its own."""
+        """Is this another text than the first, and than the last ones? What is soon sent again has a program of its own."""
         is_worth = bool(self.texts) and text not in self.texts
-        if len(self.texts) >= _MAX_TEXTS:
-            self.texts.clear()
-        self.texts.add(text)
+        self.texts.append(text)
         return is_worth
 
     def program_for(self, constants: ShapeConstants) -> TensorProgram | None:
@@ -153,7 +154,7 @@ class KnownWords:
         self._templates: list[tuple[Template, KnownShape]] = []
         self._tried = 0
 
-    def find(self, constants: Sequence[str]) -> tuple[KnownShape, ShapeConstants] | None:
+    def find(self, constants: Constants) -> tuple[KnownShape, ShapeConstants] | None:
         """The shape of a text with these constants, if a template fits."""
         for template, shape in self._templates:
             found = template.constants_of(constants)
@@ -208,10 +209,17 @@ class CompiledQueries:
 
 def text_key(query: str, params: Parameters | None) -> Hashable:
     """What a text and the values of its parameters are known by."""
+    return query if params is None else (query, *given_values(params).items())
+
+
+def given_values(params: Parameters | None) -> dict[Place, GivenValue]:
+    """The values of parameters by their places, in the order of these, and what each is known by."""
     if params is None:
-        return query
-    items = params.items() if isinstance(params, Mapping) else enumerate(params)
-    return query, *((name, type(value), _value_key(value)) for name, value in items)
+        return {}
+    items = sorted(params.items()) if isinstance(params, Mapping) else enumerate(params, 1)
+    return {
+        place_of_parameter(key): GivenValue(value, (type(value), _value_key(value))) for key, value in items
+    }
 
 
 def _value_key(value: object) -> object:

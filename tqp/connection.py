@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 
 import torch
 
-from tqp.compiled import CompiledQueries, KnownShape, Parameters, Snapshot, text_key
+from tqp.compiled import CompiledQueries, Parameters, Snapshot, given_values, text_key
 from tqp.compiler import Compiler
 from tqp.core.arguments import (
     MAX_THREADS,
@@ -26,7 +26,7 @@ from tqp.core.arguments import (
     parse_size,
 )
 from tqp.core.deep_recursion import call_deep
-from tqp.core.errors import BindError, Error, ExecutionError, nearest
+from tqp.core.errors import BindError, Error, ExecutionError, UnsupportedError, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.garbage import collected_later
 from tqp.core.schema import TableSource
@@ -43,7 +43,7 @@ from tqp.planner.optimizer import RULES
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.shapes import Shape, shape_of
+from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
@@ -253,7 +253,7 @@ class Connection:
                 return call_deep(partial(self._compiler.explained, program))
             try:
                 table = program()
-            except ExecutionError:
+            except (ExecutionError, UnsupportedError):
                 if not program.has_parameters:
                     raise
                 program = self._program(query, params)  # says in the query's own words what fails
@@ -377,7 +377,7 @@ class Connection:
         self, key: Hashable, query: Query, params: Parameters | None, snapshot: Snapshot, by_shape: bool
     ) -> TensorProgram | BoundStatement:
         by_shape = by_shape and self._fuser is None
-        text = split(text_of(query)) if by_shape and params is None else None
+        text = split(text_of(query), given_values(params)) if by_shape else None
         program = None if text is None else self._program_of_words(key, text, snapshot)
         if program is not None:
             return program
@@ -385,7 +385,7 @@ class Connection:
         if statement.explain is not None:
             return statement
         statement.encode_columns()
-        program = self._program_of_shape(key, text_of(query), text, statement, snapshot) if by_shape else None
+        program = self._program_of_shape(key, query, params, text, statement, snapshot) if text else None
         if program is None:
             program = self._compiler.program(statement)
             with self._lock:
@@ -407,7 +407,13 @@ class Connection:
         return program.with_parameters(constants.values)
 
     def _program_of_shape(
-        self, key: Hashable, query: str, text: SplitText | None, statement: BoundStatement, snapshot: Snapshot
+        self,
+        key: Hashable,
+        query: Query,
+        params: Parameters | None,
+        text: SplitText,
+        statement: BoundStatement,
+        snapshot: Snapshot,
     ) -> TensorProgram | None:
         """A program with the query's constants as parameters, from the second text of a shape on.
 
@@ -429,22 +435,14 @@ class Connection:
                 return None
             with self._lock:
                 known.keep(constants, program)
-        if text is not None:
-            self._learn(query, text, shape, known, snapshot)
-        return program.with_parameters(constants.values)
-
-    def _learn(
-        self, query: str, text: SplitText, shape: Shape, known: KnownShape, snapshot: Snapshot
-    ) -> None:
-        """Let other texts with the same words be known by them."""
         with self._lock:
             words = self._compiled.known_words(text.words, snapshot.read, self._now())
-            if not words.is_worth_learning():
-                return
-        template = learn(query, text, shape, snapshot)
+            is_worth_learning = words.is_worth_learning()
+        template = learn(query, params, text, shape, snapshot) if is_worth_learning else None
         if template is not None:
             with self._lock:
                 words.learn(template, known)
+        return program.with_parameters(constants.values)
 
 
 @contextmanager

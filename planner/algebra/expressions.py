@@ -78,9 +78,9 @@ class Parameter(Expression):
 
 @dataclass(frozen=True, slots=True)
 class TextConstant(Expression):
-    """The constant at a place among those of the SQL text, whatever it is there (see `planner/templates.py`)."""
+    """The constant at a place, whatever it is there: see `planner/binder/text_constants.py`."""
 
-    place: int
+    place: int | str
     data_type: DataType
     negative: bool = False
 

@@ -1,20 +1,25 @@
-"""Which constants of a text may vary while everything else of its plan stays: operands of predicates, bound as `Varying`."""
+"""Which constants may vary while everything else of a text's plan stays: operands of predicates, bound as `Varying`.
+
+They are numbers and texts of the SQL, and values given for its parameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Literal, TextConstant, Varying
-from tqp.planner.binder.expressions.literals import bind_number
+from tqp.planner.algebra.expressions import Expression, Literal, TextConstant, Varying
+from tqp.planner.binder.expressions.literals import bind_number, literal_of
 from tqp.planner.functions.type_rules import SourceLiteral, settle
-from tqp.planner.syntax.tokens import PIECES, Tokens
+from tqp.planner.parse import ParsedStatement
+from tqp.planner.syntax.tokens import PIECES, Tokens, tokenize
 from tqp.planner.syntax.words import NUMBER, TEXT
 
-#: An argument of a literal: its place among the constants of the text. So no two are equal, whatever they are.
+#: Key in the meta of a node: the place of its constant. It is an argument of literals, too, so that no two of these are equal.
 _PLACE = "place"
 
 _PREDICATES = (
@@ -34,25 +39,51 @@ _NO_CONSTANTS = (exp.Column, exp.Star, exp.Query)
 _COMPUTED = (exp.Neg, exp.Paren, exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Interval)
 
 
+#: The number of a constant among those of the text; of a value given for a parameter, "$" and the parameter's key.
+Place = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenValue:
+    """The value of a parameter. Values are equal where their keys are."""
+
+    value: object = field(compare=False)
+    key: Hashable
+
+
+#: A number or a text as it stands in the SQL, or what is given for a parameter.
+Constants = Mapping[Place, str | GivenValue]
+
+
 def places_of_constants(tokens: Tokens) -> list[int]:
     """The indexes of the tokens that are numbers and texts."""
     return [index for index, kind in enumerate(tokens.kinds) if kind in (NUMBER, TEXT)]
 
 
-def mark_text_constants(tree: exp.Expr, tokens: Tokens) -> frozenset[int]:
+def mark_text_constants(statement: ParsedStatement) -> frozenset[Place]:
     """Let the binder take for `Varying` what stands for a value in predicates, and in no name of a column: their places."""
-    marked = set()
+    tokens = tokenize(statement.text)
     indexes = places_of_constants(tokens)
     places = {tokens.starts[index]: place for place, index in enumerate(indexes)}
-    for node in tree.find_all(exp.Literal):
-        place = places.get(node.meta.get("start", -1))
-        if place is None or not _is_operand(node):
-            continue
-        source = tokens.source(indexes[place])
-        if node.this == (_text(source) if node.is_string else source):
-            node.set(_PLACE, place)
+    marked: set[Place] = set()
+    for node in statement.tree.find_all(exp.Literal, exp.Placeholder):
+        start, place = node.meta.get("start", -1), None
+        if isinstance(node, exp.Placeholder):
+            place = place_of_parameter(statement.parameter_keys[start])
+        elif (number := places.get(start)) is not None:
+            source = tokens.source(indexes[number])
+            place = number if node.this == (_text(source) if node.is_string else source) else None
+        if place is not None and _is_operand(node):
+            node.meta[_PLACE] = place
+            if isinstance(node, exp.Literal):
+                node.set(_PLACE, place)
             marked.add(place)
     return frozenset(marked)
+
+
+def place_of_parameter(key: int | str) -> Place:
+    """Of the number of `?` and `$1`, or the name of `$name`."""
+    return f"${key}"
 
 
 def _is_operand(node: exp.Expr) -> bool:
@@ -81,27 +112,30 @@ def _is_in_name(node: exp.Expr) -> bool:
     return False
 
 
-def varying(literal: Literal, node: exp.Literal, negative: bool = False) -> Literal | Varying:
+def varying(literal: Expression, node: exp.Expr, negative: bool = False) -> Expression:
     """A literal that was made of the node; of a marked one a constant whose value nothing may depend on."""
-    place = node.args.get(_PLACE)
-    if place is None:
+    place = node.meta.get(_PLACE)
+    if place is None or not isinstance(literal, Literal) or literal.value is None:
         return literal
     constant = TextConstant(place, literal.data_type, negative)
     return Varying(constant, literal.data_type, literal.value, isinstance(literal, SourceLiteral))
 
 
-def constant_of_text(constant: TextConstant, sources: Sequence[str]) -> Literal | None:
-    """The constant in a text whose constants are `sources`; None where it is of another type."""
-    source = sources[constant.place]
-    text = _text(source)
+def constant_of(constant: TextConstant, constants: Constants) -> Literal | None:
+    """The constant among others of its kind; None where it is of another type."""
+    source = constants[constant.place]
+    literal: Expression
     try:
-        literal = (
-            Literal(text, VARCHAR)
-            if text is not None
-            else settle(bind_number(source, _NOWHERE, constant.negative))
-        )
+        if isinstance(source, GivenValue):
+            literal = literal_of(source.value, str(constant.place), None)
+        else:
+            text = _text(source)
+            literal = (
+                bind_number(source, _NOWHERE, constant.negative) if text is None else Literal(text, VARCHAR)
+            )
     except BindError:
         return None
+    literal = settle(literal)
     return literal if isinstance(literal, Literal) and literal.data_type == constant.data_type else None
 
 

@@ -107,14 +107,12 @@ def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
 def any_query(random: Random, tables: Mapping[str, RandomTable]) -> Template:
     """Any query, with other numbers and texts in the places of its own: some fail, and some are no queries."""
     text = split(Queries(random, tables).query())
+    constants = [constant for constant in text.constants.values() if isinstance(constant, str)]
     share = random.choice((0.2, 0.5, 1.0))
 
     def varied(draw: Random) -> str:
-        constants = [
-            _another(draw, constant, text.constants) if draw.random() < share else constant
-            for constant in text.constants
-        ]
-        return "".join(map("".join, zip(text.words, (*constants, ""), strict=True)))
+        others = [_another(draw, each, constants) if draw.random() < share else each for each in constants]
+        return "".join(f"{word}{constant}" for word, constant in zip(text.words, (*others, ""), strict=True))
 
     return varied
 

@@ -351,7 +351,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Null: lambda _, node: Literal(None, NULL),
     exp.HexString: lambda _, node: Literal(bytes.fromhex(node.name), BLOB),
     exp.ByteString: ExpressionBinder._escape_string,
-    exp.Placeholder: lambda binder, node: bind_placeholder(binder.context, node),
+    exp.Placeholder: lambda binder, node: varying(bind_placeholder(binder.context, node), node),
     exp.Interval: ExpressionBinder._interval,
     exp.Paren: lambda binder, node: binder.bind_flexible(node.this),
     exp.Neg: ExpressionBinder._negation,
