@@ -95,9 +95,9 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
             if name in _OF_MODELS and not predicts:
                 continue
             context.rewritten.clear()
-            changed = restore_schema(rule(plan, context), schema)
+            changed = rule(plan, context)
             if changed is not plan:
-                plan = changed
+                plan = restore_schema(changed, schema)
                 stages.append((name, plan))
         _verify(stages[-1:], schema)
     except Exception:

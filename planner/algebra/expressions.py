@@ -1,13 +1,14 @@
 """Bound expressions: typed, nameless trees over column ids.
 
 After binding every implicit conversion is an explicit `Cast`, so both sides of a comparison or an addition have one
-type. Equality ignores where an expression stands in the SQL (`span`). Subquery expressions exist only until the
+type. Equality ignores where an expression stands in the SQL (`span`); hashes leave types out, which rarely tell expressions
+apart. Subquery expressions exist only until the
 unnesting rule has run; aggregate calls only inside an Aggregate node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import TYPE_CHECKING, Self, TypeGuard
@@ -28,16 +29,14 @@ Value = bool | int | float | str | bytes | tuple[int, int, int] | tuple[float, .
 class Expression:
     """Base. `data_type` is a field or property of every expression."""
 
-    @property
-    def inputs(self) -> tuple[Expression, ...]:
-        return ()
-
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return self
 
     def map_inputs(self, function: Callable[[Expression], Expression]) -> Expression:
         """The expression over `function` of each input; the same object if nothing changes."""
         inputs = self.inputs
+        if not inputs:
+            return self
         mapped = tuple([function(child) for child in inputs])
         return self if all(map(is_, mapped, inputs)) else self.with_inputs(mapped)
 
@@ -45,6 +44,12 @@ class Expression:
 
         @property
         def data_type(self) -> DataType: ...
+
+        @property
+        def inputs(self) -> tuple[Expression, ...]: ...
+
+    else:
+        inputs = ()  # of most expressions, which are leaves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,13 +60,15 @@ class Literal(Expression):
     data_type: DataType
 
     def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
         if type(other) is not type(self):
             return NotImplemented
         mine, theirs = (self.value, self.data_type), (other.value, other.data_type)
         return mine == theirs and (not isinstance(self.value, (float, tuple)) or repr(mine) == repr(theirs))
 
     def __hash__(self) -> int:
-        return hash((self.value, self.data_type))
+        return hash(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +133,7 @@ class Call(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    data_type: DataType
+    data_type: DataType = field(hash=False)
     #: Where in the SQL; for errors and comments.
     span: tuple[int, int] | None = field(default=None, compare=False)
 
@@ -135,13 +142,13 @@ class Call(Expression):
         return self.arguments
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
-        return replace(self, arguments=inputs)
+        return Call(self.function, inputs, self.data_type, self.span)
 
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
     input: Expression
-    data_type: DataType
+    data_type: DataType = field(hash=False)
     is_try: bool = False  # TRY_CAST: NULL instead of an error
     span: tuple[int, int] | None = field(default=None, compare=False)
 
@@ -330,6 +337,16 @@ def are_literals(constants: Sequence[Constant]) -> TypeGuard[tuple[Literal, ...]
     return all(isinstance(constant, Literal) for constant in constants)
 
 
+def is_true(expression: Expression) -> bool:
+    """Is it the constant TRUE?"""
+    return isinstance(expression, Literal) and expression.value is True
+
+
+def is_false(expression: Expression) -> bool:
+    """Is it the constant FALSE?"""
+    return isinstance(expression, Literal) and expression.value is False
+
+
 def literal_labels(expression: Expression) -> frozenset[Value]:
     """The strings that a CASE chooses from, if it chooses between literals only; else none.
 
@@ -343,13 +360,14 @@ def literal_labels(expression: Expression) -> frozenset[Value]:
     return frozenset(part.value for part in values if isinstance(part, Literal) and part.value is not None)
 
 
-def walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> list[Expression]:
     """The expression and everything below it, parents first; does not enter the plans of subqueries."""
-    left = [expression]
+    found, left = [], [expression]
     while left:
         node = left.pop()
-        yield node
-        left.extend(reversed(node.inputs))
+        found.append(node)
+        left.extend(node.inputs[::-1])
+    return found
 
 
 def column_ids(expression: Expression) -> frozenset[int]:
@@ -424,15 +442,13 @@ def transform(expression: Expression, function: Callable[[Expression], Expressio
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """Split at top-level ANDs; TRUE splits into nothing."""
-    if not (isinstance(condition, Call) and condition.function == "and"):
-        return () if condition == TRUE else (condition,)
     parts: list[Expression] = []
     left: list[Expression] = [condition]
     while left:
         part = left.pop()
         if isinstance(part, Call) and part.function == "and":
             left.extend(reversed(part.arguments))
-        elif part != TRUE:
+        elif not is_true(part):
             parts.append(part)
     return tuple(parts)
 

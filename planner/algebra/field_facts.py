@@ -53,13 +53,14 @@ def with_facts(
 
 def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) -> Field:
     """The field with its range kept, nullability as given, uniqueness and order kept only if allowed."""
-    old = field.facts
-    can_be_null = field.nullable or can_be_null
-    is_unique, is_sorted = old.is_unique and is_unique, old.is_sorted and is_sorted
-    if (can_be_null, is_unique, is_sorted) == (field.nullable, old.is_unique, old.is_sorted):
+    facts = field.facts
+    if (facts.is_unique and not is_unique) or (facts.is_sorted and not is_sorted):
+        facts = replace(
+            facts, is_unique=facts.is_unique and is_unique, is_sorted=facts.is_sorted and is_sorted
+        )
+    elif field.nullable or not can_be_null:
         return field
-    facts = replace(old, is_unique=is_unique, is_sorted=is_sorted)
-    return Field(field.id, field.name, field.data_type, can_be_null, facts, field.estimates)
+    return Field(field.id, field.name, field.data_type, field.nullable or can_be_null, facts, field.estimates)
 
 
 def project_field(field: Field, expression: Expression, fields: FieldsById) -> Field:

@@ -47,11 +47,13 @@ class Scan(Leaf):
     def field_facts(self) -> Fields:
         table = self.table
         return {
-            field.id: replace(
-                field,
-                nullable=table.column_nullable(column),
-                facts=table.column_facts(column),
-                estimates=table.column_estimates(column),
+            field.id: Field(
+                field.id,
+                field.name,
+                field.data_type,
+                table.column_nullable(column),
+                table.column_facts(column),
+                table.column_estimates(column),
             )
             for field, column in zip(self.fields, self.columns, strict=True)
         }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
-from tqp.planner.algebra.expressions import Expression, Predict, Scoring, predictions_in, read_ids
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, Scoring
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.node import Node, derived
 from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
@@ -67,7 +66,8 @@ class LogicalPlan(Node["LogicalPlan"]):
     @derived
     def reads(self) -> frozenset[int]:
         """Ids of the columns that the node's own expressions read."""
-        return frozenset().union(*map(read_ids, self.expressions))
+        own = frozenset([part.id for part in self.parts if isinstance(part, ColumnRef)])
+        return own.union(*(plan.free_ids for plan in self.subqueries))
 
     @derived
     def free_ids(self) -> frozenset[int]:
@@ -79,7 +79,7 @@ class LogicalPlan(Node["LogicalPlan"]):
     def scorings(self) -> dict[Scoring, list[Predict]]:
         """The different calls of models in the node's own expressions, by what they score, in order."""
         found: dict[Scoring, list[Predict]] = {}
-        for call in dict.fromkeys(chain.from_iterable(map(predictions_in, self.expressions))):
+        for call in dict.fromkeys([part for part in self.parts if isinstance(part, Predict)]):
             found.setdefault(call.scoring, []).append(call)
         return found
 

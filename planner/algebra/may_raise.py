@@ -81,9 +81,12 @@ def is_decided_by_null(call: Call) -> bool:
 
     They are not asked for, as in DuckDB; but a comparison computes a constant on its left, and so raises if that fails.
     """
-    if not SCALARS[call.function].is_null_for_null:
+    for argument in call.arguments:
+        if isinstance(argument, Literal) and argument.value is None:
+            break
+    else:
         return False
-    if not any(isinstance(argument, Literal) and argument.value is None for argument in call.arguments):
+    if not SCALARS[call.function].is_null_for_null:
         return False
     return not (call.function in COMPARISONS and is_failing_constant(call.arguments[0]))
 
@@ -99,7 +102,10 @@ def _is_harmless(node: Expression) -> bool:
     if isinstance(node, Call):
         function = SCALARS[node.function]
         return function.raises is False and function.null is not NullRule.REFUSES
-    return isinstance(node, ColumnRef | Literal | Parameter | Varying | Case | InList)
+    return isinstance(node, _HARMLESS)
+
+
+_HARMLESS = (ColumnRef, Literal, Parameter, Varying, Case, InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:

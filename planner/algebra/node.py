@@ -46,8 +46,8 @@ class derived(Generic[Answer]):
 class Node(Generic[Plan]):
     """Base of the nodes whose inputs are of the kind `Plan`. Immutable, so what is derived from a node stays true.
 
-    An attribute named in INPUTS, EXPRESSIONS or FIELDS holds one of them, None, or a tuple of such values; among
-    expressions also objects with `expressions` and `map_expressions` of their own, such as sort keys.
+    An attribute named in INPUTS, EXPRESSIONS or FIELDS holds one of them, None, or a tuple; among expressions also tuples of
+    tuples, and objects with `expressions` and `map_expressions` of their own, such as sort keys.
     """
 
     #: What a node class has to define itself. A class that sets this is a base, not a node.
@@ -66,23 +66,30 @@ class Node(Generic[Plan]):
     @derived
     def inputs(self) -> tuple[Plan, ...]:
         """The plans whose rows the node reads."""
-        return _values_of(self, self.INPUTS)
+        return _listed(self, self.INPUTS)
 
     @derived
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression the node evaluates over its inputs."""
-        return _values_of(self, self.EXPRESSIONS)
+        found: list[Expression] = []
+        for name in self.EXPRESSIONS:
+            _collect(self.__dict__[name], found)
+        return tuple(found)
+
+    @derived
+    def parts(self) -> list[Expression]:
+        """The node's expressions and everything below them, parents first; nothing of the plans of subqueries."""
+        return [*chain.from_iterable(map(walk, self.expressions))]
 
     @derived
     def subqueries(self) -> tuple[Plan, ...]:
         """The plans of the subqueries in the node's expressions, not those inside them."""
-        parts = chain.from_iterable(map(walk, self.expressions))
-        return tuple([part.plan for part in parts if isinstance(part, Subquery)])  # type: ignore[misc]
+        return tuple([part.plan for part in self.parts if isinstance(part, Subquery)])  # type: ignore[misc]
 
     @derived
     def created_fields(self) -> tuple[Field, ...]:
         """The fields that the node itself lists; some may be those of an input, passed on."""
-        return _values_of(self, self.FIELDS)
+        return _listed(self, self.FIELDS)
 
     def shape(self, describe: Callable[[Expression], Hashable]) -> Hashable:
         """What the node is but for its inputs and fields, with `describe` of each expression in its place."""
@@ -93,7 +100,8 @@ class Node(Generic[Plan]):
 
     def map_inputs(self, function: Callable[[Plan], Plan]) -> Self:
         """The node over `function` of each input; the same object if nothing changes."""
-        return _mapped(self, self.INPUTS, function)
+        inputs = self.inputs
+        return self.with_inputs([function(child) for child in inputs]) if inputs else self
 
     def map_expressions(self, function: Callable[[Expression], Expression]) -> Self:
         """The node with `function` applied to each of its expressions; the same object if nothing changes."""
@@ -110,9 +118,12 @@ class Node(Generic[Plan]):
         return copy
 
     def with_inputs(self, inputs: Iterable[Plan]) -> Self:
-        """The node over other inputs, in the order of `inputs`."""
-        replacements = iter(inputs)
-        return self.map_inputs(lambda _: next(replacements))
+        """The node over other inputs, in the order of `inputs`; the same object if nothing changes."""
+        replacements = tuple(inputs)
+        if all(map(is_, replacements, self.inputs)):
+            return self
+        following = iter(replacements)
+        return _mapped(self, self.INPUTS, lambda _: next(following))
 
 
 def grow(node: Node[Any], **values: object) -> None:
@@ -161,12 +172,13 @@ def _attributes(node: object) -> tuple[str, ...]:
     return names
 
 
-def _values_of(node: object, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """The single values in attributes of a node, in order."""
-    found: list[Any] = []
+def _listed(node: object, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """The inputs or fields in attributes of a node, in order."""
+    found: tuple[Any, ...] = ()
     for name in names:
-        _collect(node.__dict__[name], found)
-    return tuple(found)
+        value = node.__dict__[name]
+        found += value if isinstance(value, tuple) else () if value is None else (value,)
+    return found
 
 
 def _collect(value: Any, found: list[Any]) -> None:

@@ -14,7 +14,6 @@ from tqp.planner.algebra.expressions import (
     Expression,
     QuantifiedComparison,
     Subquery,
-    walk,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -73,8 +72,8 @@ class PlanVerifier:
         for child in plan.inputs:
             is_dependent = isinstance(plan, Join) and self.allow_subqueries
             available |= self._check(child, available if is_dependent else outer)
-        for expression in plan.expressions:
-            self._check_expression(expression, available, isinstance(plan, Aggregate))
+        for part in plan.parts:
+            self._check_part(part, plan, available)
         outputs = frozenset([field.id for field in plan.schema])
         _require(len(outputs) == len(plan.schema), f"ids of {type(plan).__name__} are not unique")
         self._check_shape(plan)
@@ -112,28 +111,26 @@ class PlanVerifier:
             case _:
                 raise AssertionError(f"nothing says what a well-formed {type(plan).__name__} is")
 
-    def _check_expression(self, expression: Expression, available: frozenset[int], aggregates: bool) -> None:
-        for node in walk(expression):
-            match node:
-                case ColumnRef():
-                    if node.id not in available:
-                        raise _IllFormedError(f"column {node.name}#{node.id} is not available")
-                case Call(function=function) if SCALARS[function].one_type:
-                    types = {argument.data_type for argument in node.arguments}
-                    if len(types) != 1:
-                        raise _IllFormedError(f"{function} of {', '.join(sorted(map(str, types)))}")
-                case Call(function="and" | "or" | "not" as function):
-                    if any(argument.data_type != BOOLEAN for argument in node.arguments):
-                        raise _IllFormedError(f"{function} of something that is not BOOLEAN")
-                case AggregateCall():
-                    _require(aggregates and node is expression, "an aggregate call outside an Aggregate")
-                case _:
-                    pass
-            if isinstance(node, Subquery):
-                _require(self.allow_subqueries, "a subquery is left")
-                self._check(node.plan, available)
-                if isinstance(node, QuantifiedComparison):
-                    _same_types(node.plan.schema, node.operands, "the operands of a subquery")
+    def _check_part(self, part: Expression, plan: LogicalPlan, available: frozenset[int]) -> None:
+        match part:
+            case ColumnRef():
+                if part.id not in available:
+                    raise _IllFormedError(f"column {part.name}#{part.id} is not available")
+            case Call(function=function) if SCALARS[function].one_type:
+                types = {argument.data_type for argument in part.arguments}
+                if len(types) != 1:
+                    raise _IllFormedError(f"{function} of {', '.join(sorted(map(str, types)))}")
+            case Call(function="and" | "or" | "not" as function):
+                if any(argument.data_type != BOOLEAN for argument in part.arguments):
+                    raise _IllFormedError(f"{function} of something that is not BOOLEAN")
+            case AggregateCall():
+                is_result = isinstance(plan, Aggregate) and any(part is call for call in plan.aggregates)
+                _require(is_result, "an aggregate call outside an Aggregate")
+        if isinstance(part, Subquery):
+            _require(self.allow_subqueries, "a subquery is left")
+            self._check(part.plan, available)
+            if isinstance(part, QuantifiedComparison):
+                _same_types(part.plan.schema, part.operands, "the operands of a subquery")
 
 
 class _IllFormedError(Exception):

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Cast, Expression, Literal, Varying
+from tqp.planner.algebra.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    Varying,
+    is_false,
+    is_true,
+)
 from tqp.planner.algebra.may_raise import is_decided_by_null
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
@@ -73,12 +83,13 @@ def _fold_call(call: Call) -> Expression:
 
 def _fold_connective(call: Call) -> Expression:
     """AND, OR: constants drop out or decide."""
-    decisive, neutral = (FALSE, TRUE) if call.function == "and" else (TRUE, FALSE)
-    rest = tuple(argument for argument in call.arguments if argument != neutral)
-    if decisive in rest:
-        return decisive
+    is_and = call.function == "and"
+    is_decisive, is_neutral = (is_false, is_true) if is_and else (is_true, is_false)
+    rest = tuple([argument for argument in call.arguments if not is_neutral(argument)])
+    if any(map(is_decisive, rest)):
+        return FALSE if is_and else TRUE
     if not rest:
-        return neutral
+        return TRUE if is_and else FALSE
     if len(rest) == 1 or all(isinstance(argument, Literal) for argument in rest):
         return rest[0]
     return call if len(rest) == len(call.arguments) else Call(call.function, rest, BOOLEAN, call.span)

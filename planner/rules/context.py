@@ -44,4 +44,8 @@ class OptimizerContext(NewIds):
 
     def rewrite(self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
         """The plan with `function` applied to every node after its inputs."""
-        return function(self.rewrite_inputs(plan, lambda child: self.rewrite(child, function)))
+
+        def visit(node: LogicalPlan) -> LogicalPlan:
+            return function(self.rewrite_inputs(node, visit))
+
+        return visit(plan)

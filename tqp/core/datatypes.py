@@ -148,12 +148,12 @@ class DataType:
     @property
     def bounds(self) -> tuple[int, int]:
         """Smallest and largest storage value of an integer-like type."""
+        known = _INTEGER_BOUNDS.get(self.kind)
+        if known is not None:
+            return known
         if self.is_decimal:
-            limit = 10**self.precision - 1
-            return -limit, limit
-        if self.is_enum:
-            return 0, max(len(self.categories) - 1, 0)
-        return _INTEGER_BOUNDS.get(self.kind, _INTEGER_BOUNDS[TypeKind.BIGINT])
+            return _DECIMAL_BOUNDS[self.precision]
+        return (0, max(len(self.categories) - 1, 0)) if self.is_enum else _INTEGER_BOUNDS[TypeKind.BIGINT]
 
 
 _INTEGER_BOUNDS: dict[TypeKind, tuple[int, int]] = {
@@ -182,6 +182,9 @@ _INTEGER_LIKE = frozenset(
 
 #: The widest DECIMAL.
 MAX_DECIMAL_PRECISION = 38
+
+#: By precision.
+_DECIMAL_BOUNDS = [(1 - 10**precision, 10**precision - 1) for precision in range(MAX_DECIMAL_PRECISION + 1)]
 
 NULL = DataType(TypeKind.NULL)
 BOOLEAN = DataType(TypeKind.BOOLEAN)
