@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from operator import is_
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
@@ -18,12 +19,15 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     are_literals,
+    conjunction,
     conjuncts,
+    is_false,
+    is_true,
 )
 from tqp.planner.algebra.field_facts import reads_checked
 from tqp.planner.algebra.join_keys import THREE_VALUED
-from tqp.planner.algebra.known_fields import FieldsById, KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan
+from tqp.planner.algebra.known_fields import Fields, FieldsById, KnownFields
+from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import is_decided_by_null, may_raise
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
@@ -42,15 +46,23 @@ def simplify_expressions(plan: LogicalPlan, context: OptimizerContext) -> Logica
         if not node.expressions:
             return node
 
-        def fields() -> FieldsById:
-            return {key: value for child in node.inputs for key, value in child.field_facts.items()}
-
-        simplifier = Simplifier(fields)
+        simplifier = Simplifier(lambda: _facts_below(node))
         if isinstance(node, Filter) or (isinstance(node, Join) and node.join_type not in THREE_VALUED):
             return node.map_expressions(simplifier.condition)
         return node.map_expressions(simplifier.value)
 
     return context.rewrite(plan, simplify)
+
+
+def _facts_below(plan: LogicalPlan) -> Fields:
+    """What is known of the inputs' columns. Of their values a cross product says no more than what it joins."""
+    found: Fields = {}
+    for child in plan.inputs:
+        is_product = (
+            isinstance(child, Join) and child.join_type is JoinType.INNER and is_true(child.condition)
+        )
+        found |= _facts_below(child) if is_product else child.field_facts
+    return found
 
 
 class Simplifier:
@@ -66,9 +78,13 @@ class Simplifier:
 
     def condition(self, expression: Expression) -> Expression:
         """A simpler condition that is true on the same rows."""
-        parts = [self._where_true(part) for part in conjuncts(self.value(expression))]
-        result = conjoin(*parts)
-        return FALSE if FALSE in conjuncts(result) else _kept(result, expression)
+        value = self.value(expression)
+        parts = conjuncts(value)
+        where_true = [self._where_true(part) for part in parts]
+        if all(map(is_, where_true, parts)):
+            return value
+        result = conjoin(*where_true)
+        return FALSE if any(map(is_false, conjuncts(result))) else _kept(result, expression)
 
     def _where_true(self, part: Expression) -> Expression:
         """One conjunct; below AND and OR, too, NULL may become false."""
@@ -78,7 +94,7 @@ class Simplifier:
             return self.condition(part)
         if isinstance(part, Call) and part.function == "or":
             branches = [self._where_true(branch) for branch in branches_of(part)]
-            branches = [branch for branch in branches if branch != FALSE]
+            branches = [branch for branch in branches if not is_false(branch)]
             return any_of(branches) if branches else FALSE
         if isinstance(part, Call) and part.function in COMPARISONS:
             verdict = self._verdict(part)
@@ -117,13 +133,13 @@ class Simplifier:
             case "not":
                 return self._not(call)
             case "and":
-                parts = [part for part in dict.fromkeys(conjuncts(call)) if part != TRUE]
-                if FALSE in parts:
+                parts = tuple(dict.fromkeys(conjuncts(call)))
+                if any(map(is_false, parts)):
                     return FALSE
-                return _kept(conjoin(*parts), call)
+                return call if parts == call.arguments else conjunction(parts)
             case "or":
-                branches = [branch for branch in branches_of(call) if branch != FALSE]
-                if not branches or TRUE in branches:
+                branches = [branch for branch in branches_of(call) if not is_false(branch)]
+                if not branches or any(map(is_true, branches)):
                     return TRUE if branches else FALSE
                 return _kept(any_of(branches), call)
             case "is_null" if self._is_never_null(call.arguments[0]):
