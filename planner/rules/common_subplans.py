@@ -18,7 +18,7 @@ def common_subplans(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan
     Only the largest equal ones: what is inside them is computed once anyway.
     """
     scans = _repeated_scans(plan)
-    if not scans:
+    if not scans or not _are_repeated(plan):
         return plan
     # Scans that differ only in the columns they read are made alike; what is not read is pruned again.
     widened = _widened(plan, scans, context)
@@ -44,6 +44,31 @@ def _repeated_scans(plan: LogicalPlan) -> dict[str, list[Scan]]:
             shared.add(node.identifier)
         stack.extend(node.inputs)
     return {table: found for table, found in scans.items() if len(found) > 1}
+
+
+def _are_repeated(plan: LogicalPlan) -> bool:
+    """May two sub-plans be equal? Most plans that read a table twice read other tables with it, by other nodes."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    is_repeated = False
+
+    def contents(node: LogicalPlan) -> int:
+        """A number for the nodes and tables below, whatever their order: equal sub-plans have equal ones."""
+        nonlocal is_repeated
+        if isinstance(node, Shared):
+            if node.identifier not in shared:
+                shared.add(node.identifier)
+                contents(node.input)
+            return hash((Shared, node.identifier))
+        found = hash(node.table_name if isinstance(node, Scan) else type(node))
+        found += sum(map(contents, node.inputs))
+        if isinstance(node, Join | Aggregate):
+            is_repeated |= found in seen
+            seen.add(found)
+        return found
+
+    contents(plan)
+    return is_repeated
 
 
 def _widened(plan: LogicalPlan, scans: dict[str, list[Scan]], context: OptimizerContext) -> LogicalPlan:
