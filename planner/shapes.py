@@ -34,10 +34,8 @@ from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
-from tqp.planner.optimizer import without_subqueries
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
-from tqp.planner.rules.context import OptimizerContext
 
 #: Constants of a list, at most: a longer one is part of the shape.
 _LONGEST_LIST = 100
@@ -110,9 +108,8 @@ class Lifting:
         return Parameter(index, literal.data_type, literal.value)
 
 
-def shape_of(plan: LogicalPlan, context: OptimizerContext) -> Shape:
-    """The shape of a bound plan whose columns are encoded. Raises what unnesting its subqueries raises."""
-    plan = without_subqueries(plan, context)
+def shape_of(plan: LogicalPlan) -> Shape:
+    """The shape of a bound plan `without_subqueries` (see the optimizer) whose columns are encoded."""
     fields = KnownFields()
     for node in walk_plan(plan):
         if isinstance(node, Scan):

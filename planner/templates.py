@@ -29,6 +29,7 @@ from tqp.planner.binder.context import Parameters
 from tqp.planner.binder.text_constants import Constants, GivenValue, Place, constant_of, places_of_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.optimizer import without_subqueries
 from tqp.planner.parse import Query
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.rules.context import OptimizerContext
@@ -93,7 +94,7 @@ def learn(
     """The template of a text and its shape; None where another text with the same words may have another shape."""
     try:
         statement = bind(query, catalog, parameters, with_text_constants=True)
-        same = call_deep(lambda: shape_of(statement.plan, OptimizerContext()))
+        same = call_deep(lambda: shape_of(without_subqueries(statement.plan, OptimizerContext())))
     except Error:
         return None
     places = {

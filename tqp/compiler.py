@@ -49,13 +49,14 @@ class Compiler:
     ) -> tuple[LogicalPlan, PhysicalPlan]:
         """The optimized and the physical plan of a bound one."""
         rules = self.disabled_rules | without
-        logical = optimize(plan, OptimizerContext(disabled_rules=rules, backend=self.backend))
+        context = OptimizerContext(disabled_rules=rules, backend=self.backend)
+        logical = optimize(plan, context)
         options = PhysicalOptions(self.backend, rules)
-        physical = plan_physical(logical, options)
+        physical = plan_physical(logical, options, context.estimator)
         if options.wanted:
             for table, column in options.wanted:
                 table.dictionary_encode(column)
-            physical = plan_physical(logical, PhysicalOptions(self.backend, rules))
+            physical = plan_physical(logical, PhysicalOptions(self.backend, rules), context.estimator)
         return logical, physical
 
     def program(self, statement: BoundStatement) -> TensorProgram:

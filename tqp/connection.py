@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -39,7 +40,7 @@ from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
-from tqp.planner.optimizer import RULES
+from tqp.planner.optimizer import RULES, without_subqueries
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.planner.rules.context import OptimizerContext
@@ -385,7 +386,10 @@ class Connection:
         if statement.explain is not None:
             return statement
         statement.encode_columns()
-        program = self._program_of_shape(key, query, params, text, statement, snapshot) if text else None
+        program = None
+        if text is not None:
+            statement = replace(statement, plan=without_subqueries(statement.plan, OptimizerContext()))
+            program = self._program_of_shape(key, query, params, text, statement, snapshot)
         if program is None:
             program = self._compiler.program(statement)
             with self._lock:
@@ -415,11 +419,11 @@ class Connection:
         statement: BoundStatement,
         snapshot: Snapshot,
     ) -> TensorProgram | None:
-        """A program with the query's constants as parameters, from the second text of a shape on.
+        """A program with the query's constants as parameters, from the second text of a shape on; its plan is without subqueries.
 
         None of a new shape, and of a text that is sent again: they are planned for their own constants.
         """
-        shape = shape_of(statement.plan, OptimizerContext())
+        shape = shape_of(statement.plan)
         constants = shape.constants
         if not constants.values:
             return None

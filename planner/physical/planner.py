@@ -76,13 +76,18 @@ PHYSICAL_RULES = (
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
 
 
-def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> PhysicalPlan:
-    """The physical plan of a logical plan without subqueries; its fields are those of `plan.schema`, in that order."""
-    planner = Planner(options or PhysicalOptions(), plan)
+def plan_physical(
+    plan: LogicalPlan, options: PhysicalOptions | None = None, estimator: Estimator | None = None
+) -> PhysicalPlan:
+    """The physical plan of a logical plan without subqueries; its fields are those of `plan.schema`, in that order.
+
+    `estimator`: one that knows nodes of the plan already.
+    """
+    planner = Planner(options or PhysicalOptions(), plan, estimator or Estimator())
     planned = planner.plan(plan, _ids(plan.schema), ())
     if planner.is_on("share_filtered_scans"):
         planned = share_filtered_scans(planned, planner.new_ids)
-    if planner.is_on("predict_distinct"):
+    if planner.is_on("predict_distinct") and any(map(scores_rows, walk_plan(plan))):
         planned = score_combinations(planned)
     return planner.with_schema(planned, plan.schema, keep_names=True)
 
@@ -90,9 +95,9 @@ def plan_physical(plan: LogicalPlan, options: PhysicalOptions | None = None) -> 
 class Planner:
     """Plans one query; the joins by `JoinPlanner`."""
 
-    def __init__(self, options: PhysicalOptions, root: LogicalPlan) -> None:
+    def __init__(self, options: PhysicalOptions, root: LogicalPlan, estimator: Estimator) -> None:
         self.options = options
-        self.estimator = Estimator()
+        self.estimator = estimator
         self._root = root
         self._joins = JoinPlanner(self, dictionary_sizes(root) if self.is_on("dictionary_join") else {})
         self._shared: dict[int, PhysicalPlan] = {}
