@@ -105,20 +105,21 @@ class Graph:
     def __init__(self, inputs: Sequence[Node], outputs: tuple[Any, ...]) -> None:
         called = set(inputs)
         order: list[Node] = []
-        waiting = [(node, False) for node in reversed(nodes_in(outputs))]
-        needed = {node for node, _ in waiting}
+        waiting: list[Node | None] = [*reversed(nodes_in(outputs))]
+        needed = {*waiting}
+        begun: list[Node] = []  # whose arguments are being called; behind these stands None
         while waiting:
-            node, has_arguments = waiting.pop()
-            if node in called:
-                continue
-            if has_arguments:
+            node = waiting.pop()
+            if node is None:
+                node = begun.pop()
                 called.add(node)
                 order.append(node)
-                continue
-            waiting.append((node, True))
-            waiting += [(used, False) for used in reversed(node.uses())]
-        for node in order:
-            needed.update(node.uses())
+            elif node not in called:
+                begun.append(node)
+                waiting.append(None)
+                used = node.uses()
+                needed.update(used)
+                waiting += used[::-1]
         self.inputs = [node for node in inputs if node in needed]
         self.nodes, self.outputs = order, outputs
         self._named = False

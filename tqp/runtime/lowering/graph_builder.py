@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -83,13 +82,29 @@ def listed(expressions: Iterable[Expression], separator: str) -> list[str | Expr
     return [part for expression in expressions for part in (separator, expression)][1:]
 
 
+class _Commented:
+    """A block whose nodes carry a fragment; a generator would take three times as long, dozens of times a query."""
+
+    __slots__ = ("_builder", "_other")
+
+    def __init__(self, builder: GraphBuilder, fragment: Fragment) -> None:
+        self._builder = builder
+        self._other: Fragment | None = fragment
+
+    def __enter__(self) -> None:
+        self._builder.current, self._other = self._other, self._builder.current
+
+    def __exit__(self, *error: object) -> None:
+        self._builder.current = self._other
+
+
 class GraphBuilder:
     """Equal calls give the same node, so common subexpressions are computed once."""
 
     def __init__(self) -> None:
         self._inputs: dict[Any, Node] = {}
         self._numbered: dict[Any, Node] = {}
-        self._fragment: Fragment | None = None
+        self.current: Fragment | None = None  # that new nodes carry
         self.operator: int | None = None  # id of the physical node that new nodes belong to
 
     def input(self, name: str, what: Any = None) -> Node:
@@ -112,14 +127,9 @@ class GraphBuilder:
     def method(self, method: str, *arguments: Any, name: str | None = None) -> Node:
         return self._number(method, arguments, {}, name or method)
 
-    @contextmanager
-    def fragment(self, *parts: str | Expression) -> Iterator[None]:
+    def fragment(self, *parts: str | Expression) -> _Commented:
         """Nodes made inside carry the parts' text as the comment of the program's code."""
-        outer, self._fragment = self._fragment, Fragment(parts)
-        try:
-            yield
-        finally:
-            self._fragment = outer
+        return _Commented(self, Fragment(parts))
 
     def graph(self, outputs: tuple[Any, ...]) -> tuple[Graph, list[Any]]:
         """The finished graph, and what the inputs are that it needs."""
@@ -128,19 +138,22 @@ class GraphBuilder:
         return graph, [what for what, node in self._inputs.items() if node in used]
 
     def _number(self, target: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], name: str) -> Node:
-        key = (target, *map(_freeze, arguments), *map(_freeze, keywords.items()))
+        key = (target, *map(_freeze, arguments), *map(_freeze, keywords.items() if keywords else ()))
         node = self._numbered.get(key)
         if node is None:
-            node = Node(target, arguments, keywords, name, self._fragment, self.operator)
+            node = Node(target, arguments, keywords, name, self.current, self.operator)
             self._numbered[key] = node
         return node
 
 
 def _freeze(value: Any) -> Any:
-    if isinstance(value, Node):
+    kind = type(value)
+    if kind is Node:
         return value
+    if kind is int or kind is bool:
+        return kind, value  # 1, 1.0 and True are equal but not the same; so are 0.0 and -0.0
+    if isinstance(value, float):
+        return kind, repr(value)
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(_freeze, value))
-    if isinstance(value, (bool, int, float)):
-        return (type(value), repr(value))  # 1, 1.0 and True are equal but not the same; so are 0.0 and -0.0
+        return (kind, *map(_freeze, value))
     return value
