@@ -103,7 +103,7 @@ def span_of(node: object) -> Span | None:
     start, stop = (meta["start"], meta["end"] + 1) if "start" in meta else (None, 0)
     for value in node.args.values():
         for part in value if type(value) is list else (value,):
-            inner = span_of(part)
+            inner = span_of(part) if isinstance(part, exp.Expr) else None
             if inner is not None:
                 start = inner[0] if start is None else min(start, inner[0])
                 stop = max(stop, inner[1])
@@ -139,8 +139,11 @@ def head_span(node: object) -> Span | None:
     """The node's own position (for a call: its name), or that of its first descendant with one."""
     if not isinstance(node, exp.Expr):
         return None
-    for part in node.walk(bfs=False):
+    pending: list[exp.Expr] = [node]
+    while pending:
+        part = pending.pop()
         meta = part._meta
         if meta and "start" in meta:
             return meta["start"], meta["end"] + 1
+        pending.extend(part.iter_expressions(reverse=True))
     return None

@@ -41,6 +41,18 @@ _QUANTIFIERS: dict[TokenType, Any] = {
     TokenType.ALL: exp.All,
 }
 _COLLATE = {TokenType.COLLATE}
+#: Operands of one token, as most are.
+_OPERANDS = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING})
+#: Behind an operand, what continues it on none of these levels.
+_ENDS = frozenset(
+    {TokenType.COMMA, TokenType.R_PAREN, TokenType.EQ, TokenType.NEQ, TokenType.LTE, TokenType.GTE}
+    | {TokenType.AND, TokenType.OR, TokenType.FROM, TokenType.ALIAS, TokenType.BETWEEN, TokenType.LIKE}
+    | {TokenType.IN, TokenType.THEN, TokenType.ELSE, TokenType.END, TokenType.ASC, TokenType.DESC}
+)
+#: The same of the levels that bind closer than * and /.
+_ENDS_FACTOR = (
+    _ENDS | {TokenType.STAR, TokenType.SLASH, TokenType.PLUS, TokenType.DASH} | {TokenType.LT, TokenType.GT}
+)
 
 
 class OperatorParser(DuckDBParser):
@@ -95,6 +107,8 @@ class OperatorParser(DuckDBParser):
                 return this
 
     def _parse_bits(self) -> exp.Expr | None:
+        if self._next.token_type in _ENDS and self._curr.token_type in _OPERANDS:
+            return self._parse_unary()
         this = self._parse_complement()
         while True:
             kind = self._curr.token_type
@@ -135,6 +149,8 @@ class OperatorParser(DuckDBParser):
         return this
 
     def _parse_exponent(self) -> exp.Expr | None:
+        if self._next.token_type in _ENDS_FACTOR and self._curr.token_type in _OPERANDS:
+            return self._parse_unary()
         this = self._parse_collation()
         while self._match_set(self.EXPONENT):
             operator = self.EXPONENT[self._prev.token_type]

@@ -1,12 +1,20 @@
 """Planning is linear: a query of twice the length takes about twice the work, counted in calls of functions."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tqp
 from tqp.core.deep_recursion import call_deep
+from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.node import Node
+from tqp.planner.physical.cardinality import Estimator
+from tqp.tpch.data import DATA
+from tqp.tpch.query import load_query
 
 
 def chain(operator: str, part: str, condition: str = "") -> Callable[[int], str]:
@@ -45,6 +53,10 @@ LONG = {
 }
 
 
+#: For a query of TPC-H in the mean, with some to spare for other versions of Python and sqlglot.
+MOST_CALLS = 31_500
+
+
 def connect() -> tqp.Connection:
     con = tqp.connect(threads=1)
     days = tqp.connect().sql("SELECT DATE '2020-01-01' + i AS d FROM (VALUES (1), (2), (3)) v(i)")
@@ -54,8 +66,8 @@ def connect() -> tqp.Connection:
     return con
 
 
-def work(con: tqp.Connection, query: str) -> int:
-    """How many functions are called, in Python or C, to compile a query in one attempt, on a large stack."""
+def work(con: tqp.Connection, query: str, run: Callable[[str], object] | None = None) -> int:
+    """How many functions are called, in Python or C, to compile (or `run`) a query in one attempt, on a large stack."""
     calls = attempts = 0
 
     def count(_frame: object, event: str, _argument: object) -> None:
@@ -69,7 +81,7 @@ def work(con: tqp.Connection, query: str) -> int:
             raise RecursionError
         sys.setprofile(count)
         try:
-            con.compile(query)
+            (run or con.compile)(query)
         finally:
             sys.setprofile(None)
 
@@ -106,3 +118,55 @@ def test_twice_the_ctes_take_twice_the_work(step: str) -> None:
     work(con, ctes(2, step))
     once, twice = work(con, ctes(50, step)), work(con, ctes(100, step))
     assert twice < 2.3 * once
+
+
+@pytest.fixture(scope="module")
+def tpch(tpch_data: Path) -> tqp.Connection:
+    con = tqp.connect(threads=1)
+    for table, path in DATA.paths(tpch_data).items():
+        con.register(table, str(path))
+    for number in range(1, 23):  # columns are encoded, kinds of queries seen
+        con.compile(load_query(number).text)
+    return con
+
+
+def test_planning_of_tpch_takes_few_calls(tpch: tqp.Connection) -> None:
+    """What a rule does for nothing, or twice, shows here; who adds work on purpose raises the number."""
+    calls = [work(tpch, load_query(number).text + "\n") for number in range(1, 23)]
+    assert sum(calls) < MOST_CALLS * 22
+
+
+def test_no_estimate_is_made_twice(tpch: tqp.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The physical planner goes on with the estimates of the optimizer."""
+    made = Counter[int]()
+    kept: list[LogicalPlan] = []  # so that no other node gets an id
+    derive = Estimator._derive
+
+    def counted(estimator: Estimator, plan: LogicalPlan) -> float:
+        made[id(plan)] += 1
+        kept.append(plan)
+        return derive(estimator, plan)
+
+    monkeypatch.setattr(Estimator, "_derive", counted)
+    for number in (3, 5, 18):
+        tpch.compile(load_query(number).text + "\n\n")
+    assert made and set(made.values()) == {1}
+
+
+def test_subqueries_are_unnested_once(tpch: tqp.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the shape of a text that is new, and for its plan."""
+    from tqp.planner.rules.subqueries import unnest_subqueries
+
+    met: list[Node[Any]] = []
+    unnested = unnest_subqueries.join_dependent
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        met.append(arguments[0])
+        return unnested(*arguments, **options)
+
+    monkeypatch.setattr(unnest_subqueries, "join_dependent", counted)
+    text = load_query(4).text
+    tpch.compile(text + "\n\n")
+    compiled = len(met)
+    tpch.sql(text + "\n\n\n")
+    assert compiled and len(met) == 2 * compiled
