@@ -36,6 +36,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.make_source import make_source
+from tqp.ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
 from tqp.planner.bind import BoundStatement, bind
@@ -215,6 +216,16 @@ class Connection:
     def model_names(self) -> list[str]:
         """Names of the registered models."""
         return [model.name for model in list(self._models.values())]
+
+    def memory(self) -> Result:
+        """What is kept of the registered tables, and the bytes that it takes: a row for each thing that queries have made.
+
+        `kept`: "values", the encoded column; "dictionary", its distinct values with codes for the rows; "index" and "runs", where
+        the values of a sorted one begin. It goes with the table: `unregister` frees it. One immutable table under two names
+        is counted twice here.
+        """
+        self._check_open()
+        return ledger(list(self._sources.values()))
 
     # queries
 

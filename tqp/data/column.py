@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,8 @@ class Column:
     INTERVAL int64 [n, 3] (months, days, microseconds); ARRAY float32 [n, size]; NULL int8 [n];
     VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool.
     """
+
+    KEPT: ClassVar[str] = "values"
 
     data_type: DataType
     num_rows: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ class SortedRuns:
 
     `starts`: int32 [r + 1], int64 from 2^31 rows on; the last one is the number of rows.
     """
+
+    KEPT: ClassVar[str] = "runs"
 
     values: Tensor
     starts: Tensor
@@ -49,6 +52,8 @@ def sorted_runs(values: Tensor) -> SortedRuns:
 
 class KeyIndex:
     """The index on a sorted column of integers in main memory; made when first asked for. Safe to share among threads."""
+
+    KEPT: ClassVar[str] = "index"
 
     def __init__(self, column: Column) -> None:
         assert column.values is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,8 @@ class ValueDictionary:
     `values`: [k], of integers the distinct ones, ascending, in the column's dtype; of strings the number of a row, int32 or
     int64, that holds each. `codes`: [n], as narrow as k allows.
     """
+
+    KEPT: ClassVar[str] = "dictionary"
 
     values: Tensor
     codes: Tensor

@@ -27,7 +27,7 @@ from tqp.data.sources.file_identity import FileSet
 _WORTH_WORKERS = 16_384
 
 
-#: A column, or what is found of one and kept beside it; both say as `nbytes` what they take.
+#: A column, or what is found of one and kept beside it; both say as `nbytes` what they take, and as `KEPT` what they are.
 Found = TypeVar("Found")
 
 #: Two tables must never have the same: compiled queries are known by the versions of their tables.
@@ -40,7 +40,7 @@ class EncodedColumns:
     def __init__(self, num_columns: int) -> None:
         self.version = next(_versions)
         #: By the column's place and its own type, `Column` or another.
-        self._found: dict[tuple[int, type], Any] = {}
+        self._found: dict[tuple[int, Any], Any] = {}
         self._num_columns = num_columns
         weakref.finalize(self, _note_freed, self._found).atexit = False
         self.after_fork()
@@ -68,12 +68,16 @@ class EncodedColumns:
     def memory_bytes(self) -> int:
         return _bytes_of(self._found)
 
+    def kept(self) -> list[tuple[int, str, int]]:
+        """What is kept now: of which column, what, and its bytes."""
+        return [(index, kind.KEPT, item.nbytes) for (index, kind), item in list(self._found.items())]
 
-def _bytes_of(found: Mapping[tuple[int, type], Any]) -> int:
+
+def _bytes_of(found: Mapping[tuple[int, Any], Any]) -> int:
     return sum(item.nbytes for item in list(found.values()))
 
 
-def _note_freed(found: Mapping[tuple[int, type], Any]) -> None:
+def _note_freed(found: Mapping[tuple[int, Any], Any]) -> None:
     note_freed(_bytes_of(found))
 
 
@@ -112,6 +116,10 @@ class Source(ABC):
     def memory_bytes(self) -> int:
         """What the columns encoded so far take."""
         return self._encoded.memory_bytes
+
+    def kept(self) -> list[tuple[str, str, int]]:
+        """Of which columns what is kept, and its bytes, in the order of the columns."""
+        return [(self.column_names[index], what, size) for index, what, size in sorted(self._encoded.kept())]
 
     def column_type(self, name: str) -> DataType:
         """Raises UnsupportedError naming the column if tqp has no type for it. Encodes nothing."""
