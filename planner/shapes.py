@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
+from tqp.planner.algebra.expression_text import format_expression, format_literal
 from tqp.planner.algebra.expressions import (
     Call,
     Constant,
@@ -32,7 +33,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import transform_plan, walk_plan
-from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, TEXT_PREDICATES
+from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
 from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
@@ -139,6 +140,25 @@ def shape_of(plan: LogicalPlan) -> Shape:
     constants = ShapeConstants(tuple(lifting.values), kept.shares)
     made = tuple(Lift(before, after, id(after) in counted) for before, after in lifts)
     return Shape(_key(plan), plan, constants, made, fields)
+
+
+def explain_shape(shape: Shape) -> str:
+    """A section of EXPLAIN: the predicates that have other constants in texts that share a program, with those of this text.
+
+    "" where there are none. A plan is also shared only where ranges keep about the same share: `ShapeConstants.keep_alike`.
+    """
+    lines = []
+    for lift in shape.lifts:
+        parameters = [part for part in _operands(lift.lifted) if isinstance(part, Parameter)]
+        notes = [f"?{each.index + 1} = {format_literal(each.literal)}" for each in dict.fromkeys(parameters)]
+        if lift.counts and isinstance(lift.lifted, Call) and lift.lifted.function in ORDERINGS:
+            notes.append("others that keep about as many rows")
+        lines.append(f"{format_expression(lift.lifted)}  ({'; '.join(notes)})")
+    return "\n\nShape\n" + "\n".join(dict.fromkeys(lines)) if lines else ""
+
+
+def _operands(predicate: Expression) -> Sequence[Expression]:
+    return predicate.values if isinstance(predicate, InList) else predicate.inputs
 
 
 def _has_parameter(expression: Expression) -> bool:

@@ -290,3 +290,19 @@ def test_tpch_with_other_constants(number: int, tpch_data: Path) -> None:
             text = with_new_constants(query, random).text_without_limit
             expected = oracle.sql(text).to_arrow_table()
             assert difference(connection.sql(text).to_arrow(), expected, query.order_by) is None, text
+
+
+def test_explain_says_which_constants_may_vary() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _TABLE)
+        text = connection.explain(
+            "SELECT byte + 1 FROM t WHERE money > 1.25 AND word IN ('a', 'b') AND text LIKE 'row%' AND word <> 'a' LIMIT 3"
+        )
+        assert text.partition("\n\nShape\n")[2].splitlines() == [
+            "money > ?1  (?1 = 1.25; others that keep about as many rows)",
+            "word IN (?2, ?3)  (?2 = 'a'; ?3 = 'b')",
+            "starts_with(text, ?4)  (?4 = 'row')",
+            "word <> ?2  (?2 = 'a')",
+        ]
+        assert "\n\nShape\n" in connection.explain("SELECT 1 FROM t WHERE byte = 1", analyze=True)
+        assert "Shape" not in connection.explain("SELECT byte + 1 FROM t LIMIT 3")

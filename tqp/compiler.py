@@ -15,12 +15,12 @@ from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement
 from tqp.planner.describe import Description
-from tqp.planner.optimizer import optimize
+from tqp.planner.optimizer import optimize, without_subqueries
 from tqp.planner.physical.choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import plan_physical
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.shapes import Shape
+from tqp.planner.shapes import Shape, explain_shape, shape_of
 from tqp.result import Result
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
@@ -88,15 +88,16 @@ class Compiler:
     def explain(self, statement: BoundStatement, analyze: bool) -> str:
         """The statement's plans as text; with `analyze` also what a run of its program took."""
         statement.encode_columns()
+        shape = explain_shape(shape_of(without_subqueries(statement.plan, OptimizerContext())))
         logical, physical = self.plans(statement.plan)
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
-            return f"{text}\n{explain_physical(physical)}"
+            return f"{text}\n{explain_physical(physical)}{shape}"
         _, measured = profile(self.lower(statement, physical), self.executor)
         annotations = {node: str(operator) for node, operator in measured.operators.items()}
         threads = self.executor.threads
         return (
-            f"{text}\n{explain_physical(physical, annotations)}\n\n"
+            f"{text}\n{explain_physical(physical, annotations)}{shape}\n\n"
             f"Total {measured.seconds * 1e3:.2f} ms on {threads} thread{'s' if threads > 1 else ''}, {self.device}"
         )
 

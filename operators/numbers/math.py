@@ -78,6 +78,19 @@ def _cube_root(values: Tensor) -> Tensor:
     return torch.copysign(root, values)
 
 
+def _arc_sine(values: Tensor) -> Tensor:
+    return _without_sign_outside(torch.asin(values), values)
+
+
+def _arc_cosine(values: Tensor) -> Tensor:
+    return _without_sign_outside(torch.acos(values), values)
+
+
+def _without_sign_outside(angles: Tensor, values: Tensor) -> Tensor:
+    """The NaN of what is no sine: DuckDB's has no sign, whatever the processor makes, and its text shows that."""
+    return torch.where(values.abs() > 1, math.nan, angles)
+
+
 def _log_base(base: Tensor, values: Tensor) -> Tensor:
     return torch.log10(values) / torch.log10(base)
 
@@ -392,8 +405,8 @@ FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "sin": _smooth(torch.sin),
     "cos": _smooth(torch.cos),
     "tan": _smooth(torch.tan),
-    "asin": _smooth(torch.asin),
-    "acos": _smooth(torch.acos),
+    "asin": _smooth(_arc_sine),
+    "acos": _smooth(_arc_cosine),
     "atan": _smooth(torch.atan),
     "atan2": _smooth(torch.atan2),
     "sinh": _smooth(torch.sinh),

@@ -82,6 +82,11 @@ class Parameter(Expression):
     data_type: DataType
     example: Value = field(compare=False)
 
+    @property
+    def literal(self) -> Literal:
+        """The constant that it was."""
+        return Literal(self.example, self.data_type)
+
 
 @dataclass(frozen=True, slots=True)
 class TextConstant(Expression):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+import tqp.compiler as compiler_module
 import tqp.connection as connection_module
 from tests.oracle import assert_same_rows
 from tqp.data.encoding import value_dictionary
@@ -167,8 +168,12 @@ def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return planned
 
-    for step in (connection_module.bind, connection_module.optimize, connection_module.plan_physical):
-        monkeypatch.setattr(connection_module, step.__name__, reading_nothing(step))
+    for module, step in (
+        (connection_module, connection_module.bind),
+        (compiler_module, compiler_module.optimize),
+        (compiler_module, compiler_module.plan_physical),
+    ):
+        monkeypatch.setattr(module, step.__name__, reading_nothing(step))
     for query in _ENCODED:
         with tqp.connect() as connection:
             for name, table in _TABLES.items():
