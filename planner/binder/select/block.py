@@ -20,7 +20,13 @@ from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
-from tqp.planner.binder.select.grouping import GroupedRewriter, check_uses, keys_of_all, keys_of_having
+from tqp.planner.binder.select.grouping import (
+    GroupedRewriter,
+    check_uses,
+    is_of_all,
+    keys_of_all,
+    keys_of_having,
+)
 from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.ordinals import ordinal
@@ -106,7 +112,7 @@ class SelectBlock:
         having = select.args.get("having")
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
-        of_all = group is not None and bool(group.args.get("all"))
+        of_all = group is not None and is_of_all(group)
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
             items = keys_of_all(values, item_uses, holds_aggregate)
@@ -190,7 +196,7 @@ class SelectBlock:
         binder = self.binder("GROUP BY", None, aliases)
         binder.written_keys = None  # a key is no part of another
         keys: list[Expression] = []
-        for node in group.expressions:
+        for node in () if is_of_all(group) else group.expressions:
             if type(node) in _GROUPINGS:
                 raise UnsupportedError(f"{_GROUPINGS[type(node)]} is not supported", span_of(node))
             parts = node.expressions if isinstance(node, exp.Tuple) else [node]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from sqlglot import exp
+
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import (
     ColumnRef,
@@ -18,6 +20,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import transform_plan
 from tqp.planner.binder.scope import ColumnUse, Scope
+from tqp.planner.binder.select.select_list import star_of
 
 
 def check_uses(uses: Iterable[ColumnUse], keys: Iterable[Expression]) -> None:
@@ -36,6 +39,15 @@ def ungrouped(use: ColumnUse) -> BindError:
         f"ANY_VALUE({use.name}) if any of its values will do",
         use.span,
     )
+
+
+def is_of_all(group: exp.Group) -> bool:
+    """GROUP BY ALL, or a star and nothing else: whose columns it is of does not matter then."""
+    if group.args.get("all"):
+        return True
+    star = star_of(group.expressions[0]) if len(group.expressions) == 1 else None
+    plain = star.this if isinstance(star, exp.Column) else star
+    return plain is not None and not any(plain.args.values())
 
 
 def keys_of_all(
