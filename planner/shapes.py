@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
@@ -27,6 +28,7 @@ from tqp.planner.algebra.expressions import (
     Value,
     Varying,
     are_literals,
+    conjuncts,
     transform,
     walk,
 )
@@ -76,13 +78,42 @@ class ShapeConstants:
         )
 
 
+class Effect(Enum):
+    """What a predicate does to the rows of a filter, or of a join."""
+
+    NONE = auto()  # it stands elsewhere
+    DROPS = auto()  # those where it is not true
+    MAY_DROP = auto()  # as others decide, in an OR
+
+
+class Shares:
+    """The shares of columns' ranges that predicates keep, one after the other."""
+
+    def __init__(self, fields: KnownFields) -> None:
+        self._fields, self._kept, self._others = fields, KeptShare(fields), list[float]()
+
+    def add(self, predicate: Expression, effect: Effect) -> None:
+        """Ranges of one column are one, unless they stand in an OR."""
+        if effect is Effect.DROPS:
+            self._kept.add(predicate)
+        elif effect is Effect.MAY_DROP:
+            alone = KeptShare(self._fields)
+            alone.add(predicate)
+            self._others += alone.shares
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """All of them."""
+        return (*self._kept.shares, *self._others)
+
+
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A predicate before and after its constants became parameters. `counts`: it drops rows of a filter, or of a join."""
+    """A predicate before and after its constants became parameters. `effect`: what it does to the rows of a filter, or join."""
 
     predicate: Expression
     lifted: Expression
-    counts: bool
+    effect: Effect
 
 
 class Lifting:
@@ -117,9 +148,9 @@ def shape_of(plan: LogicalPlan) -> Shape:
             fields.put(node.field_facts.values())
         if node.scorings:  # constants prune models
             return Shape((), plan, ShapeConstants())
-    lifting, kept = Lifting(), KeptShare(fields)
+    lifting, shares = Lifting(), Shares(fields)
     lifts: list[tuple[Expression, Expression]] = []
-    counted: set[int] = set()
+    effects: dict[int, Effect] = {}
 
     def lifted(expression: Expression) -> Expression:
         result = lifting.lifted(expression)
@@ -131,14 +162,16 @@ def shape_of(plan: LogicalPlan) -> Shape:
     def with_parameters(node: LogicalPlan) -> LogicalPlan:
         changed = node.map_expressions(lambda expression: transform(expression, lifted))
         if isinstance(changed, Filter | Join):
-            for comparison in filter(_has_parameter, walk(changed.condition)):
-                kept.add(comparison)
-                counted.add(id(comparison))
+            for part in conjuncts(changed.condition):
+                for predicate in filter(_has_parameter, walk(part)):
+                    effects[id(predicate)] = Effect.DROPS if predicate is part else Effect.MAY_DROP
         return changed
 
     plan = transform_plan(plan, with_parameters)
-    constants = ShapeConstants(tuple(lifting.values), kept.shares)
-    made = tuple(Lift(before, after, id(after) in counted) for before, after in lifts)
+    made = tuple(Lift(before, after, effects.get(id(after), Effect.NONE)) for before, after in lifts)
+    for lift in made:
+        shares.add(lift.lifted, lift.effect)
+    constants = ShapeConstants(tuple(lifting.values), shares.values)
     return Shape(_key(plan), plan, constants, made, fields)
 
 
@@ -151,7 +184,11 @@ def explain_shape(shape: Shape) -> str:
     for lift in shape.lifts:
         parameters = [part for part in _operands(lift.lifted) if isinstance(part, Parameter)]
         notes = [f"?{each.index + 1} = {format_literal(each.literal)}" for each in dict.fromkeys(parameters)]
-        if lift.counts and isinstance(lift.lifted, Call) and lift.lifted.function in ORDERINGS:
+        if (
+            lift.effect is not Effect.NONE
+            and isinstance(lift.lifted, Call)
+            and lift.lifted.function in ORDERINGS
+        ):
             notes.append("others that keep about as many rows")
         lines.append(f"{format_expression(lift.lifted)}  ({'; '.join(notes)})")
     return "\n\nShape\n" + "\n".join(dict.fromkeys(lines)) if lines else ""

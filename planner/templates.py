@@ -31,9 +31,8 @@ from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.optimizer import without_subqueries
 from tqp.planner.parse import Query
-from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.shapes import Lift, Lifting, Shape, ShapeConstants, shape_of
+from tqp.planner.shapes import Lift, Lifting, Shape, ShapeConstants, Shares, shape_of
 from tqp.planner.syntax.tokens import tokenize
 
 _NOTHING: Mapping[Place, GivenValue] = {}
@@ -77,15 +76,14 @@ class Template:
         """What a text with the same words and these constants is in the template's shape; None if it may have another."""
         if any(constants[place] != source for place, source in self.fixed.items()):
             return None
-        lifting, kept = Lifting(), KeptShare(self.fields)
+        lifting, shares = Lifting(), Shares(self.fields)
         for lift in self.lifts:
             predicate = _filled(lift.predicate, constants)
             lifted = None if predicate is None else lifting.lifted(predicate)
             if lifted != lift.lifted or lifted is None:
                 return None
-            if lift.counts:
-                kept.add(lifted)
-        return ShapeConstants(tuple(lifting.values), kept.shares)
+            shares.add(lifted, lift.effect)
+        return ShapeConstants(tuple(lifting.values), shares.values)
 
 
 def learn(

@@ -234,6 +234,21 @@ def test_a_constant_that_keeps_another_share_of_the_rows_has_a_plan_of_its_own()
             assert _variants(connection) == variants
 
 
+def test_ranges_in_an_or_are_no_range_together() -> None:
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", pa.table({"k": np.arange(100_000)}))
+        for low, high, variants in (
+            (5, 99_990, 0),
+            (7, 99_991, 1),
+            (40_000, 60_000, 2),
+            (40_001, 60_001, 2),
+            (9, 99_995, 2),
+        ):
+            query = f"SELECT count(*) FROM t a JOIN t b USING (k) WHERE k < {low} OR k >= {high}"
+            assert connection.sql(query).fetchall() == [(low + 100_000 - high,)]
+            assert _variants(connection) == variants
+
+
 def test_a_table_that_is_replaced_takes_its_shapes_with_it() -> None:
     with tqp.connect(threads=1) as connection:
         for rows in ([1, 2, 3], [2000, 70000]):
