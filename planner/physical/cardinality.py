@@ -7,11 +7,21 @@ occurs in the larger one. Estimates only steer cost; correctness never depends o
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from math import prod
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal, Parameter, conjuncts
-from tqp.planner.algebra.field_facts import expression_distinct
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Parameter,
+    column_ids,
+    conjuncts,
+)
+from tqp.planner.algebra.field_facts import expression_distinct, field_distinct
 from tqp.planner.algebra.join_keys import JoinKeys, is_two_sided
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
@@ -28,6 +38,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
+from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
 
 # Shares of rows where nothing better is known.
@@ -41,11 +52,35 @@ _UNKNOWN_DISTINCT_SHARE = 0.5
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
 
 
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """The values of one side of an equality: how many there are, how many before conditions on other columns, their range."""
+
+    distinct: float
+    stored: float
+    range: Range | None
+
+
+def key_domain(sides: Collection[KeyValues]) -> float:
+    """How many values a row with a partner may have; each side's are taken for a random choice of those.
+
+    The larger number of stored values, as far as the ranges of all sides overlap. So 60 of the days of two centuries are
+    found by few rows of a table with one day a week of five years.
+    """
+    known = max(side.distinct for side in sides)
+    ranges = [side.range for side in sides if side.range is not None]
+    if len(ranges) < len(sides):
+        return known
+    overlap = 1 + min(high for _, high in ranges) - max(low for low, _ in ranges)
+    return max(known, min(float(overlap), max(side.stored for side in sides)))
+
+
 class Estimator:
     """Estimates for plan nodes, kept by node identity while the object lives."""
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[LogicalPlan, float]] = {}
+        self._values: dict[tuple[int, int], tuple[LogicalPlan, float | None]] = {}
         self._aggregate_ids: set[int] = set()
 
     def rows(self, plan: LogicalPlan) -> float:
@@ -58,8 +93,28 @@ class Estimator:
 
     def distinct(self, plan: LogicalPlan, expressions: Collection[Expression]) -> float:
         """Estimated number of distinct combinations of the expressions in the plan's output; at least 1."""
-        rows, fields = self.rows(plan), plan.field_facts
-        return min(prod(_distinct(expression, fields, rows) for expression in expressions), max(1.0, rows))
+        rows = max(1.0, self.rows(plan))
+        return min(prod(self._distinct(plan, expression) for expression in expressions), rows)
+
+    def key_values(self, plan: LogicalPlan, key: Expression) -> KeyValues:
+        """What is expected of the values that a key of a join takes in the plan's output."""
+        fields, distinct = plan.field_facts, self.distinct(plan, (key,))
+        stored = expression_distinct(key, fields)
+        return KeyValues(distinct, distinct if stored is None else stored, value_range(key, fields))
+
+    def found_share(
+        self,
+        plan: LogicalPlan,
+        keys: Collection[Expression],
+        others: LogicalPlan,
+        other_keys: Collection[Expression],
+    ) -> float:
+        """Estimated share (0 to 1) of the values of a plan's keys that other rows have in theirs."""
+        if len(keys) == 1:
+            (key,), (other,) = keys, other_keys
+            of_others = self.key_values(others, other)
+            return of_others.distinct / key_domain((self.key_values(plan, key), of_others))
+        return min(1.0, self.distinct(others, other_keys) / self.distinct(plan, keys))
 
     def selectivity(self, condition: Expression, fields: FieldsById) -> float:
         """As the module's function, and aware of which columns are results of aggregates."""
@@ -117,25 +172,82 @@ class Estimator:
         """Estimated share of left rows that find a match."""
         if not keys.left:
             return 1.0 if not keys.residual else 0.5
-        right = self.distinct(plan.right, keys.right)
-        share = min(1.0, right / self.distinct(plan.left, keys.left)) if self.rows(plan.right) >= 0.5 else 0.0
+        if self.rows(plan.right) < 0.5:
+            return 0.0
+        share = self.found_share(plan.left, keys.left, plan.right, keys.right)
         return share * (0.8 if keys.residual else 1.0)
 
     def _key_domain(self, plan: Join, keys: JoinKeys) -> float:
         """L x R / domain is the size of the join.
 
-        One key: the larger number of distinct values. Several keys are correlated as a rule (a foreign key of two
+        One key: what its values are chosen from. Several keys are correlated as a rule (a foreign key of two
         columns), so their combinations are counted on the side with fewer of them.
         """
         if not keys.left:
             return 1.0
-        if len(keys.left) == 1:
-            return max(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right))
         single = max(
-            max(self.distinct(plan.left, (left,)), self.distinct(plan.right, (right,)))
+            key_domain((self.key_values(plan.left, left), self.key_values(plan.right, right)))
             for left, right in zip(keys.left, keys.right, strict=True)
         )
+        if len(keys.left) == 1:
+            return single
         return max(single, min(self.distinct(plan.left, keys.left), self.distinct(plan.right, keys.right)))
+
+    def _distinct(self, plan: LogicalPlan, expression: Expression) -> float:
+        rows = max(1.0, self.rows(plan))
+        if isinstance(expression, ColumnRef):
+            count = self._column_values(plan, expression.id)
+        else:
+            count = expression_distinct(expression, plan.field_facts)
+        if count is None:
+            count = 2.0 if expression.data_type.kind is TypeKind.BOOLEAN else rows * _UNKNOWN_DISTINCT_SHARE
+        return min(max(1.0, count), rows)
+
+    def _column_values(self, plan: LogicalPlan, column: int) -> float | None:
+        """Estimated number of values of a column, by the rows that reach each operator on its way; None if unknown."""
+        key = id(plan), column
+        if key not in self._values:
+            field = plan.field_facts.get(column)
+            if field is not None and field.facts.is_unique:
+                count: float | None = self.rows(plan)
+            else:
+                known = None if field is None else field_distinct(field)
+                kept = self._values_kept(plan, column)
+                count = kept if known is None else known if kept is None else min(known, kept)
+            self._values[key] = plan, count
+        return self._values[key][1]
+
+    def _values_kept(self, plan: LogicalPlan, column: int) -> float | None:
+        """How many of the values that a column has in the input are left."""
+        source = plan.source_of(frozenset((column,)))
+        before = None if source is None else self._column_values(source, column)
+        if source is None or before is None:
+            return None
+        if isinstance(plan, Filter):
+            return before * self._share_in_order(plan, column)
+        if isinstance(plan, Join) and plan.join_type in (JoinType.INNER, JoinType.SEMI) and plan.keys.left:
+            keys = plan.keys
+            if source is plan.left:
+                share = self.found_share(plan.left, keys.left, plan.right, keys.right)
+            else:
+                share = self.found_share(plan.right, keys.right, plan.left, keys.left)
+            return min(before, self.rows(source) * share)
+        return before
+
+    def _share_in_order(self, plan: Filter, column: int) -> float:
+        """Of the values of a column that the rows are sorted by, the share kept: that of rows, if by sorted columns, too.
+
+        So the 365 days of one year are in 52 weeks, where any 365 days of two centuries would be in as many.
+        """
+        fields = plan.input.field_facts
+        if not fields[column].facts.is_sorted:
+            return 1.0
+        share = 1.0
+        for part in conjuncts(plan.condition):
+            reads = column_ids(part) - {column}
+            if reads and all(fields[each].facts.is_sorted for each in reads if each in fields):
+                share *= self.selectivity(part, fields)
+        return share
 
 
 def selectivity(
@@ -259,15 +371,3 @@ def _known_distinct(expression: Expression, fields: FieldsById) -> float | None:
     if isinstance(expression, ColumnRef) or value_range(expression, fields) is not None:
         return expression_distinct(expression, fields)
     return None
-
-
-def _distinct(expression: Expression, fields: FieldsById, rows: float) -> float:
-    if isinstance(expression, ColumnRef):
-        field = fields.get(expression.id)
-        if field is not None and field.facts.is_unique:
-            return max(1.0, rows)
-    count = expression_distinct(expression, fields)
-    if count is None:
-        boolean = expression.data_type.kind is TypeKind.BOOLEAN
-        count = 2.0 if boolean else rows * _UNKNOWN_DISTINCT_SHARE
-    return min(max(1.0, count), max(1.0, rows))

@@ -80,7 +80,9 @@ def request_filter(
         return None
     if not all(key.data_type.is_integer_like for key in keys.left):
         return None
-    share = estimator.distinct(build, keys.right) / estimator.distinct(probe, keys.left)
+    if estimator.distinct(build, keys.right) > _LARGEST_SHARE * estimator.rows(probe):
+        return None  # other operators leave fewer rows than there are keys: the filter would look up what those drop
+    share = estimator.found_share(probe, keys.left, build, keys.right)
     request = FilterRequest(identifier, keys.left, share)
     place_below = origin(probe, request.columns())
     if place_below is None and not (by_runs and reads_runs(probe, request, estimator)):

@@ -161,3 +161,73 @@ def test_thresholds_on_aggregates_are_selective() -> None:
     having = Filter(grouped, call("greater", ColumnRef(20, BIGINT, "total"), number(300)))
     estimator = Estimator()
     assert estimator.rows(having) <= 0.2 * estimator.rows(grouped)
+
+
+def days(first: int = 40) -> Scan:
+    """The days of two centuries, in order."""
+    return scan(
+        "days",
+        73_000,
+        Field(
+            first,
+            "day",
+            BIGINT,
+            False,
+            ColumnFacts(0, 72_999, is_unique=True, is_sorted=True),
+            ColumnEstimates(73_000.0),
+        ),
+        Field(
+            first + 1,
+            "week",
+            BIGINT,
+            False,
+            ColumnFacts(0, 10_429, is_sorted=True),
+            ColumnEstimates(10_430.0),
+        ),
+        Field(
+            first + 2, "year", BIGINT, False, ColumnFacts(1900, 2099, is_sorted=True), ColumnEstimates(200.0)
+        ),
+        Field(first + 3, "weekday", BIGINT, False, ColumnFacts(0, 6), ColumnEstimates(7.0)),
+    )
+
+
+def stock() -> Scan:
+    """What is in store on one day a week, for five years."""
+    day = Field(50, "stock_day", BIGINT, False, ColumnFacts(36_500, 38_325), ColumnEstimates(260.0))
+    item = Field(51, "item", BIGINT, False, ColumnFacts(1, 1000), ColumnEstimates(1000.0))
+    return scan("stock", 260_000, day, item)
+
+
+def test_columns_that_rows_are_sorted_by_keep_the_same_share_of_their_values() -> None:
+    calendar = days()
+    of_year = Filter(calendar, call("equal", column(calendar, 2), number(2000)))
+    estimator = Estimator()
+    assert estimator.distinct(of_year, (column(calendar, 1),)) == pytest.approx(52, abs=1)
+    assert estimator.distinct(of_year, (column(calendar, 3),)) == 7
+    of_weekday = Filter(calendar, call("equal", column(calendar, 3), number(2)))
+    assert estimator.distinct(of_weekday, (column(calendar, 1),)) == pytest.approx(10_429, abs=1)
+
+
+def test_a_join_leaves_the_values_of_the_rows_that_find_a_partner() -> None:
+    calendar, others = days(), days(60)
+    of_year = Filter(calendar, call("equal", column(calendar, 2), number(2000)))
+    same_week = call("equal", column(others, 1), column(calendar, 1))
+    for kind in (JoinType.INNER, JoinType.SEMI):
+        joined = Join(others, of_year, kind, same_week)
+        assert Estimator().distinct(joined, (column(others, 0),)) == pytest.approx(365, abs=10)
+    swapped = Join(of_year, others, JoinType.INNER, same_week)
+    assert Estimator().distinct(swapped, (column(others, 0),)) == pytest.approx(365, abs=10)
+    outer = Join(others, of_year, JoinType.LEFT, same_week)
+    assert Estimator().distinct(outer, (column(others, 0),)) == pytest.approx(73_000)
+
+
+def test_keys_are_chosen_from_the_values_that_both_sides_may_have() -> None:
+    calendar, left = days(), stock()
+    same_day = call("equal", column(left, 0), column(calendar, 0))
+    of_year = Filter(calendar, call("equal", column(calendar, 2), number(2000)))
+    # A fifth of the five years' days, although there are more of them than days with stock.
+    assert Estimator().rows(Join(left, of_year, JoinType.INNER, same_day)) == pytest.approx(52_000, rel=0.01)
+    assert Estimator().rows(Join(left, of_year, JoinType.SEMI, same_day)) == pytest.approx(52_000, rel=0.01)
+    assert Estimator().rows(Join(of_year, left, JoinType.SEMI, same_day)) == pytest.approx(365 / 7, rel=0.01)
+    whole = Join(left, calendar, JoinType.INNER, same_day)
+    assert Estimator().rows(whole) == pytest.approx(260_000, rel=0.01)

@@ -282,3 +282,29 @@ def test_all_pairs_are_formed_with_each_right_row_once(join_type: JoinType) -> N
     assert builds(replace(plan, left=table("lines", 0, 3, part=(3, False)))) == [physical.TableScan]
     unequal = call("not_equal", column(lines, 0), column(parts, 1))
     assert builds(replace(plan, condition=unequal)) == [physical.TableScan]
+
+
+def test_no_runtime_filter_where_other_operators_leave_fewer_rows_than_it_has_keys() -> None:
+    rows, keys = 1_000_000, 250_000
+    line = Field(0, "line_order", BIGINT, False, ColumnFacts(1, keys), ColumnEstimates(float(keys)))
+    part = Field(1, "line_part", BIGINT, False, ColumnFacts(1, 10_000), ColumnEstimates(10_000.0))
+    lines = scan("lines", rows, line, part)
+    order = Field(
+        2, "order_key", BIGINT, False, ColumnFacts(1, keys, is_unique=True), ColumnEstimates(float(keys))
+    )
+    year = Field(3, "year", BIGINT, False, ColumnFacts(0, 9), ColumnEstimates(10.0))
+    orders = scan("orders", keys, order, year)
+    key = Field(
+        4, "part_key", BIGINT, False, ColumnFacts(1, 10_000, is_unique=True), ColumnEstimates(10_000.0)
+    )
+    kind = Field(5, "kind", BIGINT, False, ColumnFacts(0, 99), ColumnEstimates(100.0))
+    parts = scan("parts", 10_000, key, kind)
+    few_orders = Filter(orders, call("less", column(orders, 1), number(3)))
+    for kinds, filters in ((1, 1), (90, 2)):
+        few_parts = Filter(parts, call("less", column(parts, 1), number(kinds)))
+        of_parts = Join(lines, few_parts, JoinType.INNER, call("equal", column(lines, 1), column(parts, 0)))
+        plan = Join(of_parts, few_orders, JoinType.INNER, call("equal", column(lines, 0), column(orders, 0)))
+        options = PhysicalOptions(disabled_rules=frozenset({"index_join"}))
+        planned = plan_physical(plan, options)
+        placed = [node for node in walk_plan(planned) if isinstance(node, physical.RuntimeFilter)]
+        assert len(placed) == filters - 1, kinds

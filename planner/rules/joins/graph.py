@@ -6,7 +6,7 @@ Sets of relations are bit masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, prod
 
@@ -14,7 +14,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import Call, Expression, conjunction, read_ids
 from tqp.planner.algebra.join_keys import is_two_sided
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
-from tqp.planner.physical.cardinality import Estimator
+from tqp.planner.physical.cardinality import Estimator, KeyValues, key_domain
 from tqp.planner.physical.joins.index import IndexedTable, indexed_table
 from tqp.planner.rules.joins.region import column_equality, equivalence_classes
 from tqp.planner.rules.nulls import filtered
@@ -32,14 +32,14 @@ class JoinTree:
 
 
 class _Equality:
-    """Expressions that are equal in the result, by the relation that each belongs to, with distinct counts."""
+    """Expressions that are equal in the result, by the relation that each belongs to, with their values."""
 
     def __init__(self) -> None:
-        self.members: dict[int, list[tuple[Expression, float]]] = {}
+        self.members: dict[int, list[tuple[Expression, KeyValues]]] = {}
         self.mask = 0
 
-    def add(self, relation: int, expression: Expression, distinct: float) -> None:
-        self.members.setdefault(relation, []).append((expression, distinct))
+    def add(self, relation: int, expression: Expression, values: KeyValues) -> None:
+        self.members.setdefault(relation, []).append((expression, values))
         self.mask |= 1 << relation
 
 
@@ -142,8 +142,7 @@ class JoinGraph:
         return equalities
 
     def _add_member(self, equality: _Equality, relation: int, expression: Expression) -> None:
-        distinct = self._estimator.distinct(self.relations[relation], (expression,))
-        equality.add(relation, expression, max(1.0, distinct))
+        equality.add(relation, expression, self._estimator.key_values(self.relations[relation], expression))
 
     def _add_equality(self, part: Expression) -> bool:
         """Take a part that is (in a class or by itself) an equality between relations."""
@@ -171,14 +170,15 @@ class JoinGraph:
 
     def join_rows(self, left: JoinTree, right: JoinTree) -> float:
         """Estimated rows of the join of two disjoint sets. Several keys are taken as one of two correlated columns."""
-        left_distinct, right_distinct = [], []
+        left_distinct, right_distinct, domain = [], [], 1.0
         for equality in self._equalities:
             if equality.mask & left.mask and equality.mask & right.mask:
-                left_distinct.append(self._distinct(equality, left))
-                right_distinct.append(self._distinct(equality, right))
+                sides = self._values(equality, left), self._values(equality, right)
+                left_distinct.append(sides[0].distinct)
+                right_distinct.append(sides[1].distinct)
+                domain = max(domain, key_domain(sides))
         rows = left.rows * right.rows
         if left_distinct:
-            domain = max(map(max, left_distinct, right_distinct))
             if len(left_distinct) > 1:
                 combined = (min(prod(left_distinct), left.rows), min(prod(right_distinct), right.rows))
                 domain = max(domain, min(combined))
@@ -190,14 +190,15 @@ class JoinGraph:
                 rows *= share
         return max(1.0, rows)
 
-    def _distinct(self, equality: _Equality, tree: JoinTree) -> float:
-        counts = [
-            count
+    def _values(self, equality: _Equality, tree: JoinTree) -> KeyValues:
+        known = [
+            values
             for relation, members in equality.members.items()
             if tree.mask >> relation & 1
-            for _, count in members
+            for _, values in members
         ]
-        return min(*counts, tree.rows) if len(counts) > 1 else min(counts[0], tree.rows)
+        fewest = known[0] if len(known) == 1 else min(known, key=lambda values: values.distinct)
+        return fewest if fewest.distinct <= tree.rows else replace(fewest, distinct=tree.rows)
 
     def plan(self, tree: JoinTree) -> LogicalPlan:
         """The joins of a tree, each with the conditions that become testable there."""
