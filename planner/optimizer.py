@@ -16,6 +16,7 @@ from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.group_by_days import group_by_days
+from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.joins.group_before_join import group_before_join
 from tqp.planner.rules.joins.remove_joins import remove_joins
@@ -46,6 +47,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_days", group_by_days),
+    ("group_in_two_steps", group_in_two_steps),
     ("group_before_join", group_before_join),
     ("remove_joins", remove_joins),
     ("reorder_joins", reorder_joins),
