@@ -3,7 +3,8 @@
 What may raise stays above what shields it: a join, or a predicate that cannot sink as deep.
 
 Derived: constants through join equalities (a = b and a = 5 gives b = 5), one-sided conditions from OR branches,
-inner joins from outer ones where a predicate rejects the padded rows, semi and anti joins from filters on marks.
+inner joins from outer ones where a predicate rejects the padded rows, anti joins where one keeps only these, semi and anti
+joins from filters on marks.
 """
 
 from __future__ import annotations
@@ -242,6 +243,8 @@ class _PushDown:
         return [*own, *(negate(is_null(reference(fields[id]))) for id in sorted(read) if fields[id].nullable)]
 
     def left(self, plan: Join, parts: Parts) -> LogicalPlan:
+        if plan.join_type is JoinType.LEFT and (padded := _keeping_padding(plan, parts)):
+            return self.padding(plan, _without(parts, padded))
         left_ids = plan.left.output_ids
         down = self.sinking(parts, lambda part: read_ids(part) <= left_ids, plan.left)
         above = _without(parts, down)
@@ -251,6 +254,15 @@ class _PushDown:
             if checked.left_at_most_once:
                 joined = checked
         return filtered(joined, above)
+
+    def padding(self, plan: Join, parts: Parts) -> LogicalPlan:
+        """The left rows without a partner, and NULL in the right side's columns."""
+        left_ids = plan.left.output_ids
+        down = tuple(part for part in parts if read_ids(part) <= left_ids)
+        unmatched = self.semi(Join(plan.left, plan.right, JoinType.ANTI, plan.condition), down)
+        nulls = (Literal(None, field.data_type) for field in plan.right.schema)
+        outputs = (*map(reference, plan.left.schema), *nulls)
+        return filtered(Project(unmatched, plan.schema, outputs), _without(parts, down))
 
     def semi(self, plan: Join, parts: Parts) -> LogicalPlan:
         """SEMI and the ANTIs: all predicates above read the left side."""
@@ -331,6 +343,18 @@ def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:
     )
     same = left is relation.left and right is relation.right
     return relation if same else replace(relation, left=left, right=right)
+
+
+def _keeping_padding(join: Join, parts: Parts) -> Parts:
+    """The parts `x IS NULL` of a column of the right side that no row with a partner has NULL in."""
+    fields, never_null = join.right.field_facts, null_rejected_columns(join.condition)
+    return tuple(
+        part
+        for part in parts
+        if isinstance(part, Call) and part.function == "is_null" and isinstance(part.arguments[0], ColumnRef)
+        for field in [fields.get(part.arguments[0].id)]
+        if field is not None and (not field.nullable or field.id in never_null)
+    )
 
 
 def _narrowed(join: Join, parts: Parts) -> Join:

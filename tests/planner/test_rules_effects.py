@@ -111,6 +111,28 @@ def test_outer_joins_whose_padding_is_rejected(query: str, expected: list[JoinTy
 
 
 @pytest.mark.parametrize(
+    "query, expected",
+    [
+        ("SELECT t.k, u.a FROM t LEFT JOIN u ON t.a = u.a WHERE u.a IS NULL", [JoinType.ANTI]),
+        ("SELECT t.k, u.b FROM t LEFT JOIN u ON t.a = u.b WHERE u.k IS NULL AND t.b > 0", [JoinType.ANTI]),
+        (
+            "SELECT t.k, u.a FROM t LEFT JOIN u ON t.a < u.a WHERE u.a IS NULL AND u.b IS NULL",
+            [JoinType.ANTI],
+        ),
+        (
+            "SELECT t.k FROM t LEFT JOIN u ON t.a = u.a AND u.b > 1 WHERE u.k IS NULL AND coalesce(u.b, 2) = 2",
+            [JoinType.ANTI],
+        ),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.a = u.a WHERE u.b IS NULL", [JoinType.LEFT]),
+        ("SELECT t.k FROM t LEFT JOIN u ON t.a IS NOT DISTINCT FROM u.a WHERE u.a IS NULL", [JoinType.LEFT]),
+        ("SELECT t.k, u.k FROM t FULL JOIN u ON t.a = u.a WHERE u.k IS NULL", [JoinType.FULL]),
+    ],
+)
+def test_left_joins_of_which_only_the_padding_is_kept(query: str, expected: list[JoinType]) -> None:
+    assert join_types(plan_of(query)) == expected
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "SELECT t.k, u.k FROM t LEFT JOIN u ON t.k = u.k AND t.a = 1 WHERE t.b = 1",
