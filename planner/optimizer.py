@@ -19,6 +19,7 @@ from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.joins.group_before_join import group_before_join
+from tqp.planner.rules.joins.match_once import match_once
 from tqp.planner.rules.joins.remove_joins import remove_joins
 from tqp.planner.rules.joins.reorder_joins import reorder_joins
 from tqp.planner.rules.models.compare_scores import compare_scores
@@ -43,6 +44,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ignore_unread_inputs", ignore_unread_inputs),
     ("simplify_expressions", simplify_expressions),
     ("push_down_predicates", push_down_predicates),
+    ("match_once", match_once),
     ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),

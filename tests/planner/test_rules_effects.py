@@ -391,3 +391,53 @@ def test_a_partner_that_drops_every_row_leaves_nothing_to_read(condition: str, i
 )
 def test_a_side_without_partners_is_not_read(query: str) -> None:
     assert kinds(plan_of(query))[Scan] == 1
+
+
+PAIRS = [
+    MemoryTable("left_rows", {"k": [i % 3 for i in range(60)], "a": [i % 30 for i in range(60)]}),
+    MemoryTable("right_rows", {"k": [i % 3 for i in range(60)] + [None], "b": [*range(60), None]}),
+    MemoryTable("few", {"k": [0, 1, 2, None]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT DISTINCT a FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.SEMI]),
+        ("SELECT DISTINCT b FROM left_rows l, right_rows r WHERE l.k = r.k AND a < b", [JoinType.SEMI]),
+        (
+            "SELECT max(a), count(DISTINCT l.k) FROM left_rows l JOIN right_rows r ON l.k = r.k",
+            [JoinType.SEMI],
+        ),
+        ("SELECT max(a), count(l.k) FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.INNER]),
+        ("SELECT max(a), min(b) FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.INNER]),
+        ("SELECT a FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.INNER]),
+        ("SELECT DISTINCT a FROM left_rows l JOIN few ON l.k = few.k", [JoinType.INNER]),  # nothing to save
+        ("SELECT DISTINCT a FROM left_rows l, right_rows r", [JoinType.INNER]),
+        (
+            "SELECT DISTINCT a FROM (SELECT a FROM left_rows l JOIN right_rows r ON l.k = r.k LIMIT 9999)",
+            [JoinType.INNER],
+        ),
+        (
+            "SELECT k FROM few WHERE k IN (SELECT l.k FROM left_rows l JOIN right_rows r ON l.k = r.k AND a > b)",
+            [JoinType.SEMI, JoinType.SEMI],
+        ),
+        (
+            "SELECT k FROM few WHERE k NOT IN (SELECT l.k FROM left_rows l JOIN right_rows r ON l.k = r.k AND a > b)",
+            [JoinType.NULL_AWARE_ANTI, JoinType.SEMI],
+        ),
+        (
+            "SELECT k FROM few WHERE k IN (SELECT l.k FROM left_rows l JOIN right_rows r ON l.k = r.k AND a <> b)",
+            [JoinType.SEMI, JoinType.INNER],  # by the least and the greatest b
+        ),
+        (
+            "SELECT k, (SELECT max(a) FROM left_rows l JOIN right_rows r ON l.k = r.k WHERE l.k = few.k) FROM few",
+            [JoinType.LEFT, JoinType.SEMI],
+        ),
+    ],
+)
+def test_pairs_are_not_made_where_nothing_minds_them(query: str, expected: list[JoinType]) -> None:
+    plan = optimized(query, PAIRS)
+    assert join_types(plan) == expected
+    for rule in ("match_once", "exists_not_equal_to_min_max"):
+        assert sorted_rows(optimized(query, PAIRS, rule)) == sorted_rows(plan)

@@ -1,0 +1,74 @@
+"""Ask only whether a row has a partner, where nothing above minds which, or how many."""
+
+from __future__ import annotations
+
+from tqp.planner.algebra.logical_node import Ids
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Shared,
+    Sort,
+    UnionAll,
+)
+from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.joins.region import condition_may_raise
+
+#: An inner join is left to the search for an order, which may build the smaller side, if it makes fewer pairs for each row of
+#: the larger one than this.
+_FEWEST_PAIRS = 2.0
+
+
+def match_once(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """An inner join that repeats rows becomes a SEMI join below DISTINCT or IN, if only one side's columns are read."""
+    return _matched(plan, {field.id for field in plan.schema}, True, context)
+
+
+def _matched(plan: LogicalPlan, needed: Ids, counts: bool, context: OptimizerContext) -> LogicalPlan:
+    """The plan with such joins; it has at least the columns `needed`. `counts`: whether repeated rows change anything."""
+    match plan:
+        case Join():
+            if not counts:
+                plan = _semi_join(plan, needed, context)
+        case Project():
+            plan = plan.without_unread(needed)
+        case Shared() | UnionAll():  # read by position
+            return context.rewrite_inputs(plan, lambda child: match_once(child, context))
+    inputs = zip(plan.inputs, plan.needs(needed), _inputs_count(plan, counts), strict=True)
+    return plan.with_inputs([_matched(child, below, minds, context) for child, below, minds in inputs])
+
+
+def _inputs_count(plan: LogicalPlan, counts: bool) -> tuple[bool, ...]:
+    """For each input, whether repeated rows in it change anything, if `counts` says so of the plan's own."""
+    match plan:
+        case Filter() | Project() | Sort():
+            return (counts,)
+        case Aggregate():
+            return (
+                not all(
+                    call.distinct or AGGREGATES[call.function].ignores_duplicates for call in plan.aggregates
+                ),
+            )
+        case Join(join_type=JoinType.SEMI | JoinType.ANTI | JoinType.NULL_AWARE_ANTI | JoinType.MARK):
+            return (counts, False)
+        case Join(join_type=JoinType.SINGLE):
+            return (counts, True)
+        case Join():
+            return (counts, counts)
+    return (True,) * len(plan.inputs)
+
+
+def _semi_join(join: Join, needed: Ids, context: OptimizerContext) -> Join:
+    if join.join_type is not JoinType.INNER or not join.keys.left or condition_may_raise(join):
+        return join
+    rows = context.estimator.rows
+    if rows(join) < _FEWEST_PAIRS * max(rows(join.left), rows(join.right)):
+        return join
+    for kept, other in ((join.left, join.right), (join.right, join.left)):
+        if needed.isdisjoint(other.output_ids):
+            return Join(kept, other, JoinType.SEMI, join.condition)
+    return join
