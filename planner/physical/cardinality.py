@@ -219,6 +219,11 @@ class Estimator:
 
     def _values_kept(self, plan: LogicalPlan, column: int) -> float | None:
         """How many of the values that a column has in the input are left."""
+        if isinstance(plan, Shared):
+            places = (
+                old.id for old, new in zip(plan.input.schema, plan.fields, strict=True) if new.id == column
+            )
+            return self._column_values(plan.input, next(places))
         source = plan.source_of(frozenset((column,)))
         before = None if source is None else self._column_values(source, column)
         if source is None or before is None:

@@ -67,7 +67,7 @@ from tqp.planner.rules.columns import NewIds, is_pass_through, reference
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = (
     *"topk runtime_filters filter_by_runs share_filtered_scans filter_order".split(),
-    *"swap_join_sides distinct_build_side reduce_keys index_join dictionary_join".split(),
+    *"swap_join_sides distinct_build_side reduce_keys reduce_probe index_join dictionary_join".split(),
     *rules_of(JOIN_CHOICES),
     *rules_of(GROUP_CHOICES),
     *"factored_sums predict_distinct".split(),

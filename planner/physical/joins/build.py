@@ -58,6 +58,10 @@ class JoinPlanner:
         identifier = self._next_join
         self._next_join += 1
         join = self._candidates.best(plan)
+        read = required | columns_of(requests)
+        reduced = self._candidates.with_reduced_probe(plan, join, read, lambda: self._planner.new_ids)
+        if reduced is not plan:
+            plan, join = reduced, self._candidates.best(reduced)
         into_probe, others = split(requests, join.probe.output_ids)
         is_inner = plan.join_type is JoinType.INNER
         into_build, here = split(others, join.build.output_ids) if is_inner else ((), others)

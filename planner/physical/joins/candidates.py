@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
 from tqp.core.backends import Backend
-from tqp.planner.algebra.expressions import all_column_ids
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan
+from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.choice import PhysicalOptions
@@ -25,13 +26,15 @@ from tqp.planner.physical.joins.packing import (
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import saved_work
-from tqp.planner.rules.columns import reference
+from tqp.planner.rules.columns import NewIds, pass_through, reference
 from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
 _SWAP_GAIN = 0.1
 #: Pairs of a nested-loop join that take as long as grouping a row.
 _PAIRS_PER_GROUPED_ROW = 8
+#: Nanoseconds of a pair whose other keys are compared, of a look-up that drops a row before, of a build row kept for two.
+_PAIR, _LOOK_UP, _KEPT_ROW = 8.0, 3.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,44 @@ class JoinCandidates:
         if saved_pairs < _PAIRS_PER_GROUPED_ROW * rows:
             return plan
         return replace(plan, right=Aggregate(plan.right, fields, columns, (), ()))
+
+    def with_reduced_probe(
+        self, plan: Join, join: JoinCandidate, needed: frozenset[int], new_ids: Callable[[], NewIds]
+    ) -> Join:
+        """An inner join by one of several keys, its probe side without rows that no build row equals in another, if that pays.
+
+        The build side is shared then: it is asked for the other key first. `needed`: what is read of the join's columns.
+        """
+        every = plan.keys if join.probe is plan.left else plan.keys.swapped()
+        if plan.join_type is not JoinType.INNER or len(join.keys.left) != 1 or len(every.left) < 2:
+            return plan
+        if join.index is not None or not self.options.is_on("reduce_probe"):
+            return plan
+        probe, build = join.probe, join.build
+        rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
+        pairs = rows * build_rows * self.estimator.found_share(probe, join.keys.left, build, join.keys.right)
+        pairs /= self.estimator.distinct(build, join.keys.right)
+        best, most_saved = None, 2.0 * (rows * _LOOK_UP + build_rows * _KEPT_ROW)
+        for position, (left, right) in enumerate(zip(every.left, every.right, strict=True)):
+            single = single_key(every, position)
+            is_column = isinstance(left, ColumnRef) and isinstance(right, ColumnRef)
+            if single.left == join.keys.left or every.null_equal[position] or not is_column:
+                continue
+            saved = pairs * _PAIR * (1.0 - self.estimator.found_share(probe, (left,), build, (right,)))
+            if saved > most_saved and self._span(single, probe, build) is not None:
+                best, most_saved = single, saved
+        if best is None:
+            return plan
+        new, needed = new_ids(), needed | all_column_ids((plan.condition,))
+        identifier = new.new_shared()
+        build = pass_through(build, (field.id for field in build.schema if field.id in needed))
+        asked = Shared(build, identifier, tuple(map(new.renewed, build.schema)))
+        renamed = zip(build.schema, asked.fields, strict=True)
+        key = next(reference(field) for old, field in renamed if old.id in all_column_ids(best.right))
+        found = Join(probe, asked, JoinType.SEMI, Call("equal", (best.left[0], key), BOOLEAN))
+        kept = Shared(build, identifier, build.schema)
+        sides = (found, kept) if probe is plan.left else (kept, found)
+        return replace(plan, left=sides[0], right=sides[1])
 
     def _span(self, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> int | None:
         rows = self.estimator.rows(probe) + self.estimator.rows(build)

@@ -139,7 +139,10 @@ def _defers(node: physical.Join) -> bool:
 
 def _build_needs_probe(node: physical.Join) -> bool:
     """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
-    wanted = {below.join for below in walk_plan(node.build) if isinstance(below, physical.RuntimeFilter)}
+    built = list(walk_plan(node.build))
+    wanted = {below.join for below in built if isinstance(below, physical.RuntimeFilter)}
+    # what both sides share is complete in itself
+    wanted -= {below.identifier for below in built if isinstance(below, physical.Join)}
     return bool(wanted) and any(
         isinstance(below, physical.Join) and below.identifier in wanted for below in walk_plan(node.probe)
     )
