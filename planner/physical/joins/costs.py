@@ -8,6 +8,7 @@ _SORT = 15.0  # build rows with duplicate keys are sorted behind an offset array
 _HASH = 65.0  # hashing, sorting by hash, comparing candidates
 _SCATTER = 1.5  # entering a row's value into a table, in look-ups
 OFFSET = 3.0  # an entry of an offset array
+_SEVERAL = 30_000.0  # a build with several rows a key takes some ten operations more, however few rows there are
 TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
 
 _ALWAYS_DENSE = 1 << 20
@@ -16,8 +17,10 @@ _LARGEST_TABLE = 1 << 28
 
 def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span: int | None) -> float:
     """Estimated nanoseconds of an inner join; `span`: how many values the key can take, if it is dense."""
-    offsets = 0.0 if build_is_unique or span is None else span * OFFSET
-    return build_rows * (_BUILD if build_is_unique else _BUILD + _SORT) + probe_rows * _PROBE + offsets
+    if build_is_unique:
+        return build_rows * _BUILD + probe_rows * _PROBE
+    offsets = 0.0 if span is None else span * OFFSET
+    return _SEVERAL + build_rows * (_BUILD + _SORT) + probe_rows * _PROBE + offsets
 
 
 def is_dense(size: int, probe_rows: float, build_rows: float, entry: float = TABLE_ENTRY) -> bool:
