@@ -8,9 +8,7 @@ _SORT = 15.0  # build rows with duplicate keys are sorted behind an offset array
 _HASH = 65.0  # hashing, sorting by hash, comparing candidates
 _SCATTER = 1.5  # entering a row's value into a table, in look-ups
 OFFSET = 3.0  # an entry of an offset array
-_SEVERAL = (
-    30_000.0  # a build with several rows a key takes some ten operations more, however few rows there are
-)
+_SEVERAL = 5_000.0  # a build with several rows a key: some ten operations more, however few rows
 TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
 
 _ALWAYS_DENSE = 1 << 20
