@@ -3,7 +3,7 @@
 People send one query with other constants each time. Texts whose plans are equal but for constants that something is compared
 with, listed constants and words that are searched for have one shape: these become parameters of the program, and no part of
 the planner or of the program sees their values. Only estimates do, by an example; a plan whose constants keep another share of
-the rows is another `Variant`.
+the rows is another one of the shape.
 
 Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, and which constants are equal.
 """

@@ -163,7 +163,7 @@ class KnownWords:
         return None
 
     def is_worth_learning(self) -> bool:
-        """Is there no end to the texts that no template fits, it is no use to learn from more."""
+        """Has not yet been learnt from `_MAX_TEMPLATES` texts? Where these do not fit the others, more will not either."""
         self._tried += 1
         return self._tried <= _MAX_TEMPLATES
 
