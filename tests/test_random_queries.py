@@ -265,6 +265,10 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         ("SELECT median(DATE 'infinity') + INTERVAL 1 DAY FROM range(2)", "intended"),
         ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
         (
+            "SELECT extract(hour FROM CASE WHEN starts_with('a', 'b') THEN TIMESTAMP '2001-01-01' END)",
+            "intended",
+        ),
+        (
             "SELECT k | extract(doy FROM TRY_CAST(strftime(DATE '2000-01-01', '%A') AS TIMESTAMP_S)) FROM t0",
             "intended",
         ),

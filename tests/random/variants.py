@@ -44,7 +44,12 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
     """
 
     def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Func) or node.find(exp.Column, exp.Query, exp.Star, exp.Case, exp.Null):
+        is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
+        if (
+            not isinstance(node, exp.Func)
+            or is_branch
+            or node.find(exp.Column, exp.Query, exp.Star, exp.Null)
+        ):
             return node
         null_type = type_of_null(text_of_tree(node))
         return node if null_type is None else exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
