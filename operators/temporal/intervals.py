@@ -137,10 +137,11 @@ def _add_literal(values: Tensor, interval: Tensor, data_type: DataType) -> Tenso
 def _add_by_row(values: Tensor, interval: Tensor, data_type: DataType, validity: Tensor | None) -> Tensor:
     """`add_interval` of finite values [n] and intervals [n, 3] or one, with a look at each row of the result."""
     months, day_count, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
+    # Raises where the start itself is no TIMESTAMP, however far the interval leads back.
+    ticks = dates.to_microseconds(values, data_type, validity)
     if data_type.kind is TypeKind.DATE:
         days, clock = values.to(torch.int64), None
     else:
-        ticks = dates.to_microseconds(values, data_type, validity)
         days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
         clock = ticks - days * MICROSECONDS_PER_DAY
     # Whole days of the microseconds move over, so that the sum of what is left cannot wrap.
