@@ -132,4 +132,6 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
             None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
             for day, value in zip(days, values, strict=True)
         ]
-    return ["nan" if each == "-nan" else each for each in values]  # a sign of the machine
+    return [
+        each.replace("-nan", "nan") if isinstance(each, str) else each for each in values
+    ]  # a sign of the machine
