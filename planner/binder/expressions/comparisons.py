@@ -100,6 +100,8 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if isinstance(node.this, exp.Tuple):
         return _any_of(_in_rows(binder, node.this, node.expressions, span), span)
     written = binder.bind_flexible(node.this)
+    if not node.expressions:
+        return lists.is_among_none(written, span)
     lists.check_no_list_among(binder.context, written, node.expressions)
     values = [written, *map(binder.bind_flexible, node.expressions)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)

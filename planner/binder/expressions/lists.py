@@ -26,10 +26,11 @@ from tqp.core.datatypes import (
     TypeKind,
 )
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import FALSE, Call, Case, Expression, InList, Literal, Varying
+from tqp.planner.algebra.expressions import FALSE, Call, Expression, InList, Literal, Varying
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
+from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded, of_type
 from tqp.planner.binder.expressions.literals import given_value, literal_of
 from tqp.planner.functions.conditions import COMPARISONS
@@ -62,7 +63,13 @@ def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: S
         return _UNKNOWN
     if given.values:
         return _equals_one_of(value, given, span)
-    return Case(((folded(Call("is_null", (settle(value),), BOOLEAN, span)), _UNKNOWN),), FALSE, BOOLEAN)
+    return is_among_none(value, span)
+
+
+def is_among_none(value: Expression, span: Span | None) -> Expression:
+    """Whether an empty list holds the value: NULL where that is NULL, as in DuckDB."""
+    is_null = folded(Call("is_null", (settle(value),), BOOLEAN, span))
+    return make_case((is_null,), (_UNKNOWN, FALSE), span)
 
 
 def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
