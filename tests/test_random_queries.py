@@ -250,6 +250,7 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
         ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
         ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
+        ("SELECT concat(max(z), 'a') FROM VALUES (-0e0) r(z)", "equal"),
         ("SELECT concat('a', sqrt(-x), log10(-x), sin(x / 0), -sin(x / 0)) FROM VALUES (1e0) r(x)", "equal"),
         (
             "SELECT k, median(if(k < 3, 'infinity', '2000-01-01')::TIMESTAMP) m FROM t0, range(2) GROUP BY k ORDER BY m LIMIT 1",

@@ -50,6 +50,7 @@ _STATIC_MESSAGES = (
 #: DOUBLEs that differ by no more are taken for equal.
 _ABSOLUTE_TOLERANCE = 1e-9
 #: Sums, whose last digits come of the order of rows where they are of DOUBLEs.
+_EXTREMES = frozenset("min max least greatest".split())
 _SUMS = frozenset("sum avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
 
@@ -311,8 +312,11 @@ def difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tupl
         return "number of rows", f"{len(actual.rows)} rows, not {len(expected.rows)}"
     if is_mutated and not _UNDETERMINED.isdisjoint(token.upper() for token in tokens_of(sql)):
         return None
-    if not _SUMS.isdisjoint(token.lower() for token in tokens_of(sql)):
+    names = {token.lower() for token in tokens_of(sql)}
+    if not _SUMS.isdisjoint(names):
         actual, expected = _with_short_fractions(actual), _with_short_fractions(expected)
+    if not _EXTREMES.isdisjoint(names):
+        actual, expected = _with_positive_zeros(actual), _with_positive_zeros(expected)
     if actual.rows == expected.rows:
         return None
     missing = _missing(actual, expected, _tolerance(sql))
@@ -332,6 +336,15 @@ def _with_short_fractions(answer: Rows) -> Rows:
         return re.sub(r"(\.\d{12})\d+", r"\1", value) if isinstance(value, str) else value
 
     return replace(answer, rows=[tuple(map(shortened, row)) for row in answer.rows])
+
+
+def _with_positive_zeros(answer: Rows) -> Rows:
+    """Texts without the sign of 0.0: which of two equal zeros is the least one is not determined."""
+
+    def positive(value: Any) -> Any:
+        return re.sub(r"-(0\.0(?!\d))", r"\1", value) if isinstance(value, str) else value
+
+    return replace(answer, rows=[tuple(map(positive, row)) for row in answer.rows])
 
 
 def _tolerance(sql: str) -> float:
