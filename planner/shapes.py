@@ -140,6 +140,56 @@ class Lifting:
         return Parameter(index, literal.data_type, literal.value)
 
 
+class ValuesByIndex:
+    """What the parameters of a shape are in another text of it, predicate by predicate.
+
+    Where the shape has one parameter for several constants, these must be equal here too; those of several may be equal.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[int, Value] = {}
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Those of all parameters, once each has been put."""
+        return tuple([self._values[index] for index in range(len(self._values))])
+
+    def put(self, lifted: Expression, predicate: Expression) -> Expression | None:
+        """The lifted predicate with the constants of `predicate` as examples; None if that is no such predicate."""
+        found = _with_constants(predicate)
+        match lifted, found:
+            case InList(), InList() if found.input == lifted.input and len(found.values) == len(
+                lifted.values
+            ):
+                examples = self._put_all(lifted.values, found.values)
+                return replace(lifted, values=examples) if examples else None
+            case Call(function, (side, parameter)), Call(same, (other, literal)) if (function, side) == (
+                same,
+                other,
+            ):
+                examples = self._put_all((parameter,), (literal,))
+                return replace(lifted, arguments=(side, *examples)) if examples else None
+        return None
+
+    def _put_all(
+        self, parameters: Sequence[Expression], literals: Sequence[Expression]
+    ) -> tuple[Parameter, ...]:
+        """The parameters with these examples; none where one cannot be it."""
+        examples: list[Parameter] = []
+        for parameter, literal in zip(parameters, literals, strict=True):
+            assert isinstance(parameter, Parameter) and isinstance(literal, Literal)
+            known = self._values.setdefault(parameter.index, literal.value)
+            if literal.data_type != parameter.data_type or not _is_one(known, literal.value):
+                return ()
+            examples.append(Parameter(parameter.index, parameter.data_type, literal.value))
+        return tuple(examples)
+
+
+def _is_one(value: Value, other: Value) -> bool:
+    """0.0 and -0.0 are two."""
+    return value is other or repr(value) == repr(other)
+
+
 def shape_of(plan: LogicalPlan) -> Shape:
     """The shape of a bound plan `without_subqueries` (see the optimizer) whose columns are encoded."""
     fields = KnownFields()

@@ -210,7 +210,7 @@ def test_what_tells_shapes_apart() -> None:
         "SELECT byte FROM t WHERE byte > 1 AND byte <> 2",
         "SELECT byte FROM t WHERE byte > 2 AND byte <> 3",  # one shape with the first
         "SELECT byte FROM t WHERE byte > 1.5 AND byte <> 2",  # that too: a constant of the column's type does as well
-        "SELECT byte FROM t WHERE byte > 2 AND byte <> 2",  # one constant in two places
+        "SELECT byte FROM t WHERE byte > 2 AND byte <> 2",  # and this: the constants may be equal
         "SELECT byte AS b FROM t WHERE byte > 1 AND byte <> 2",
         "SELECT most + 1 FROM t WHERE byte > 1 AND byte <> 2",
         "SELECT most + 2 FROM t WHERE byte > 1 AND byte <> 2",
@@ -221,7 +221,18 @@ def test_what_tells_shapes_apart() -> None:
         connection.register("t", _TABLE)
         for query in queries:
             connection.sql(query)
-        assert len(connection._compiled.shapes) == len(queries) - 2
+        assert len(connection._compiled.shapes) == len(queries) - 3
+
+
+def test_one_constant_in_two_places_may_become_two() -> None:
+    query = "SELECT byte FROM t WHERE byte > {} AND byte <> {} ORDER BY byte"
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", _TABLE)
+        for first, second in ((1, 1), (2, 2), (3, 3), (1, 2), (2, 3), (3, 3), (2, 1)):
+            expected = sorted(
+                each for each in _TABLE["byte"].to_pylist() if each and each > first and each != second
+            )
+            assert connection.sql(query.format(first, second)).fetchall() == [(each,) for each in expected]
 
 
 def test_a_constant_that_keeps_another_share_of_the_rows_has_a_plan_of_its_own() -> None:

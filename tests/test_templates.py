@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
@@ -255,11 +256,47 @@ def test_an_error_points_at_the_text_at_hand(known: Known) -> None:
 
 def test_texts_are_taken_apart_at_their_constants() -> None:
     for text in (
-        "SELECT 'a', 1.5, -- 2\n x1 FROM \"3\" /* 4 */",
+        'SELECT \'a\', 1.5, -- 2 \'\n x1, $3, "t"."y""4" FROM "3" WHERE a=.5e-3 AND b<-1 AND c=\'it\'\'s\'',
         "",
-        "SELECT 'it''s' || E'\\'' || $$5$$",
+        "5",
         "'é'1",
+        "SELECT 1e5, 10 / 2 - 3 .. 4",
     ):
         parts = split(text)
+        assert parts is not None
         assert "".join(map("".join, zip(parts.words, (*parts.constants.values(), ""), strict=True))) == text
-    assert split("SELECT 'a', 1.5, x1 -- 2").constants == {0: "'a'", 1: "1.5"}
+    parts = split("SELECT 'a', 1.5, x1 -- 2")
+    assert parts is not None and parts.constants == {0: "'a'", 1: "1.5"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("SELECT 1.2.3", "SELECT 'a", "SELECT 1_000", "SELECT /* 1 /* */ */ 2", "SELECT 5x", '"' * 3),
+        *(
+            "a" * 100_000 + "'",
+            "- " * 50_000 + "/*",
+            "1 " * 20_000 + "'",
+            "'a' " * 20_000 + "'",
+            "'" * 30_001,
+        ),
+    ],
+)
+def test_what_is_cut_otherwise_is_not_taken_apart_and_takes_no_time(text: str) -> None:
+    started = time.process_time()
+    assert split(text) is None
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT {} || E'\\\\' || '{}'",
+        "SELECT $${}$$ || '{}'",
+        "SELECT x'0{}' || '{}'::BLOB",
+        "SELECT '{}'\n'{}'",
+    ],
+)
+def test_texts_whose_tokens_lie_elsewhere_are_bound_each(known: Known, text: str) -> None:
+    for number in range(4):
+        known.check(f"SELECT * FROM ({text.format(number, number + 1)}) q(v), t WHERE b > {number}")
