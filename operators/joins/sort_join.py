@@ -29,7 +29,7 @@ class SortedBuild:
         if num_build == 0:
             nothing = torch.zeros(0, dtype=torch.int32, device=keys.device)
             return nothing, nothing
-        keys = keys.to(torch.int64)
+        keys = keys.to(torch.int64).contiguous()
         starts = torch.searchsorted(self.keys, keys, out_int32=True).clamp_(max=num_build - 1)
         counts = take(self.run_stops, starts).sub_(starts).mul_(take(self.keys, starts) == keys)
         if validity is not None:
