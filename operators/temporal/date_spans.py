@@ -90,33 +90,41 @@ def _truncate(
     part: str, values: Tensor, data_type: DataType, result_type: DataType, validity: Tensor | None
 ) -> Tensor:
     finite = dates.finite_validity(values, data_type)
-    first_day = _first_day(part)
+    counted = combine_validity(finite, validity)
     per_day = 1 if result_type.kind is TypeKind.DATE else MICROSECONDS_PER_DAY
-    if data_type.kind is TypeKind.DATE and finite is None:
-        function = first_day or _same
-        if per_day > 1 and arithmetic.outside_bounds(values, _SAFE_DAYS) is not None:
-            first_days = dates.by_day(values, function)
-            return dates.to_microseconds(first_days, DataType(TypeKind.DATE), validity)
-        return dates.by_day(values, lambda days: function(days) * per_day)
-    ticks = dates.to_microseconds(values, data_type, validity)
-    if first_day is None:
-        unit = _CLOCK_UNITS[part]
-        result = elementwise.floor_divide(ticks, unit) * unit
+    if data_type.kind is TypeKind.DATE:
+        days = values if finite is None else elementwise.keep_where(values, finite)
+        result = _truncate_days(part, days, per_day, counted)
     else:
-        days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
-        if first_day is not _same:
-            days = dates.by_day(days, first_day)
-        if arithmetic.outside_bounds(ticks, _SAFE_TICKS) is not None:
-            before = days < _FIRST_DAY
-            message = f"date_trunc('{part}', ...) gives a time before the first TIMESTAMP (290309 BC)"
-            wide.raise_where(before, message, combine_validity(finite, validity))
-        result = elementwise.multiply(days, MICROSECONDS_PER_DAY)
-    if per_day == 1:
-        result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
+        result = _truncate_ticks(part, dates.to_microseconds(values, data_type, validity), counted)
+        if per_day == 1:
+            result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:
         return result
     limit = time_limits.INFINITE_DAY if per_day == 1 else time_limits.INFINITE_TICK
     return torch.where(finite, result, torch.where(values > 0, limit, -limit))
+
+
+def _truncate_days(part: str, days: Tensor, per_day: int, validity: Tensor | None) -> Tensor:
+    """The first days of finite dates, or where `per_day` says so their microseconds, which alone must be a TIMESTAMP."""
+    function = _first_day(part) or _same
+    if per_day > 1 and arithmetic.outside_bounds(days, _SAFE_DAYS) is not None:
+        return dates.to_microseconds(dates.by_day(days, function), DataType(TypeKind.DATE), validity)
+    return dates.by_day(days, lambda each: function(each) * per_day)
+
+
+def _truncate_ticks(part: str, ticks: Tensor, validity: Tensor | None) -> Tensor:
+    first_day = _first_day(part)
+    if first_day is None:
+        unit = _CLOCK_UNITS[part]
+        return elementwise.floor_divide(ticks, unit) * unit
+    days = elementwise.floor_divide(ticks, MICROSECONDS_PER_DAY)
+    if first_day is not _same:
+        days = dates.by_day(days, first_day)
+    if arithmetic.outside_bounds(ticks, _SAFE_TICKS) is not None:
+        message = f"date_trunc('{part}', ...) gives a time before the first TIMESTAMP (290309 BC)"
+        wide.raise_where(days < _FIRST_DAY, message, validity)
+    return elementwise.multiply(days, MICROSECONDS_PER_DAY)
 
 
 def _truncate_interval(part: str | bytes, interval: Tensor) -> Tensor:
