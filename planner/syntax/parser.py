@@ -114,9 +114,10 @@ class Parser(OperatorParser):
         if not self._match(TokenType.INTERVAL) and require_interval:
             return None
         is_text = self._curr.token_type in _TEXT_TOKENS
-        amount = self._parse_primary() if is_text else self._parse_term()
+        is_whole = is_text or self._curr.token_type is TokenType.L_PAREN
+        amount = self._parse_primary() if is_whole else self._parse_term()
         has_unit = self._curr.text.upper() in UNITS
-        if amount is None or not (is_text or has_unit or isinstance(amount, (exp.Paren, exp.Placeholder))):
+        if amount is None or not (is_whole or has_unit or isinstance(amount, exp.Placeholder)):
             self._retreat(start)  # a column named interval
             return None
         return self._parse_interval_span(amount, parse_function_unit)
