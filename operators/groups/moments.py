@@ -40,12 +40,22 @@ def variance_by_group(
         values, group_ids = take(values, rows), take(group_ids, rows)
     values, group_ids = values.to(torch.float64), group_ids.to(torch.int64)
     counts = count_by_group(group_ids, num_groups)
-    means = sum_by_group(values, group_ids, num_groups) / counts.clamp(min=1)
+    means = _means(values, group_ids, num_groups, counts.clamp(min=1))
     differences = values - take(means, group_ids)
     m2 = sum_by_group(differences * differences, group_ids, num_groups)
     return Moments(
         counts, means, m2.masked_fill_(counts < 2, 0.0)
     )  # a single infinity varies by 0, not by NaN
+
+
+def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -> Tensor:
+    means = sum_by_group(values, group_ids, num_groups) / counts
+    overflown = ~means.isfinite()
+    if any_true(overflown):  # the sum may be beyond all floats where the mean is not
+        least = values.new_zeros(num_groups).scatter_reduce(0, group_ids, values, "amin", include_self=False)
+        shares = (values - take(least, group_ids)) / take(counts, group_ids)
+        means = torch.where(overflown, least + sum_by_group(shares, group_ids, num_groups), means)
+    return means
 
 
 class _Ordered(NamedTuple):
