@@ -64,11 +64,11 @@ class Known:
         assert sorted(map(repr, result.fetchall())) == sorted(map(repr, rows)), query
 
 
-@pytest.fixture
-def known() -> Iterator[Known]:
+@pytest.fixture(params=["host", "torch"])
+def known(request: pytest.FixtureRequest) -> Iterator[Known]:
     with (
         duckdb.connect() as oracle,
-        tqp.connect(threads=1) as connection,
+        tqp.connect(threads=1, backend=request.param) as connection,
         patch.object(KnownShape, "is_worth_parameters", lambda self, text: True),
     ):
         yield Known(connection, oracle)
