@@ -10,8 +10,11 @@ import pytest
 
 import tqp
 from tqp.core.deep_recursion import call_deep
+from tqp.data.encoding.value_dictionary import ValueDictionary
+from tqp.data.sources.base import EncodedColumns
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import Node
+from tqp.planner.bind import bind
 from tqp.planner.physical.cardinality import Estimator
 from tqp.tpch.data import DATA
 from tqp.tpch.query import load_query
@@ -170,3 +173,24 @@ def test_subqueries_are_unnested_once(tpch: tqp.Connection, monkeypatch: pytest.
     compiled = len(met)
     tpch.sql(text + "\n\n\n")
     assert compiled and len(met) == 2 * compiled
+
+
+def test_the_planner_scans_nothing(tpch_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it asks of columns is known once they are encoded; a dictionary is asked for by a plan, and made between two."""
+    with tqp.connect(threads=1) as con:
+        for table, path in DATA.paths(tpch_data).items():
+            con.register(table, path)
+        statements = [bind(load_query(number).text, con._snapshot()) for number in range(1, 23)]
+        for statement in statements:
+            statement.encode_columns()
+        found: list[type] = []
+        get = EncodedColumns.get
+
+        def watched(columns: EncodedColumns, position: int, kind: type, make: Callable[[], Any]) -> Any:
+            found.extend([kind] * (columns.peek(position, kind) is None))
+            return get(columns, position, kind, make)
+
+        monkeypatch.setattr(EncodedColumns, "get", watched)
+        for statement in statements:
+            con._compiler.plans(statement.plan)
+        assert not set(found) - {ValueDictionary}
