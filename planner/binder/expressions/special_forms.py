@@ -47,16 +47,22 @@ def _coalesce(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Exp
         return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, "coalesce()", span)
-    rest: list[Expression] = []
-    for value in values:
-        if isinstance(value, Literal) and value.value is None:
-            continue
-        rest.append(cast_to(value, common, span))
-        if isinstance(value, Literal):
-            break  # never NULL: the rest is not looked at
+    rest = [cast_to(value, common, span) for value in _that_may_be_taken(values)]
     if not rest:
         return Literal(None, common)
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
+
+
+def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
+    """Those up to the first constant, which is never NULL, without constants that are."""
+    taken: list[Expression] = []
+    for value in values:
+        if isinstance(value, Literal) and value.value is None:
+            continue
+        taken.append(value)
+        if isinstance(value, Literal):
+            break
+    return taken
 
 
 def _nullif(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
