@@ -253,3 +253,26 @@ def test_many_distinct_strings_stay_plain():
     assert encode(pa.array([f"{i % 10}" for i in range(5000)])).pool_is_dictionary
     wide = pa.array([f"{i}" for i in range(5000)]).dictionary_encode()
     assert encode(wide).values is None
+
+
+@pytest.mark.parametrize("place", [3, -1, 2**31 - 1])
+def test_codes_beyond_their_dictionary_are_an_error(place: int) -> None:
+    """Arrow does not look at those that a damaged file holds."""
+    indices = pa.array([0, 1, place], pa.int32())
+    damaged = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b", "c"]), safe=False)
+    with pytest.raises(ExecutionError, match='column "x"'):
+        encode(damaged)
+
+
+def test_dictionaries_of_many_chunks() -> None:
+    """Each has its own order and entries, some of them unused, and anything under NULL."""
+    chunks = []
+    expected: list[str | None] = []
+    for number in range(5):
+        words = pa.array([f"w{(each * 7 + number) % 10}" for each in range(6)])
+        indices = pa.array([0, 5, None, 3, 3], pa.int8())
+        chunks.append(pa.DictionaryArray.from_arrays(indices, words))
+        expected += [None if index is None else words[index].as_py() for index in indices.to_pylist()]
+    column = encode(pa.chunked_array(chunks))
+    assert column_to_arrow("x", column).to_pylist() == expected
+    assert column.facts.dictionary_size == len({word for word in expected if word})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -38,31 +39,38 @@ def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.d
 
 def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, device: torch.device) -> Column:
     """As `encode_column`, from pieces; the chunks of an integer-like column may differ in Arrow type."""
-    try:
-        chunks = [_plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
+    with reporting(name):
+        chunks = [plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
         if data_type.is_string:
             encoded = encode_strings(name, chunks, data_type)
         elif data_type.is_integer_like:
             encoded = encode_integers(name, chunks, data_type)
         else:
             encoded = _encode_other(name, chunks, data_type)
-    except pa.ArrowException as error:
-        raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
     if all(chunk.null_count == len(chunk) for chunk in chunks):
         encoded = replace(encoded, facts=replace(encoded.facts, is_null=True))
     return encoded.to(device)
 
 
-def _plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
+@contextmanager
+def reporting(name: str) -> Iterator[None]:
+    """Turns what Arrow raises in the block into an ExecutionError that names the column."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ExecutionError(f'column "{name}" cannot be read: {error}') from error
+
+
+def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
     """The chunk without wrappings: extension types, run ends, dictionaries of anything but strings."""
     if isinstance(chunk.type, pa.BaseExtensionType):
-        return _plain(_storage(chunk), name, data_type)
+        return plain(_storage(chunk), name, data_type)
     if pa.types.is_run_end_encoded(chunk.type):
-        return _plain(pc.run_end_decode(chunk), name, data_type)
+        return plain(pc.run_end_decode(chunk), name, data_type)
     if data_type.is_enum:
         return chunk.indices
     if pa.types.is_dictionary(chunk.type) and not data_type.is_string:
-        return _plain(chunk.dictionary.take(chunk.indices), name, data_type)
+        return plain(chunk.dictionary.take(chunk.indices), name, data_type)
     if pa.types.is_decimal(chunk.type) and chunk.type.scale < 0:
         return chunk.cast(pa.decimal128(data_type.precision, 0))
     if pa.types.is_float16(chunk.type):

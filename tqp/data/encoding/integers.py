@@ -1,15 +1,16 @@
 """Integer-like Arrow columns (integers, decimals, dates, times, timestamps) as the narrowest tensor that holds them.
 
-One pass over blocks that fit a core's cache finds the bounds and narrows into one preallocated array, as narrow as the
-ends of the chunks make one expect; another pass narrows again where that was not enough. No column is ever copied at full
-width.
+One pass over blocks that fit a core's cache finds the bounds and narrows into one preallocated array, of the width that the
+bounds expected need. A piece that has other values gets an array of its own, and where there are such pieces, or the width
+was too large, all are copied at the end. No column is ever copied at full width.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, 
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, estimate_distinct, integer_statistics
 from tqp.data.sharing import WORTH_SHARING, share
+
+Bounds = tuple[int, int]
+Item = TypeVar("Item")
 
 _INT64 = np.iinfo(np.int64)
 #: Rows that one thread takes at a time.
@@ -47,40 +51,132 @@ class _Layout:
         return value * self.multiply // self.divide
 
 
+class IntegerPieces:
+    """Collects the pieces of a column in any order, from several threads, each narrowed as soon as it is there.
+
+    `expected`: bounds of its valid values, which decide the width that is tried first; None: nothing is known. `name` is for
+    error messages.
+    """
+
+    def __init__(self, name: str, data_type: DataType, num_rows: int, expected: Bounds | None) -> None:
+        self._name, self._data_type, self._num_rows = name, data_type, num_rows
+        dtype = None if expected is None else _dtype_of(expected)
+        self._values = None if dtype is None else np.empty(num_rows, dtype)
+        self._pieces: list[_Piece] = []
+
+    def put(self, first: int, chunk: pa.Array) -> None:
+        """Add the values from row `first` on. Raises ExecutionError if a value is out of range for its logical type."""
+        into = self._values
+        target = None if into is None else into[first : first + len(chunk)]
+        bounds = self._narrow_into(chunk, target)
+        own: AnyArray | pa.Array | None = None
+        needed = _dtype_of(bounds)
+        if needed is None:
+            own = chunk
+        elif into is None or not np.can_cast(needed, into.dtype):
+            own = np.empty(len(chunk), needed)
+            self._narrow_into(chunk, own)
+        # Appending is one step for other threads.
+        self._pieces.append(_Piece(first, len(chunk), bounds, validity_of(chunk), own))
+
+    def _narrow_into(self, chunk: pa.Array, target: AnyArray | None) -> Bounds | None:
+        return _narrow(self._name, chunk, self._data_type, target)
+
+    def column(self) -> Column:
+        """The whole column on the CPU; all pieces were put."""
+        pieces, data_type, num_rows = sorted(self._pieces, key=_Piece.order), self._data_type, self._num_rows
+        validity = joined_parts([(piece.rows, piece.validity) for piece in pieces], num_rows)
+        bounds = _all_bounds(piece.bounds for piece in pieces)
+        dtype, (minimum, maximum) = _dtype_of(bounds), bounds or (0, 0)
+        if dtype is not None:
+            values = self._joined(pieces, dtype)
+            if validity is not None:
+                values[~validity] = minimum  # a safe index where a value is one
+            facts, estimates = integer_statistics(values, validity, *(bounds or (None, None)))
+        else:
+            values = _wide_values([self._chunk(piece) for piece in pieces], num_rows)
+            if validity is not None:
+                values[~validity] = split_words(minimum)
+            facts = ColumnFacts(minimum, maximum)
+            estimates = ColumnEstimates(estimate_distinct(values[:, 1], validity))
+        facts = replace(facts, is_null=bounds is None)
+        return Column(
+            data_type, num_rows, tensor_of(values), tensor_of(validity), facts=facts, estimates=estimates
+        )
+
+    def _joined(self, pieces: Sequence[_Piece], dtype: np.dtype[np.signedinteger]) -> AnyArray:
+        """The values of all pieces in one array, which is the one they were put into where they all were, and fit it."""
+        values = self._values
+        if values is not None and values.dtype == dtype and all(piece.own is None for piece in pieces):
+            return values
+        if len(pieces) == 1 and pieces[0].own is not None:
+            only: AnyArray = pieces[0].own
+            return only
+        joined = np.empty(self._num_rows, dtype)
+
+        def copy(piece: _Piece) -> None:
+            np.copyto(joined[piece.rows], self._values_of(piece), casting="unsafe")
+
+        _share_if_long(copy, pieces, self._num_rows)
+        return joined
+
+    def _values_of(self, piece: _Piece) -> AnyArray:
+        if piece.own is not None:
+            own: AnyArray = piece.own
+            return own
+        assert self._values is not None
+        return self._values[piece.rows]
+
+    def _chunk(self, piece: _Piece) -> pa.Array:
+        values = self._values_of(piece)
+        return values if isinstance(values, pa.Array) else pa.array(values)
+
+
+class _Piece(NamedTuple):
+    first: int
+    num_rows: int
+    bounds: Bounds | None
+    validity: BoolArray | None
+    #: Its values where they do not fit those of the column: the narrowest integers, or an Arrow array that needs 128 bits.
+    own: Any
+
+    def order(self) -> int:
+        return self.first
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.first + self.num_rows)
+
+
 def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
     """A Column on the CPU from chunks of integer-like Arrow types; `name` is for the error message.
 
     Raises ExecutionError if a value is out of range for its logical type (a timestamp in coarse units).
     """
-    num_rows = sum(len(chunk) for chunk in chunks)
-    validity = joined_validity(chunks)
-    values, bounds = _narrowed(name, chunks, data_type)
-    minimum, maximum = bounds or (0, 0)
-    if values is not None:
-        if validity is not None:
-            values[~validity] = minimum  # a safe index where a value is one
-        facts, estimates = integer_statistics(values, validity, *(bounds or (None, None)))
+    cut, first = [], 0
+    for chunk in chunks:
+        for start in range(0, len(chunk), _PIECE):
+            cut.append((first + start, chunk.slice(start, _PIECE)))
+        first += len(chunk)
+    expected = _all_bounds(_narrow(name, end, data_type, None) for end in _ends(chunks))
+    pieces = IntegerPieces(name, data_type, first, expected)
+    _share_if_long(lambda piece: pieces.put(*piece), cut, first)
+    return pieces.column()
+
+
+def _share_if_long(function: Callable[[Item], None], pieces: Sequence[Item], num_rows: int) -> None:
+    """function(piece) of each, on several threads if they have many rows together."""
+    if num_rows >= WORTH_SHARING:
+        share(function, pieces)
     else:
-        values = _wide_values(chunks, num_rows)
-        if validity is not None:
-            values[~validity] = split_words(minimum)
-        facts = ColumnFacts(minimum, maximum)
-        estimates = ColumnEstimates(estimate_distinct(values[:, 1], validity))
-    return Column(
-        data_type, num_rows, tensor_of(values), tensor_of(validity), facts=facts, estimates=estimates
-    )
+        for piece in pieces:
+            function(piece)
 
 
-def compact(name: str, chunk: pa.Array, data_type: DataType) -> pa.Array:
-    """The same storage values as the narrowest signed Arrow integers, or the chunk itself where 64 bits do not suffice.
-
-    Lets a reader keep the pieces of a long column small until all of them are there.
-    """
-    values, _ = _narrowed(name, [chunk], data_type)
-    if values is None:
-        return chunk
-    validity = validity_of(chunk)
-    return pa.array(values, mask=None if validity is None else ~validity)
+def expected_bounds(arrow_type: pa.DataType, stored: Bounds) -> Bounds | None:
+    """What values stored as integers of that Arrow type, within bounds, are between; None where that takes more than 64 bits."""
+    low, high = map(_layout(arrow_type).convert, stored)
+    return (low, high) if low <= high and _fit_64_bits(low, high) else None
 
 
 def _fit_64_bits(minimum: int, maximum: int) -> bool:
@@ -103,15 +199,23 @@ def split_words(value: int) -> tuple[int, int]:
 
 def joined_validity(chunks: Sequence[pa.Array]) -> BoolArray | None:
     """The validity of all chunks one after the other, bool [n]; None where there is no NULL."""
-    if not any(chunk.null_count for chunk in chunks):
+    ends = list(itertools.accumulate(map(len, chunks), initial=0))
+    parts = [
+        (slice(start, stop), validity_of(chunk))
+        for chunk, (start, stop) in zip(chunks, itertools.pairwise(ends), strict=True)
+    ]
+    return joined_parts(parts, ends[-1])
+
+
+def joined_parts(parts: Iterable[tuple[slice, BoolArray | None]], num_rows: int) -> BoolArray | None:
+    """The validity of rows whose parts' are given; None where there is no NULL."""
+    with_nulls = [(rows, valid) for rows, valid in parts if valid is not None]
+    if not with_nulls:
         return None
-    parts = (validity_of(chunk) for chunk in chunks)
-    return np.concatenate(
-        [
-            np.ones(len(chunk), np.bool_) if part is None else part
-            for chunk, part in zip(chunks, parts, strict=True)
-        ]
-    )
+    validity = np.ones(num_rows, np.bool_)
+    for rows, valid in with_nulls:
+        validity[rows] = valid
+    return validity
 
 
 def _layout(arrow_type: pa.DataType) -> _Layout:
@@ -141,41 +245,6 @@ def _blocks(chunk: pa.Array) -> Iterator[tuple[AnyArray, BoolArray | None, _Layo
         yield items[start:stop], None if validity is None else validity[start:stop], layout
 
 
-Bounds = tuple[int, int]
-
-
-def _narrowed(
-    name: str, chunks: Sequence[pa.Array], data_type: DataType
-) -> tuple[AnyArray | None, Bounds | None]:
-    """All values as the narrowest integers [n], None where 64 bits do not suffice; and the bounds of the valid ones."""
-    num_rows = sum(len(chunk) for chunk in chunks)
-    expected = [_narrow(name, end, data_type, None, 0) for end in _ends(chunks)]
-    dtype = _dtype_of(_all_bounds(expected))
-    values = None if dtype is None else np.empty(num_rows, dtype)
-    bounds = _all_bounds(_each(chunks, lambda chunk, first: _narrow(name, chunk, data_type, values, first)))
-    needed = _dtype_of(bounds)
-    if needed is None or needed == dtype:
-        return (values if needed is not None else None), bounds
-    values = np.empty(num_rows, needed)
-    _each(chunks, lambda chunk, first: _narrow(name, chunk, data_type, values, first))
-    return values, bounds
-
-
-def _each(
-    chunks: Sequence[pa.Array], narrow: Callable[[pa.Array, int], Bounds | None]
-) -> list[Bounds | None]:
-    """narrow(piece, number of its first row) of pieces of all chunks, on several threads if they are many."""
-    pieces, first = [], 0
-    for chunk in chunks:
-        for start in range(0, len(chunk), _PIECE):
-            piece = chunk.slice(start, _PIECE)
-            pieces.append((piece, first))
-            first += len(piece)
-    if first < WORTH_SHARING:
-        return [narrow(*piece) for piece in pieces]
-    return share(lambda piece: narrow(*piece), pieces)
-
-
 def _ends(chunks: Sequence[pa.Array]) -> list[pa.Array]:
     """Some rows by which to guess the bounds of all: where a column ascends, they lie at its ends."""
     some = [*chunks[:: max(1, len(chunks) // 8)], *chunks[-1:]]
@@ -192,11 +261,10 @@ def _dtype_of(bounds: Bounds | None) -> np.dtype[np.signedinteger] | None:
     return narrowest(low, high) if _fit_64_bits(low, high) else None
 
 
-def _narrow(
-    name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | None, first: int
-) -> Bounds | None:
-    """Bounds of a chunk's valid values; puts them into `values`, from `first` on, as far as its dtype holds them."""
+def _narrow(name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | None) -> Bounds | None:
+    """Bounds of a chunk's valid values; puts all into `values`, which holds those that its dtype does."""
     found: list[Bounds] = []
+    first = 0
     for items, validity, layout in _blocks(chunk):
         valid = items if validity is None else items[validity]
         if len(valid):

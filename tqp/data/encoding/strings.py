@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,9 @@ from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, ascends, scale_distinct, spread
-from tqp.data.encoding.integers import joined_validity, narrowest
+from tqp.data.encoding.integers import joined_parts, joined_validity, narrowest
 from tqp.data.encoding.string_views import as_binary, encode_views, strings_of_views, take_rows
+from tqp.data.sharing import share
 from tqp.data.string_buffers import is_utf8, strings_of
 
 #: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
@@ -42,8 +44,7 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
 def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
     num_rows = sum(len(chunk) for chunk in chunks)
     if num_rows and pa.types.is_dictionary(chunks[0].type):
-        cleaned = [_clean_dictionary(chunk) for chunk in chunks]
-        column = _dictionary_column(name, cleaned, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
+        column = _dictionary_column(name, chunks, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
         if column is not None:
             return column
         chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
@@ -74,39 +75,110 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
     return column.values.long()
 
 
-def _dictionary_column(
-    name: str, chunks: Sequence[pa.Array], data_type: DataType, limit: int
-) -> Column | None:
-    """The column of clean dictionary arrays (see `_clean_dictionary`) with one sorted dictionary of the entries in use.
+class _Codes(NamedTuple):
+    """A row is the entry of that place in a dictionary: large_binary, distinct, none NULL."""
 
-    None if those are more than `limit`.
+    indices: AnyArray  # int32 [n]; anything under NULL
+    validity: BoolArray | None
+    dictionary: pa.Array
+    first: int  # the number of its first row in the column
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.first + len(self.indices))
+
+    def safe_indices(self) -> AnyArray:
+        """With a place for NULL, too."""
+        return self.indices if self.validity is None else np.where(self.validity, self.indices, np.int32(0))
+
+    def used(self) -> AnyArray:
+        """The places that valid rows have, ascending."""
+        seen = np.zeros(len(self.dictionary), np.bool_)
+        for start in range(0, len(self.indices), BLOCK):
+            rows = slice(start, start + BLOCK)
+            indices = self.indices[rows]
+            seen[indices if self.validity is None else indices[self.validity[rows]]] = True
+            if seen.all():
+                break
+        return np.flatnonzero(seen)
+
+
+def _dictionary_column(
+    name: str, chunks: Sequence[pa.DictionaryArray], data_type: DataType, limit: int
+) -> Column | None:
+    """The column of dictionary arrays with one sorted dictionary of the entries in use; None if those are more than `limit`.
+
+    Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
     """
-    chunks = pa.chunked_array(chunks).unify_dictionaries().chunks
-    dictionary = chunks[0].dictionary
-    validity = joined_validity(chunks)
-    used = np.zeros(len(dictionary), np.bool_)
-    for indices, valid in _index_blocks(chunks):
-        used[indices if valid is None else indices[valid]] = True
+    parts = _codes_of(chunks)
+    merged, places = _merged([part.dictionary for part in parts])
+    used = np.zeros(len(merged), np.bool_)
+
+    def mark(number: int) -> bool:
+        """Whether all places of a part are in its dictionary."""
+        part = parts[number]
+        if not _are_places(part):
+            return False
+        if not used[places[number]].all():
+            used[places[number][part.used()]] = True
+        return True
+
+    if not all(share(mark, range(len(parts)))):
+        raise ExecutionError(f'column "{name}" cannot be read: its codes are not in its dictionary')
     num_entries = int(np.count_nonzero(used))
     if num_entries > limit:
         return None
-    order = pc.array_sort_indices(dictionary).to_numpy()
+    order = pc.array_sort_indices(merged).to_numpy()
     order = order[used[order]]
-    rank = np.zeros(max(len(dictionary), 1), narrowest(0, max(num_entries - 1, 0)))
+    rank = np.zeros(len(merged), narrowest(0, max(num_entries - 1, 0)))
     rank[order] = np.arange(num_entries)
-    num_rows = sum(len(chunk) for chunk in chunks)
-    codes = np.empty(num_rows, rank.dtype)
-    position = 0
-    for indices, valid in _index_blocks(chunks):
-        safe = indices if valid is None else np.where(valid, indices, 0)
-        part = rank[safe]
-        if valid is not None:
-            part[~valid] = 0
-        codes[position : position + len(part)] = part
-        position += len(part)
+    codes = np.empty(sum(len(part.indices) for part in parts), rank.dtype)
+
+    def write(number: int) -> None:
+        part, written = parts[number], codes[parts[number].rows]
+        if len(part.dictionary) == 0:  # all are NULL
+            written[:] = 0
+            return
+        ranks, indices = rank[places[number]], part.safe_indices()
+        torch.index_select(
+            torch.from_numpy(ranks), 0, torch.from_numpy(indices), out=torch.from_numpy(written)
+        )
+        if part.validity is not None:
+            written[~part.validity] = 0
+
+    share(write, range(len(parts)))
     # Codes under NULL must index something, even where every row is NULL.
-    entries = dictionary.take(pa.array(order)) if num_entries else pa.array([b""], pa.large_binary())
+    entries = merged.take(pa.array(order)) if num_entries else pa.array([b""], pa.large_binary())
+    validity = joined_parts([(part.rows, part.validity) for part in parts], len(codes))
     return _column_of_codes(name, codes, entries, validity, data_type)
+
+
+def _codes_of(chunks: Sequence[pa.DictionaryArray]) -> list[_Codes]:
+    parts, first = [], 0
+    for chunk in chunks:
+        dictionary = as_binary(chunk.dictionary)
+        if dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary):
+            chunk = pc.dictionary_encode(dictionary.take(chunk.indices))
+            dictionary = chunk.dictionary
+        indices = values_view(chunk.indices.cast(pa.int32()), np.int32)
+        parts.append(_Codes(indices, validity_of(chunk.indices), dictionary, first))
+        first += len(indices)
+    return parts
+
+
+def _merged(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[AnyArray]]:
+    """One dictionary with the entries of all, and for each of them the places there of its entries."""
+    own = [
+        pa.DictionaryArray.from_arrays(pa.array(np.arange(len(dictionary), dtype=np.int32)), dictionary)
+        for dictionary in dictionaries
+    ]
+    merged = pa.chunked_array(own).unify_dictionaries().chunks
+    return merged[0].dictionary, [values_view(each.indices, np.int32) for each in merged]
+
+
+def _are_places(part: _Codes) -> bool:
+    indices = part.indices if part.validity is None else part.indices[part.validity]
+    return len(indices) == 0 or (indices.min() >= 0 and indices.max() < len(part.dictionary))
 
 
 def _column_of_codes(
@@ -122,25 +194,6 @@ def _column_of_codes(
     )
     pool, estimates = strings_of(name, [entries], None), ColumnEstimates(float(num_entries))
     return Column(data_type, len(codes), tensor_of(codes), tensor_of(validity), pool, True, facts, estimates)
-
-
-def _clean_dictionary(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The chunk with a dictionary of large_binary entries without NULL or duplicates, which Arrow allows."""
-    dictionary = as_binary(chunk.dictionary)
-    if dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary):
-        return pc.dictionary_encode(dictionary.take(chunk.indices))
-    return pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), dictionary)
-
-
-def _index_blocks(chunks: Sequence[pa.DictionaryArray]) -> list[tuple[AnyArray, BoolArray | None]]:
-    """(indices int32 [k], validity [k] or None) of consecutive blocks; views."""
-    blocks = []
-    for chunk in chunks:
-        indices, validity = values_view(chunk.indices, np.int32), validity_of(chunk.indices)
-        for start in range(0, len(chunk), BLOCK):
-            stop = start + BLOCK
-            blocks.append((indices[start:stop], None if validity is None else validity[start:stop]))
-    return blocks
 
 
 def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float, bool, pa.Array]:

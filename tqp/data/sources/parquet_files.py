@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,21 +13,47 @@ import pyarrow.parquet as pq
 import torch
 
 from tqp.core.datatypes import DataType
+from tqp.core.memory import reserve
 from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
-from tqp.data.encoding.columns import encode_chunks
-from tqp.data.encoding.integers import compact
+from tqp.data.encoding.columns import encode_chunks, plain, reporting
+from tqp.data.encoding.integers import IntegerPieces, expected_bounds
+from tqp.data.sharing import share
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import FileSet, Identity, identity_of, reading
 from tqp.data.sources.hive_partitions import partition_columns
+from tqp.data.sources.parquet_footer import with_stored_integers
 from tqp.data.sources.schemas import cast_like, conversions
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
 #: takes four for its length alone.
 _DICTIONARY_BYTES_PER_ROW = 4
+#: Rows that one thread reads at a time at least, where row groups are smaller: a file is opened for each part.
+_PART_ROWS = 262_144
+_INTEGERS = ("INT32", "INT64")
+
+
+class Way(enum.Enum):
+    """How a column is read: as its type in Arrow, strings as dictionary codes, or decimals as the integers stored."""
+
+    TYPED = enum.auto()
+    DICTIONARY = enum.auto()
+    STORED = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """Some row groups of a file, read by one thread."""
+
+    file: _ParquetFile
+    groups: range
+    position: int
+    cast_to: pa.DataType | None
+    #: The number of the first row in the table.
+    first: int
+
+
+@dataclass(frozen=True)
 class _ParquetFile:
     path: str
     identity: Identity
@@ -53,17 +81,57 @@ class _ParquetFile:
         )
         return sum(sizes)
 
-    def read(self, position: int, as_dictionary: bool) -> Iterator[pa.Array]:
-        """The chunks of one column, a row group at a time, on this thread: other columns are read beside it."""
-        dictionaries = [self.schema.names[position]] if as_dictionary else None
+    @functools.cached_property
+    def stored(self) -> pq.FileMetaData:
+        """The metadata with decimals as the integers that they are stored as, where they are."""
+        return with_stored_integers(self.metadata)
+
+    def first_rows(self) -> list[int]:
+        """The number of the first row of each row group."""
+        sizes = (self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups))
+        return list(itertools.accumulate(sizes, initial=0))[:-1]
+
+    def is_stored_decimal(self, position: int) -> bool:
+        """Whether the column is one of decimals that are stored as integers."""
+        leaf = self.metadata.schema.column(self.first_leaves[position])
+        return pa.types.is_decimal(self.schema.field(position).type) and leaf.physical_type in _INTEGERS
+
+    def bounds(self, position: int) -> tuple[int, int] | None:
+        """What the statistics of a flat column say that its values lie between, as they are stored; None where they say nothing.
+
+        Nothing makes sure that they do.
+        """
+        leaf, found = self.first_leaves[position], []
+        if self.metadata.schema.column(leaf).physical_type not in _INTEGERS:
+            return None
+        for group in range(self.metadata.num_row_groups):
+            column = self.metadata.row_group(group).column(leaf)
+            statistics = column.statistics
+            if statistics is None:
+                return None
+            if statistics.has_min_max:
+                found += [statistics.min_raw, statistics.max_raw]
+            elif statistics.null_count != column.num_values:
+                return None
+        return (min(found), max(found)) if found else None
+
+    def read(self, position: int, groups: range, way: Way) -> Iterator[pa.Array]:
+        """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
+        dictionaries = [self.schema.names[position]] if way is Way.DICTIONARY else None
+        metadata = self.stored if way is Way.STORED else self.metadata
         leaves = list(range(self.first_leaves[position], self.first_leaves[position + 1]))
         with (
             reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
-            pq.ParquetFile(self.path, metadata=self.metadata, read_dictionary=dictionaries) as parquet,
+            pq.ParquetFile(
+                self.path, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
+            ) as parquet,
         ):
-            for group in range(self.metadata.num_row_groups):
+            for group in groups:
                 # By position: names may repeat.
                 table = parquet.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+                expected = self.metadata.row_group(group).num_rows
+                if table.num_rows != expected:
+                    raise ValueError(f"row group {group} has {table.num_rows} rows, not {expected}")
                 yield from table.column(0).chunks
 
 
@@ -110,14 +178,59 @@ class ParquetSource(Source):
         if position in self._partitions:
             chunks = list(self._repeated(self._partitions[position]))
             return encode_chunks(name, chunks, data_type, self.device)
-        as_dictionary = data_type.is_string and self._is_dictionary_encoded(position)
-        chunks = []
+        parts = self._parts(position)
+        if data_type.is_integer_like:
+            return self._integers(name, position, data_type, parts).to(self.device)
+        as_codes = data_type.is_string and self._is_dictionary_encoded(position)
+        way = Way.DICTIONARY if as_codes else Way.TYPED
+        chunks = share(lambda part: list(self._read(name, part, way)), parts)
+        return encode_chunks(name, list(itertools.chain(*chunks)), data_type, self.device)
+
+    def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
+        """A column of integers, decimals or times: each row group is narrowed while it is in the processor's cache."""
+        pieces = IntegerPieces(name, data_type, self.num_rows, self._expected(position))
+
+        def put(part: _Part) -> None:
+            stored = part.cast_to is None and part.file.is_stored_decimal(part.position)
+            first = part.first
+            for chunk in self._read(name, part, Way.STORED if stored else Way.TYPED):
+                pieces.put(first, plain(chunk, name, data_type))
+                first += len(chunk)
+
+        with reporting(name):
+            share(put, parts)
+            return pieces.column()
+
+    def _read(self, name: str, part: _Part, way: Way) -> Iterator[pa.Array]:
+        for chunk in part.file.read(part.position, part.groups, way):
+            reserve()
+            yield chunk if part.cast_to is None else cast_like(part.file.path, name, chunk, part.cast_to)
+
+    def _parts(self, position: int) -> list[_Part]:
+        """The row groups of all files, consecutive ones together until they have many rows."""
+        parts, first = [], 0
         for file, converted in zip(self._files, self._conversions, strict=True):
-            place, cast_to = converted[position]
-            for chunk in file.read(place, as_dictionary):
-                part = chunk if cast_to is None else cast_like(file.path, name, chunk, cast_to)
-                chunks.append(compact(name, part, data_type) if data_type.is_integer_like else part)
-        return encode_chunks(name, chunks, data_type, self.device)
+            rows = [*file.first_rows(), file.metadata.num_rows]
+            start = 0
+            for group in range(1, len(rows)):
+                if group == len(rows) - 1 or rows[group] - rows[start] >= _PART_ROWS:
+                    parts.append(_Part(file, range(start, group), *converted[position], first + rows[start]))
+                    start = group
+            first += file.metadata.num_rows
+        return parts
+
+    def _expected(self, position: int) -> tuple[int, int] | None:
+        """Bounds of a column of integers as the statistics of all files have them."""
+        found = []
+        for file, converted in zip(self._files, self._conversions, strict=True):
+            place, _ = converted[position]
+            if file.metadata.num_rows:
+                stored = file.bounds(place)
+                bounds = None if stored is None else expected_bounds(file.schema.field(place).type, stored)
+                if bounds is None:
+                    return None
+                found.append(bounds)
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
 
     def _repeated(self, values: pa.Array) -> Iterator[pa.Array]:
         """The value of each file as often as it has rows."""
