@@ -18,7 +18,7 @@ from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
 from tqp.data.encoding.integers import IntegerPieces, expected_bounds
-from tqp.data.sharing import share
+from tqp.data.sharing import processors, share
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import FileSet, Identity, identity_of, reading
 from tqp.data.sources.hive_partitions import partition_columns
@@ -28,8 +28,9 @@ from tqp.data.sources.schemas import cast_like, conversions
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
 #: takes four for its length alone.
 _DICTIONARY_BYTES_PER_ROW = 4
-#: Rows that one thread reads at a time at least, where row groups are smaller: a file is opened for each part.
-_PART_ROWS = 262_144
+#: Rows that one thread reads at a time at least, where row groups are smaller, and how often it comes for more of a column: a
+#: file is opened for each part.
+_PART_ROWS, _PARTS_PER_THREAD = 262_144, 4
 _INTEGERS = ("INT32", "INT64")
 
 
@@ -49,6 +50,7 @@ class _Part:
     groups: range
     position: int
     cast_to: pa.DataType | None
+    is_stored_decimal: bool
     #: The number of the first row in the table.
     first: int
 
@@ -86,10 +88,10 @@ class _ParquetFile:
         """The metadata with decimals as the integers that they are stored as, where they are."""
         return with_stored_integers(self.metadata)
 
-    def first_rows(self) -> list[int]:
-        """The number of the first row of each row group."""
+    def group_ends(self) -> list[int]:
+        """The rows before each row group, and those of all."""
         sizes = (self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups))
-        return list(itertools.accumulate(sizes, initial=0))[:-1]
+        return list(itertools.accumulate(sizes, initial=0))
 
     def is_stored_decimal(self, position: int) -> bool:
         """Whether the column is one of decimals that are stored as integers."""
@@ -191,9 +193,8 @@ class ParquetSource(Source):
         pieces = IntegerPieces(name, data_type, self.num_rows, self._expected(position))
 
         def put(part: _Part) -> None:
-            stored = part.cast_to is None and part.file.is_stored_decimal(part.position)
             first = part.first
-            for chunk in self._read(name, part, Way.STORED if stored else Way.TYPED):
+            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else Way.TYPED):
                 pieces.put(first, plain(chunk, name, data_type))
                 first += len(chunk)
 
@@ -202,19 +203,23 @@ class ParquetSource(Source):
             return pieces.column()
 
     def _read(self, name: str, part: _Part, way: Way) -> Iterator[pa.Array]:
+        reserve()
         for chunk in part.file.read(part.position, part.groups, way):
-            reserve()
             yield chunk if part.cast_to is None else cast_like(part.file.path, name, chunk, part.cast_to)
 
     def _parts(self, position: int) -> list[_Part]:
         """The row groups of all files, consecutive ones together until they have many rows."""
+        enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * (self.threads or processors())))
         parts, first = [], 0
         for file, converted in zip(self._files, self._conversions, strict=True):
-            rows = [*file.first_rows(), file.metadata.num_rows]
-            start = 0
-            for group in range(1, len(rows)):
-                if group == len(rows) - 1 or rows[group] - rows[start] >= _PART_ROWS:
-                    parts.append(_Part(file, range(start, group), *converted[position], first + rows[start]))
+            place, cast_to = converted[position]
+            stored = cast_to is None and file.is_stored_decimal(place)
+            start, rows = 0, file.group_ends()
+            for group, end in enumerate(rows[1:], 1):
+                if group == len(rows) - 1 or end - rows[start] >= enough:
+                    parts.append(
+                        _Part(file, range(start, group), place, cast_to, stored, first + rows[start])
+                    )
                     start = group
             first += file.metadata.num_rows
         return parts
