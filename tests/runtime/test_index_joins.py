@@ -136,6 +136,22 @@ def test_an_index_finds_what_a_scan_finds(values: list[int]) -> None:
         assert build.first_match(keys, valid).tolist() == [firsts.get(i, -1) for i in range(len(keys))]
 
 
+@pytest.mark.parametrize("num_rows", [65_535, 65_536, 65_537, 131_073])
+def test_an_index_of_many_blocks(num_rows: int) -> None:
+    """Runs that end with a block, go over its end, and begin with the next."""
+    for repeats in (1, 2, 3, 70_000):
+        values = torch.arange(num_rows, dtype=torch.int32) // repeats * 2
+        low, size = -3, 2 * num_rows + 5
+        index = key_index(values, low, size, repeats == 1)
+        keys = torch.arange(low, low + size + 1, dtype=torch.int32)
+        first = torch.searchsorted(values, keys)
+        if repeats == 1:
+            found = values[first[:-1].clamp(max=num_rows - 1)] == keys[:-1]
+            assert torch.equal(index.long(), torch.where(found, first[:-1], -1))
+        else:
+            assert torch.equal(index.long(), first)
+
+
 def test_joins_are_ordered_so_that_indexes_are_used() -> None:
     query = (
         "SELECT sum(a) FROM lines l, orders o, customers c WHERE l.k = o.k AND o.c = c.c AND s = 3 AND a > 5"

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK
 
@@ -84,11 +85,32 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
     Of a unique column int32 [size], the row that holds minimum + i or -1; else offsets [size + 1]: the rows from
     offsets[i] to offsets[i + 1] do. n is below 2^31.
     """
+    array = values.numpy()
     if is_unique:
         rows = np.full(size, -1, np.int32)
-        rows[values.numpy().astype(np.int64) - minimum] = np.arange(values.shape[0], dtype=np.int32)
+        for start in range(0, len(array), BLOCK):
+            block = array[start : start + BLOCK]
+            numbers = np.arange(start, start + len(block), dtype=np.int32)
+            rows[block.astype(np.int64) - minimum] = numbers
         return torch.from_numpy(rows)
-    runs = sorted_runs(values)
-    offsets = np.zeros(size + 1, np.int32)
-    offsets[1:][runs.values.numpy().astype(np.int64) - minimum] = np.diff(runs.starts.numpy())
-    return torch.from_numpy(np.cumsum(offsets, dtype=np.int32, out=offsets))
+    return torch.from_numpy(_offsets(array, minimum, size))
+
+
+def _offsets(array: AnyArray, minimum: int, size: int) -> AnyArray:
+    """The first row of each run, as often as there are values up to its own from that of the run before on."""
+    offsets = np.empty(size + 1, np.int32)
+    filled, previous = 0, minimum - 1
+    for start in range(0, len(array), BLOCK):
+        begin = max(start - 1, 0)
+        block = array[begin : start + BLOCK]
+        firsts = np.flatnonzero(block[1:] != block[:-1])
+        firsts += 1
+        if start == 0:
+            firsts = np.concatenate([[0], firsts])
+        found = block[firsts].astype(np.int64)
+        part = np.repeat((firsts + begin).astype(np.int32), np.diff(found, prepend=previous))
+        offsets[filled : filled + len(part)] = part
+        filled += len(part)
+        previous = int(found[-1]) if len(found) else previous
+    offsets[filled:] = len(array)
+    return offsets
