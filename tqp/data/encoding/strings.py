@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -78,7 +78,7 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
 class _Codes(NamedTuple):
     """A row is the entry of that place in a dictionary: large_binary, distinct, none NULL."""
 
-    indices: AnyArray  # int32 [n]; anything under NULL
+    indices: AnyArray  # integers [n]; anything under NULL
     validity: BoolArray | None
     dictionary: pa.Array
     first: int  # the number of its first row in the column
@@ -87,9 +87,12 @@ class _Codes(NamedTuple):
     def rows(self) -> slice:
         return slice(self.first, self.first + len(self.indices))
 
-    def safe_indices(self) -> AnyArray:
-        """With a place for NULL, too."""
-        return self.indices if self.validity is None else np.where(self.validity, self.indices, np.int32(0))
+    def blocks(self) -> Iterator[tuple[slice, AnyArray]]:
+        """Some rows after others, and their indices, of NULL too, as int32."""
+        for start in range(0, len(self.indices), BLOCK):
+            rows = slice(start, start + BLOCK)
+            indices = self.indices[rows].astype(np.int32, copy=False)
+            yield rows, indices if self.validity is None else indices * self.validity[rows]
 
     def used(self) -> AnyArray:
         """The places that valid rows have, ascending."""
@@ -139,10 +142,10 @@ def _dictionary_column(
         if len(part.dictionary) == 0:  # all are NULL
             written[:] = 0
             return
-        ranks, indices = rank[places[number]], part.safe_indices()
-        torch.index_select(
-            torch.from_numpy(ranks), 0, torch.from_numpy(indices), out=torch.from_numpy(written)
-        )
+        ranks = torch.from_numpy(rank[places[number]])
+        for rows, indices in part.blocks():
+            out = torch.from_numpy(written[rows])
+            torch.index_select(ranks, 0, torch.from_numpy(indices), out=out)
         if part.validity is not None:
             written[~part.validity] = 0
 
@@ -160,10 +163,29 @@ def _codes_of(chunks: Sequence[pa.DictionaryArray]) -> list[_Codes]:
         if dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary):
             chunk = pc.dictionary_encode(dictionary.take(chunk.indices))
             dictionary = chunk.dictionary
-        indices = values_view(chunk.indices.cast(pa.int32()), np.int32)
+        indices = values_view(chunk.indices, chunk.indices.type.to_pandas_dtype())
         parts.append(_Codes(indices, validity_of(chunk.indices), dictionary, first))
         first += len(indices)
     return parts
+
+
+def narrow_codes(chunk: pa.Array) -> pa.Array:
+    """A dictionary array with indices as narrow as its dictionary allows; any other array as it is.
+
+    Lets a reader keep the pieces of a long column small until all of them are there. Raises ArrowInvalid for an index that is far
+    beyond the dictionary.
+    """
+    if not pa.types.is_dictionary(chunk.type):
+        return chunk
+    indices, width = chunk.indices, narrowest(0, len(chunk.dictionary))
+    if indices.null_count:
+        narrow = indices.cast(pa.from_numpy_dtype(width))
+    else:
+        values = values_view(indices, indices.type.to_pandas_dtype())
+        if len(values) and not 0 <= values.min() <= values.max() < len(chunk.dictionary):
+            return chunk  # whoever reads it says what is wrong
+        narrow = pa.array(values.astype(width))
+    return pa.DictionaryArray.from_arrays(narrow, chunk.dictionary, safe=False)
 
 
 def _merged(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[AnyArray]]:

@@ -18,6 +18,7 @@ from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
 from tqp.data.encoding.integers import IntegerPieces, expected_bounds
+from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import processors, share
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import FileSet, Identity, identity_of, reading
@@ -185,7 +186,8 @@ class ParquetSource(Source):
             return self._integers(name, position, data_type, parts).to(self.device)
         as_codes = data_type.is_string and self._is_dictionary_encoded(position)
         way = Way.DICTIONARY if as_codes else Way.TYPED
-        chunks = share(lambda part: list(self._read(name, part, way)), parts)
+        with reporting(name):
+            chunks = share(lambda part: list(map(narrow_codes, self._read(name, part, way))), parts)
         return encode_chunks(name, list(itertools.chain(*chunks)), data_type, self.device)
 
     def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
