@@ -16,6 +16,7 @@ from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Query, parse, text_of
+from tqp.planner.scan_conditions import scan_conditions
 from tqp.planner.syntax.query_grammar import Explain
 
 
@@ -30,6 +31,13 @@ class BoundStatement:
     names: tuple[str, ...]
     explain: Explain = None
     varying: frozenset[Place] = frozenset()
+
+    def restricted_tables(self) -> dict[TableSource, TableSource]:
+        """Tables of which the query wants so few rows that it had better be bound to others, which have these."""
+        tables = {
+            table: table.restricted(conditions) for table, conditions in scan_conditions(self.plan).items()
+        }
+        return {table: part for table, part in tables.items() if part is not table}
 
     def encode_columns(self) -> None:
         """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""

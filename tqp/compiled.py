@@ -83,6 +83,31 @@ class Snapshot:
         return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
 
 
+@dataclass(frozen=True, slots=True)
+class RestrictedSnapshot:
+    """A snapshot in which tables lack rows that one query does not want; implements `Catalog`."""
+
+    snapshot: Snapshot
+    restricted: Mapping[TableSource, TableSource]
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The table of that name, or None."""
+        table = self.snapshot.lookup(name)
+        return None if table is None else self.restricted.get(table, table)
+
+    def table_names(self) -> Sequence[str]:
+        """Every table's name as it was registered."""
+        return self.snapshot.table_names()
+
+    def lookup_model(self, name: str) -> Model | None:
+        """The model of that name, or None."""
+        return self.snapshot.lookup_model(name)
+
+    def model_names(self) -> Sequence[str]:
+        """Every model's name as it was registered."""
+        return self.snapshot.model_names()
+
+
 class Kept(Generic[Item]):
     """Items by key, the last used of them, each no longer than what it was made of is so.
 

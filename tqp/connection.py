@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 import torch
 
-from tqp.compiled import CompiledQueries, Parameters, Snapshot, given_values, text_key
+from tqp.compiled import CompiledQueries, Parameters, RestrictedSnapshot, Snapshot, given_values, text_key
 from tqp.compiler import Compiler
 from tqp.core.arguments import (
     MAX_THREADS,
@@ -396,6 +396,9 @@ class Connection:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
+        restricted = statement.restricted_tables()
+        if restricted:  # by its own constants
+            statement, text = bind(query, RestrictedSnapshot(snapshot, restricted), params), None
         statement.encode_columns()
         program = None
         if text is not None:

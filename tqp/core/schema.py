@@ -6,7 +6,7 @@ nothing overflows, and pick join algorithms). `ColumnEstimates` may only steer c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,6 +63,24 @@ class Field:
 Schema = tuple[Field, ...]
 
 
+class RowConditions(Protocol):
+    """What a query asks of the rows of a table."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that something is asked of."""
+        ...
+
+    @property
+    def read(self) -> frozenset[str]:
+        """All columns that the query reads."""
+        ...
+
+    def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
+        """False: the query wants none of some rows of whose columns so much is known; of one that is missing, nothing is."""
+        ...
+
+
 class TableSource(Protocol):
     """What the planner may ask of a registered table. Implemented by `tqp.data`; free of torch here."""
 
@@ -83,6 +101,10 @@ class TableSource(Protocol):
 
     def encode(self, names: Iterable[str]) -> None:
         """Read these columns, several at a time: what follows can be asked of them from now on without a scan."""
+        ...
+
+    def restricted(self, conditions: RowConditions) -> TableSource:
+        """The table, or one that lacks rows which no query with these conditions wants; reads no column."""
         ...
 
     def column_nullable(self, name: str) -> bool:

@@ -17,7 +17,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory import note_freed
-from tqp.core.schema import ColumnEstimates, ColumnFacts
+from tqp.core.schema import ColumnEstimates, ColumnFacts, RowConditions
 from tqp.data.column import Column
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
 from tqp.data.sharing import Handout, share, sharing_threads
@@ -136,6 +136,14 @@ class Source(ABC):
     def column_estimates(self, name: str) -> ColumnEstimates:
         return self.column(name).estimates
 
+    def restricted(self, conditions: RowConditions) -> Source:
+        """See `tqp.core.schema.TableSource.restricted`."""
+        return self
+
+    def is_encoded(self, name: str) -> bool:
+        """Whether the column is encoded already."""
+        return self._encoded.peek(self._position(name), Column) is not None
+
     def dictionary_encode(self, name: str) -> None:
         if is_worth_encoding(self.column(name)):
             self.value_dictionary(name)
@@ -165,9 +173,7 @@ class Source(ABC):
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
-        missing = [
-            name for name in dict.fromkeys(names) if self._encoded.peek(self._position(name), Column) is None
-        ]
+        missing = [name for name in dict.fromkeys(names) if not self.is_encoded(name)]
         if self.num_rows >= _WORTH_WORKERS:
             with sharing_threads(self.threads):
                 share(self.column, missing)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ import torch
 
 from tqp.core.datatypes import DataType
 from tqp.core.memory import reserve
+from tqp.core.schema import ColumnFacts, RowConditions
 from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
@@ -48,7 +51,7 @@ class _Part:
     """Some row groups of a file, read by one thread."""
 
     file: _ParquetFile
-    groups: range
+    groups: Sequence[int]
     position: int
     cast_to: pa.DataType | None
     is_stored_decimal: bool
@@ -64,6 +67,8 @@ class _ParquetFile:
     schema: pa.Schema
     #: The first leaf column of each column, of which a nested one has several; and the number of all leaves.
     first_leaves: Sequence[int]
+    #: The row groups that are read.
+    groups: Sequence[int]
 
     @staticmethod
     def open(path: str) -> _ParquetFile:
@@ -73,7 +78,13 @@ class _ParquetFile:
             metadata = pq.read_metadata(path)
             schema = metadata.schema.to_arrow_schema()
         first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
-        return _ParquetFile(path, identity, metadata, schema, first_leaves)
+        groups = range(metadata.num_row_groups)
+        return _ParquetFile(path, identity, metadata, schema, first_leaves, groups)
+
+    @functools.cached_property
+    def num_rows(self) -> int:
+        """Of the row groups that are read."""
+        return sum(self.metadata.row_group(group).num_rows for group in self.groups)
 
     def num_bytes(self, position: int) -> int:
         """Of one flat column, before compression."""
@@ -89,36 +100,59 @@ class _ParquetFile:
         """The metadata with decimals as the integers that they are stored as, where they are."""
         return with_stored_integers(self.metadata)
 
-    def group_ends(self) -> list[int]:
-        """The rows before each row group, and those of all."""
-        sizes = (self.metadata.row_group(group).num_rows for group in range(self.metadata.num_row_groups))
-        return list(itertools.accumulate(sizes, initial=0))
-
     def is_stored_decimal(self, position: int) -> bool:
         """Whether the column is one of decimals that are stored as integers."""
         leaf = self.metadata.schema.column(self.first_leaves[position])
         return pa.types.is_decimal(self.schema.field(position).type) and leaf.physical_type in _INTEGERS
 
-    def bounds(self, position: int) -> tuple[int, int] | None:
-        """What the statistics of a flat column say that its values lie between, as they are stored; None where they say nothing.
+    @functools.cached_property
+    def _facts(self) -> dict[int, Sequence[ColumnFacts | None]]:
+        return {}
 
-        Nothing makes sure that they do.
+    def facts(self, position: int) -> Sequence[ColumnFacts | None]:
+        """What statistics say of a flat column of integers as they are stored, by row group; None where they say nothing.
+
+        Nothing makes sure that it is so.
         """
-        leaf, found = self.first_leaves[position], []
-        if self.metadata.schema.column(leaf).physical_type not in _INTEGERS:
-            return None
-        for group in range(self.metadata.num_row_groups):
-            column = self.metadata.row_group(group).column(leaf)
+        found = self._facts.get(position)
+        if found is None:
+            found = self._facts[position] = self._read_facts(position)
+        return found
+
+    def _read_facts(self, position: int) -> Sequence[ColumnFacts | None]:
+        leaf, metadata, arrow_type = (
+            self.first_leaves[position],
+            self.metadata,
+            self.schema.field(position).type,
+        )
+        if metadata.schema.column(leaf).physical_type not in _INTEGERS:
+            return [None] * metadata.num_row_groups
+        facts: list[ColumnFacts | None] = []
+        for group in range(metadata.num_row_groups):
+            column = metadata.row_group(group).column(leaf)
             statistics = column.statistics
             if statistics is None:
-                return None
-            if statistics.has_min_max:
-                found += [statistics.min_raw, statistics.max_raw]
-            elif statistics.null_count != column.num_values:
-                return None
-        return (min(found), max(found)) if found else None
+                facts.append(None)
+            elif statistics.has_min_max:
+                bounds = expected_bounds(arrow_type, (statistics.min_raw, statistics.max_raw))
+                facts.append(bounds and ColumnFacts(*bounds))
+            else:
+                is_null = statistics.null_count == column.num_values
+                facts.append(ColumnFacts(is_null=True) if is_null else None)
+        return facts
 
-    def read(self, position: int, groups: range, way: Way) -> Iterator[pa.Array]:
+    def bounds(self, position: int) -> tuple[int, int] | None:
+        """What all values of a column of integers lie between, as `facts` has it of each row group."""
+        found = []
+        for group in self.groups:
+            facts = self.facts(position)[group]
+            if facts is None:
+                return None
+            if facts.range is not None:
+                found.append(facts.range)
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def read(self, position: int, groups: Sequence[int], way: Way) -> Iterator[pa.Array]:
         """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
         dictionaries = [self.schema.names[position]] if way is Way.DICTIONARY else None
         metadata = self.stored if way is Way.STORED else self.metadata
@@ -150,9 +184,15 @@ class ParquetSource(Source):
     Rows and types come from the metadata; a column is read when first touched.
     """
 
-    def __init__(self, name: str, files: FileSet, device: torch.device) -> None:
-        self._files = [_ParquetFile.open(path) for path in files.files]
-        self.num_rows = sum(file.metadata.num_rows for file in self._files)
+    def __init__(
+        self, name: str, files: FileSet, device: torch.device, parts: Sequence[_ParquetFile] | None = None
+    ) -> None:
+        """`parts`: the files, of which some row groups are to be left out; None: read from them, with all."""
+        self._files = [_ParquetFile.open(path) for path in files.files] if parts is None else parts
+        self.num_rows = sum(file.num_rows for file in self._files)
+        #: By row groups, for as long as a program reads them; and the rows of all that there ever were.
+        self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
+        self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
         partitions = partition_columns(files.files)
         first = self._files[0]
         named_after = {partition.lower() for partition in partitions}
@@ -168,7 +208,70 @@ class ParquetSource(Source):
         ]
         self._partitions: Mapping[int, pa.Array] = dict(enumerate(partitions.values(), len(self._fields)))
         super().__init__(name, [*expected.names, *partitions], device)
-        self.files = files
+        self.files: FileSet = files
+
+    def restricted(self, conditions: RowConditions) -> ParquetSource:
+        """The table itself, or without row groups whose statistics rule out what is asked, if that leaves at most half the rows.
+
+        Columns of such a part are read for it alone. Once parts have had as many rows as the table, or its columns have been
+        read, it is the better choice.
+        """
+        if sum(len(file.groups) for file in self._files) < 2 or all(map(self.is_encoded, conditions.read)):
+            return self
+        positions = [
+            (name, self._position(name))
+            for name in conditions.columns
+            if self.column_type(name).is_integer_like
+        ]
+        if not positions:
+            return self
+        parts, num_rows = [], 0
+        for number, file in enumerate(self._files):
+            groups = []
+            for group in file.groups:
+                if conditions.may_hold(self._facts(number, file, group, positions)):
+                    groups.append(group)
+                    num_rows += file.metadata.row_group(group).num_rows
+                    if 2 * num_rows > self.num_rows:
+                        return self
+            parts.append(replace(file, groups=tuple(groups)))
+        key = tuple(part.groups for part in parts)
+        known = self._restricted.get(key)
+        if known is None:
+            if self._restricted_rows + num_rows > self.num_rows:
+                return self
+            self._restricted_rows += num_rows
+            known = self._restricted[key] = ParquetSource(self.name, self.files, self.device, parts)
+            known.threads = self.threads
+        return known
+
+    def kept(self) -> list[tuple[str, str, int]]:
+        """As that of other tables, with what is kept of its parts."""
+        sizes: Counter[tuple[str, str]] = Counter()
+        parts = [part.kept() for part in list(self._restricted.values())]
+        for name, what, size in itertools.chain(super().kept(), *parts):
+            sizes[name, what] += size
+        return sorted(
+            ((name, what, size) for (name, what), size in sizes.items()),
+            key=lambda each: (self._position(each[0]), each[1:]),
+        )
+
+    def _facts(
+        self, number: int, file: _ParquetFile, group: int, positions: Iterable[tuple[str, int]]
+    ) -> dict[str, ColumnFacts]:
+        """What is known of columns of integers in a row group of the file of that number."""
+        known = {}
+        for name, position in positions:
+            if position in self._partitions:
+                value = self._partitions[position].cast(pa.int64())[number].as_py()
+                known[name] = ColumnFacts(is_null=True) if value is None else ColumnFacts(value, value)
+                continue
+            place, _ = self._conversions[number][position]
+            if not pa.types.is_unsigned_integer(file.schema.field(place).type):
+                facts = file.facts(place)[group]
+                if facts is not None:
+                    known[name] = facts
+        return known
 
     def _type_at(self, position: int) -> DataType:
         if position in self._partitions:
@@ -216,14 +319,15 @@ class ParquetSource(Source):
         for file, converted in zip(self._files, self._conversions, strict=True):
             place, cast_to = converted[position]
             stored = cast_to is None and file.is_stored_decimal(place)
-            start, rows = 0, file.group_ends()
-            for group, end in enumerate(rows[1:], 1):
-                if group == len(rows) - 1 or end - rows[start] >= enough:
-                    parts.append(
-                        _Part(file, range(start, group), place, cast_to, stored, first + rows[start])
-                    )
-                    start = group
-            first += file.metadata.num_rows
+            groups: list[int] = []
+            num_rows = 0
+            for group in file.groups:
+                groups.append(group)
+                num_rows += file.metadata.row_group(group).num_rows
+                if num_rows >= enough or group == file.groups[-1]:
+                    parts.append(_Part(file, groups, place, cast_to, stored, first))
+                    first += num_rows
+                    groups, num_rows = [], 0
         return parts
 
     def _expected(self, position: int) -> tuple[int, int] | None:
@@ -231,9 +335,8 @@ class ParquetSource(Source):
         found = []
         for file, converted in zip(self._files, self._conversions, strict=True):
             place, _ = converted[position]
-            if file.metadata.num_rows:
-                stored = file.bounds(place)
-                bounds = None if stored is None else expected_bounds(file.schema.field(place).type, stored)
+            if file.num_rows:
+                bounds = file.bounds(place)
                 if bounds is None:
                     return None
                 found.append(bounds)
@@ -242,7 +345,7 @@ class ParquetSource(Source):
     def _repeated(self, values: pa.Array) -> Iterator[pa.Array]:
         """The value of each file as often as it has rows."""
         for value, file in zip(values, self._files, strict=True):
-            yield pa.repeat(value, file.metadata.num_rows)
+            yield pa.repeat(value, file.num_rows)
 
     def _is_dictionary_encoded(self, position: int) -> bool:
         """Whether the files hold (nearly) all of a string column as codes, which are quick to read as such."""
@@ -251,4 +354,5 @@ class ParquetSource(Source):
             for file, converted in zip(self._files, self._conversions, strict=True)
         ]
         num_bytes = sum(file.num_bytes(place) for file, place in places)
-        return num_bytes < _DICTIONARY_BYTES_PER_ROW * self.num_rows
+        num_rows: int = sum(file.metadata.num_rows for file, _ in places)
+        return num_bytes < _DICTIONARY_BYTES_PER_ROW * num_rows
