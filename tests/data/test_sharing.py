@@ -114,11 +114,14 @@ def test_a_connection_encodes_with_its_number_of_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[int] = set()
+    all_came = threading.Event()
     narrow = encode_integers._narrow
 
     def noting(*arguments: Any) -> Any:
         seen.add(threading.get_ident())
-        time.sleep(0.001)
+        if len(seen) >= threads:
+            all_came.set()
+        all_came.wait(10)  # on a busy machine one might else do it all before the others start
         return narrow(*arguments)
 
     monkeypatch.setattr(encode_integers, "_narrow", noting)
