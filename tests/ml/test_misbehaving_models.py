@@ -43,6 +43,9 @@ _CHANGES: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "nothing": lambda *_: None,
     "three outputs": lambda _, made: torch.stack([made] * 3, 1),
     "one number": lambda _, made: made.sum(),
+    "a sparse tensor": lambda _, made: made.to_sparse(),
+    "a tensor without values": lambda _, made: made.to("meta"),
+    "complex numbers": lambda _, made: torch.complex(made, made),
 }
 
 
@@ -56,6 +59,20 @@ def test_a_model_that_changes_its_mind_is_an_execution_error(change: str) -> Non
         model.change = model.later
         with pytest.raises(tqp.ExecutionError, match="the model (raises|gives)"):
             connection.sql("SELECT sum(m(x)) FROM t")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (lambda features: features[:, 0].to_sparse(), "torch.sparse_coo"),
+        (lambda features: features[:, 0].to("meta"), "the device meta"),
+        (lambda features: features[:, 0].to(torch.complex64), "torch.complex64"),
+        (lambda features: torch.nested.nested_tensor([features[0], features[1]]), "a nested tensor"),
+    ],
+)
+def test_a_model_gives_dense_real_numbers(model: Callable[[Tensor], Tensor], kind: str) -> None:
+    with tqp.connect(threads=1) as connection, pytest.raises(tqp.BindError, match=f"gave .*{kind}"):
+        connection.register_model("m", model, inputs=["x"])
 
 
 @pytest.mark.parametrize("arrays", [False, True])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tqp.core.errors import BindError
 from tqp.core.models import ModelInput, ModelOutput
@@ -16,7 +16,7 @@ from tqp.ml.model import Converted, Label, Model, output_of, with_one_output
 from tqp.ml.onnx.graph import ReferenceModel, convert_onnx, convert_session, is_onnx, is_session, load
 from tqp.ml.proof.prove import prove
 from tqp.ml.proof.rows_alone import check_rows_alone
-from tqp.ml.scorer import Scorer
+from tqp.ml.scorer import Scorer, is_dense, kind_of_scores
 from tqp.ml.threshold import RAW
 from tqp.ml.trees.boosted import original_of
 
@@ -139,10 +139,10 @@ def _of_tensors(model: Any, inputs: Sequence[str] | Mapping[str, int] | None, ou
             'an input is an array, give its size: inputs={"name": size, ...}; of a model that takes several tensors, register '
             "a function of one that divides it, such as lambda f: model(f[:, :1], f[:, 1:])"
         ) from error
-    if not isinstance(made, Tensor) or made.shape[:1] != (2,) or made.dim() > 2:
+    if not is_dense(made) or made.shape[:1] != (2,) or made.dim() > 2:
         raise BindError(
             "a model is a function from features [n, inputs] to [n] or [n, outputs]; for two rows this one gave "
-            + (f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__qualname__)
+            + kind_of_scores(made)
         )
     check_rows_alone(body, zeros)
     kind = _kind(output)

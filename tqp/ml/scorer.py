@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -120,10 +121,10 @@ class Scorer(nn.Module):
             expected.add((num_rows,))
         if num_rows == 1:
             expected.update({(self.scores,), ()} if self.scores == 1 else {(self.scores,)})
-        if not isinstance(raw, Tensor) or tuple(raw.shape) not in expected:
-            given = f"a tensor {tuple(raw.shape)}" if isinstance(raw, Tensor) else type(raw).__qualname__
+        if not is_dense(raw) or tuple(raw.shape) not in expected:
             raise ExecutionError(
-                f"the model gives {given} for {num_rows} rows; when it was registered it gave {self.scores} for each row"
+                f"the model gives {kind_of_scores(raw)} for {num_rows} rows; when it was registered it gave {self.scores} for "
+                "each row"
             )
         return raw
 
@@ -132,6 +133,33 @@ class Scorer(nn.Module):
         if device.type != "cpu" or torch.is_grad_enabled():
             return 1 << 62
         return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BYTES // (self._width * self.dtype.itemsize)))
+
+
+def is_dense(given: object) -> TypeGuard[Tensor]:
+    """Whether what a user's model gave is a tensor whose values can be read as numbers; shapes are not looked at."""
+    return (
+        isinstance(given, Tensor)
+        and given.layout is torch.strided
+        and not (given.is_nested or given.is_meta or given.is_quantized or given.is_complex())
+    )
+
+
+def kind_of_scores(given: object) -> str:
+    """What a user's model gave, for messages.
+
+    >>> kind_of_scores(torch.zeros(2, 3)), kind_of_scores(torch.zeros(2).to_sparse()), kind_of_scores([1.0])
+    ('a tensor (2, 3)', 'a tensor (2,) of torch.sparse_coo', 'list')
+    """
+    if not isinstance(given, Tensor):
+        return type(given).__qualname__
+    if given.is_nested:
+        return "a nested tensor"
+    text = f"a tensor {tuple(given.shape)}"
+    if is_dense(given):
+        return text
+    if given.is_meta:
+        return f"{text} on the device meta"
+    return f"{text} of {given.dtype if given.layout is torch.strided else given.layout}"
 
 
 def _reads_only(module: nn.Module) -> bool:
