@@ -86,6 +86,7 @@ def test_any_bytes_are_a_blob() -> None:
         pd.DataFrame({"s": pd.Series(pd.array(["\ud800"], dtype="string[python]"))}),
         {"s": ["a", "\udcff"]},
         pd.DataFrame({"s": pd.Series([b"x", "\ud800"], dtype=object)}),
+        pd.DataFrame({"s": pd.Categorical.from_codes([0, 0], pd.Index(["\ud800"], dtype=object))}),
     ],
 )
 def test_half_of_a_character_is_named(data: object) -> None:

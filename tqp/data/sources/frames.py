@@ -88,9 +88,7 @@ def arrow_of_series(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
     if isinstance(series.dtype, np.dtype):
         return arrow_of_numpy(series.to_numpy(), where)
     if hasattr(series, "cat"):
-        categories = arrow_of_series(series.cat.categories.to_series(), where)
-        codes = series.cat.codes.to_numpy()
-        return _dictionary(codes, categories)
+        return _dictionary(series.cat.codes.to_numpy(), _arrow_of_categories(series.cat.categories, where))
     if hasattr(series, "sparse"):
         return arrow_of_series(series.sparse.to_dense(), where)
     if series.dtype.kind == "f" and hasattr(series.array, "_mask"):
@@ -101,6 +99,13 @@ def arrow_of_series(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
         return arrow_of_objects(series.tolist(), where)  # whose message says more
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise BindError(f"{where} cannot be read: {error}") from error
+
+
+def _arrow_of_categories(categories: Any, where: str) -> pa.Array | pa.ChunkedArray:
+    """The values of a pandas index; of objects without pandas, which fails for text that is no Unicode."""
+    if categories.dtype == object:
+        return arrow_of_objects(categories.tolist(), where)
+    return arrow_of_series(categories.to_series(), where)
 
 
 def _dictionary(codes: Any, categories: Any) -> pa.Array:
