@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core.memory import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
@@ -32,6 +33,10 @@ _BITS = 63
 _NARROW_BITS = 32
 _ALL_BITS = (1 << 64) - 1
 _SAMPLE_ROWS = 512
+#: Of a row, at most, while one of its words is read: beside those read before, in both byte orders.
+_WORDS_MEANWHILE = 7
+#: Words of which each bit may become a number of its own.
+_FEW_WORDS = 1 << 12
 
 
 def pack(strings: Strings) -> Tensor | None:
@@ -42,7 +47,10 @@ def pack(strings: Strings) -> Tensor | None:
     packer = packer_of(strings)
     if packer is None:
         return None
-    step = BLOCK if is_host(strings.starts) else num_rows
+    step = BLOCK
+    if not is_host(strings.starts):
+        step = num_rows
+        reserve(num_rows * WORD * (2 * len(packer.packing.masks) + _WORDS_MEANWHILE))
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
         if not packer.add(leading_words(block, packer.num_bytes), block.lengths):
@@ -251,9 +259,20 @@ def differing_bits(word: Tensor, first: Tensor | int) -> int:
         found = int(np.bitwise_or.reduce(difference.numpy()))
     else:
         bits = torch.arange(64, device=word.device)
-        present = ((difference.unsqueeze(1) >> bits) & 1).amax(0)
+        present = ((_or_of_halves(difference).unsqueeze(1) >> bits) & 1).amax(0)
         found = sum(int(bit) << position for position, bit in enumerate(present.tolist()))
     return found & ((1 << 64) - 1)
+
+
+def _or_of_halves(words: Tensor) -> Tensor:
+    """A few words (int64) with the bits that any of `words` (int64 [n]) has: torch has no reduction by OR.
+
+    The middle one of an odd number is in both halves, which changes no bit.
+    """
+    while (num_words := words.shape[0]) > _FEW_WORDS:
+        half = (num_words + 1) // 2
+        words = words[:half] | words[num_words - half :]
+    return words
 
 
 def _runs_of_ones(bits: int) -> list[tuple[int, int]]:

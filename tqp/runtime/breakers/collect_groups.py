@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.core.memory import reserve
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.groups import aggregates, distinct_pairs, gradients, group_ids, moments
@@ -38,6 +39,7 @@ from tqp.runtime.pipeline import Breaker, State
 _PARTITION_ROWS = 262_144
 #: ... and from so many rows on, this and workers that share them are worth distributing them.
 _PARTITIONED_ROWS = 262_144
+_WORD = 8  # bytes
 #: Batches are cut into pieces of at least about so many rows.
 _ROWS_OF_A_PIECE = 64
 _MAX_PARTITION_BITS = 6
@@ -111,6 +113,8 @@ class CollectGroups(Breaker):
         return self._distributed(frame) if many else frame
 
     def _distributed(self, frame: Frame) -> _Distributed:
+        # Of each row its place, and of each key hashes, codes and codes in order; then the rows themselves once more.
+        reserve(_WORD * frame.num_rows * (2 + 3 * self.num_keys + len(frame.columns)))
         hashes: list[Tensor] = []
         packed: list[_PackedKey | None] = []
         for key in frame.columns[: self.num_keys]:
