@@ -56,7 +56,7 @@ class AggregateCollector:
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count" and (not nodes or isinstance(nodes[0], exp.Star)) and not distinct:
+            if name == "count" and _counts_rows(nodes) and not distinct:
                 return self._add(
                     AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
                 )
@@ -122,3 +122,11 @@ class AggregateCollector:
                 left.extend(part.inputs)
         if references and not any(reference.id in scope.used for reference in references):
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
+
+
+def _counts_rows(arguments: list[exp.Expr]) -> bool:
+    """Whether count() of these counts rows: of none, and of a * alone, from which nothing is left out."""
+    if not arguments:
+        return True
+    star = arguments[0]
+    return len(arguments) == 1 and isinstance(star, exp.Star) and not any(star.args.values())
