@@ -16,6 +16,8 @@ from tqp.planner.functions.ranges import Range, Ranges, added, operand, operands
 
 _NUMBERS = ("INTEGERS -> same", "FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same")
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+#: The least HUGEINT.
+_LEAST = -(2**127)
 
 
 def _pair(decimal_rule: str) -> tuple[str, ...]:
@@ -130,6 +132,13 @@ def _show(argument: Expression) -> str:
     return str(getattr(argument, "value", argument))
 
 
+def _product(left: Any, right: Any) -> Any:
+    """As `wide.multiply` has it: of magnitudes, so that -(2**127) is out of reach unless an operand is that number."""
+    product = left * right
+    is_minimum = product == _LEAST and type(product) is int and _LEAST not in (left, right)
+    return product - 1 if is_minimum else product
+
+
 def _is_float32(call: Call) -> bool:
     return call.data_type.kind is TypeKind.FLOAT
 
@@ -196,7 +205,7 @@ _OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 ARITHMETIC = (
     _operation("add", Infix("+", 6, is_associative=True), "sum", added, operators.add),
     _operation("subtract", Infix("-", 6), "sum", subtracted, operators.sub),
-    _operation("multiply", Infix("*", 7, is_associative=True), "product", _multiply, operators.mul),
+    _operation("multiply", Infix("*", 7, is_associative=True), "product", _multiply, _product),
     scalar(
         "negate",
         *(f"-: {line}" for line in _NUMBERS),
