@@ -26,8 +26,8 @@ Groups = tuple[Tensor, Tensor, int]
 # Up to so many slots a row, a table over the key range is cheaper than a sort.
 _TABLE_SLOTS_PER_ROW = 4
 _MIN_TABLE_SLOTS = 1024
-# Of a row where groups are found by sorting: its code in order, its place, and its group's number in both orders.
-_SORTED_BYTES = 4 * 8
+# Of a row while groups are found: by sorting its code in order, its place, and its group's number in both orders.
+_GROUPED_BYTES = 4 * 8
 # Between these numbers of rows, hashing is cheaper than a sort: its steps are not too small, and the table fits the cache.
 _MIN_HASHED_ROWS, _MAX_HASHED_ROWS = 2048, 1_000_000
 
@@ -76,11 +76,11 @@ def _is_hashed(word: Word) -> bool:
 
 def _group_word(word: Word) -> Groups:
     codes, span = word
+    reserve(_GROUPED_BYTES * codes.shape[0])
     if _fits_table(word):
         return _group_by_table(codes.to(torch.int64), span)
     if _is_hashed(word):
         return group_by_hash(codes)
-    reserve(_SORTED_BYTES * codes.shape[0])
     ordered, order = sort_codes(codes)
     sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
     group_ids = torch.empty_like(sorted_ids).scatter_(0, order, sorted_ids)

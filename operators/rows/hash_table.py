@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.core.memory import reserve
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.keys import high_bits
@@ -20,6 +21,8 @@ from tqp.operators.rows.selection import row_indices, take
 MULTIPLIERS = (-0x61C8864680B583EB, -0x2AF7A1D56C8D5C93, 0x4D2C6DFC5AC42AED, 0x2545F4914F6CDD1D)
 #: Keys that find no slot in so many levels ask for a table with twice as many slots.
 _LEVELS = 8
+#: A key that is looked up: its slot, what stands there, the number and the key that it means, and the key that it has.
+_BYTES_OF_A_LOOKUP = 5 * 8
 #: Slots of a level, in bits, at least.
 _LEAST_BITS = 10
 #: There are at least twice as many slots in the first level as keys; and so many times more, in bits, while one core's caches
@@ -61,6 +64,7 @@ class HashTable:
 
     def find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """(numbers, found) of int64 keys [n]: int32 or int64 [n], and bool [n], whether the key is there; if not, any number."""
+        reserve(_BYTES_OF_A_LOOKUP * keys.shape[0])
         numbers = torch.zeros_like(keys, dtype=torch.int32)
         found = torch.zeros_like(keys, dtype=torch.bool)
         rows: Tensor | None = None  # that have not found their key; None: all

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core.memory import reserve
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
@@ -27,6 +28,8 @@ from tqp.operators.strings.words import WORD
 
 #: Up to so many rows on the CPU, and bytes of their strings if all were as long as the longest, rows count as few.
 _FEW_ROWS, _FEW_BYTES = 1024, 65_536
+#: Of each row: a code and its place, unsorted and sorted.
+_SORTED_BYTES = 4 * 8
 #: Bits that the first sort looks at, and those it looks at where so few would leave many ties.
 _FEW_BITS, _MANY_BITS = 32, 63
 _SAMPLE_ROWS = 4096
@@ -80,6 +83,7 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         keys = _few_keys(columns)
         if keys is not None:
             return torch.from_numpy(np.lexsort(keys[::-1]))
+    reserve(_SORTED_BYTES * num_rows)
     ordered, order, left = _first_sort(_bits(columns))
     places: Tensor | None = None  # where in the order the rows of `ordered` stand; None for all of them
     while left:

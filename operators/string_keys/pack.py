@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.core.memory import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
@@ -33,8 +32,6 @@ _BITS = 63
 _NARROW_BITS = 32
 _ALL_BITS = (1 << 64) - 1
 _SAMPLE_ROWS = 512
-#: Of a row, at most, while one of its words is read: beside those read before, in both byte orders.
-_WORDS_MEANWHILE = 7
 #: Words of which each bit may become a number of its own.
 _FEW_WORDS = 1 << 12
 
@@ -47,10 +44,7 @@ def pack(strings: Strings) -> Tensor | None:
     packer = packer_of(strings)
     if packer is None:
         return None
-    step = BLOCK
-    if not is_host(strings.starts):
-        step = num_rows
-        reserve(num_rows * WORD * (2 * len(packer.packing.masks) + _WORDS_MEANWHILE))
+    step = BLOCK if is_host(strings.starts) else num_rows
     for start in range(0, num_rows, step):
         block = cut(strings, start, start + step)
         if not packer.add(leading_words(block, packer.num_bytes), block.lengths):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from tqp.core.memory import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.numbers import elementwise
@@ -23,6 +24,8 @@ BLOCK = 65_536
 #: Bytes for each row that a look for zeros reads at most: it costs a fiftieth of what a gathered byte does.
 _SCANNED_BYTES = 64
 
+#: Of each row, so many numbers of 64 bits exist while a word is read.
+_WORDS_AT_ONCE = 5
 #: Entry k keeps the first k bytes of a little-endian word.
 _KEEP = torch.tensor([(1 << (8 * k)) - 1 for k in range(8)] + [-1], dtype=torch.int64)
 
@@ -48,6 +51,8 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
         if is_host(strings.starts) and strings.data.shape[0] >= count * WORD:
             return _words_together(strings, offset, count)
         return torch.stack([words(strings, offset + place * WORD) for place in range(count)], 1)
+    if not is_host(strings.starts):  # all rows at once, not block by block
+        reserve(_WORDS_AT_ONCE * WORD * strings.num_rows)
     data = (
         strings.data
         if strings.data.shape[0] >= WORD

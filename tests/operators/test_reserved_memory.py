@@ -14,6 +14,8 @@ from tqp.core.backends import Backend
 from tqp.core.memory import charged_to
 from tqp.data.backend import use_backend
 from tqp.operators.groups.group_ids import group_ids_of_columns
+from tqp.operators.rows.hash_table import table_of_rows
+from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.string_keys.pack import differing_bits, pack
 from tqp.operators.strings.layout import from_list
 from tqp.runtime.breakers.collect_groups import CollectGroups
@@ -87,8 +89,17 @@ def test_packing_all_rows_at_once_is_asked_for(on_torch: None) -> None:
     assert _asked(lambda: pack(strings)) >= 8 * _ROWS * 10
 
 
-def test_groups_found_by_sorting_are_asked_for() -> None:
+def test_sorting_and_looking_up_are_asked_for() -> None:
     keys = _keys()
+    assert _asked(lambda: sort_rows([SortColumn(keys)])) >= 32 * keys.shape[0]
+    table = table_of_rows(keys[:_ROWS])
+    assert table is not None
+    assert _asked(lambda: table.find(keys)) >= 40 * keys.shape[0]
+
+
+@pytest.mark.parametrize("bound", [1000, 2**62])
+def test_groups_of_rows_are_asked_for(bound: int) -> None:
+    keys = _keys() % bound
     assert _asked(lambda: group_ids_of_columns([keys])) >= 32 * keys.shape[0]
 
 
