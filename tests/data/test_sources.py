@@ -52,6 +52,7 @@ class OnlyArray:
         TABLE.to_reader(),
         OnlyStream(),
         OnlyArray(),
+        TABLE.__arrow_c_stream__(),  # a capsule
         pl.from_arrow(TABLE),
         pl.from_arrow(TABLE).lazy(),
         TABLE.to_pandas(types_mapper=pd.ArrowDtype),

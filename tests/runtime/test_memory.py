@@ -15,7 +15,13 @@ import torch
 
 import tqp
 from tqp.core import memory
-from tqp.runtime.memory import MemoryBudget, control_group_limit, give_freed_memory_back, held_bytes
+from tqp.runtime.memory import (
+    MemoryBudget,
+    control_group_limit,
+    give_freed_memory_back,
+    held_bytes,
+    keep_freed_memory,
+)
 
 CPU = torch.device("cpu")
 MIB = 1 << 20
@@ -174,6 +180,14 @@ def test_no_query_holds_much_more_than_the_limit() -> None:
     for (query, expected), (grown, how) in zip(_QUERIES.items(), outcomes, strict=True):
         assert int(grown) < 1.5 * 150 * MIB, query
         assert expected in (None, how), query
+
+
+def test_how_many_heaps_threads_have_is_left_to_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[int] = []
+    functions = {"mallopt": lambda parameter, _: changed.append(parameter)}
+    monkeypatch.setattr("tqp.runtime.memory._c_function", functions.get)
+    keep_freed_memory.__wrapped__()
+    assert changed and -8 not in changed  # M_ARENA_MAX of malloc.h
 
 
 def test_columns_encoded_by_a_query_count() -> None:
