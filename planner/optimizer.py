@@ -34,6 +34,7 @@ from tqp.planner.rules.remove_redundant import remove_redundant
 from tqp.planner.rules.simplify_expressions import simplify_expressions
 from tqp.planner.rules.subqueries.exists_not_equal_to_min_max import exists_not_equal_to_min_max
 from tqp.planner.rules.subqueries.unnest_subqueries import unnest_subqueries
+from tqp.planner.rules.sums_of_shifted_values import sums_of_shifted_values
 
 Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 
@@ -50,6 +51,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_days", group_by_days),
     ("group_in_two_steps", group_in_two_steps),
+    ("sums_of_shifted_values", sums_of_shifted_values),
     ("group_before_join", group_before_join),
     ("remove_joins", remove_joins),
     ("reorder_joins", reorder_joins),

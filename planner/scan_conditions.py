@@ -54,21 +54,18 @@ class TableConditions:
             if field.id in all_column_ids(parts)
         )
 
-    @property
-    def read(self) -> frozenset[str]:
-        """The columns that the query reads."""
-        return frozenset(name for scan, _ in self.scans for name in scan.columns)
-
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """Whether the query may want one of some rows, of whose columns so much is known; a column that is missing holds anything."""
         return any(_may_be_wanted(scan, parts, facts) for scan, parts in self.scans)
 
 
 def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
-    """Of each table of which every scan has a condition, with the scans of subqueries."""
+    """Of each table of which every scan has a condition, with the scans of subqueries; nothing where no table can be restricted."""
     nodes = list(walk_plan(plan, into_subqueries=True))
-    readers = Counter(id(below) for node in nodes for below in (*node.inputs, *node.subqueries))
     scans = [node for node in nodes if isinstance(node, Scan)]
+    if not any(scan.table.can_be_restricted(scan.columns) for scan in scans):
+        return {}
+    readers = Counter(id(below) for node in nodes for below in (*node.inputs, *node.subqueries))
     parts: dict[int, list[Expression]] = {id(scan): [] for scan in scans}
     for node in nodes:
         match node:
@@ -92,6 +89,7 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
         table: TableConditions(tuple((scan, tuple(parts[id(scan)])) for scan in found))
         for table, found in by_table.items()
         if all(parts[id(scan)] for scan in found)
+        and table.can_be_restricted([name for scan in found for name in scan.columns])
     }
 
 

@@ -71,11 +71,6 @@ class RowConditions(Protocol):
         """The columns that something is asked of."""
         ...
 
-    @property
-    def read(self) -> frozenset[str]:
-        """All columns that the query reads."""
-        ...
-
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """False: the query wants none of some rows of whose columns so much is known; of one that is missing, nothing is."""
         ...
@@ -101,6 +96,10 @@ class TableSource(Protocol):
 
     def encode(self, names: Iterable[str]) -> None:
         """Read these columns, several at a time: what follows can be asked of them from now on without a scan."""
+        ...
+
+    def can_be_restricted(self, names: Iterable[str]) -> bool:
+        """Whether `restricted` may be of use to a query that reads these columns: asked of each query, so that it is quick."""
         ...
 
     def restricted(self, conditions: RowConditions) -> TableSource:

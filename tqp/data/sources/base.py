@@ -136,6 +136,10 @@ class Source(ABC):
     def column_estimates(self, name: str) -> ColumnEstimates:
         return self.column(name).estimates
 
+    def can_be_restricted(self, names: Iterable[str]) -> bool:
+        """See `tqp.core.schema.TableSource.can_be_restricted`."""
+        return False
+
     def restricted(self, conditions: RowConditions) -> Source:
         """See `tqp.core.schema.TableSource.restricted`."""
         return self

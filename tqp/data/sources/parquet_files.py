@@ -190,6 +190,7 @@ class ParquetSource(Source):
         """`parts`: the files, of which some row groups are to be left out; None: read from them, with all."""
         self._files = [_ParquetFile.open(path) for path in files.files] if parts is None else parts
         self.num_rows = sum(file.num_rows for file in self._files)
+        self._num_groups = sum(len(file.groups) for file in self._files)
         #: By row groups, for as long as a program reads them; and the rows of all that there ever were.
         self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
         self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
@@ -210,14 +211,15 @@ class ParquetSource(Source):
         super().__init__(name, [*expected.names, *partitions], device)
         self.files: FileSet = files
 
+    def can_be_restricted(self, names: Iterable[str]) -> bool:
+        """Whether there are several row groups, and columns that have not been read yet."""
+        return self._num_groups > 1 and not all(map(self.is_encoded, names))
+
     def restricted(self, conditions: RowConditions) -> ParquetSource:
         """The table itself, or without row groups whose statistics rule out what is asked, if that leaves at most half the rows.
 
-        Columns of such a part are read for it alone. Once parts have had as many rows as the table, or its columns have been
-        read, it is the better choice.
+        Columns of such a part are read for it alone. Once parts have had as many rows as the table, it is the better choice.
         """
-        if sum(len(file.groups) for file in self._files) < 2 or all(map(self.is_encoded, conditions.read)):
-            return self
         positions = [
             (name, self._position(name))
             for name in conditions.columns
