@@ -150,7 +150,7 @@ def narrow_digits(values: Tensor, unit: int, base: int) -> Tensor | None:
 def of_floats(
     name: str,
     device: Callable[..., Any],
-    host: np.ufunc,
+    host: Callable[..., Any],
     *,
     gradient: Callable[..., Any] | None = None,
     can_fuse: bool = False,
@@ -192,10 +192,27 @@ absolute: _OfFloats = of_floats("absolute", torch.abs, np.abs, gradient=asked_on
 #: NaN of negative floats. numpy's root is the nearest float, as torch's (MKL's) is not on every processor.
 square_root = _function_of_floats("square_root", torch.sqrt, np.sqrt)
 exponential = _function_of_floats("exponential", torch.exp, np.exp)
-#: -infinity of zero, NaN of negative floats.
-natural_logarithm = _function_of_floats("natural_logarithm", torch.log, np.log)
-binary_logarithm = _function_of_floats("binary_logarithm", torch.log2, np.log2)
-decimal_logarithm = _function_of_floats("decimal_logarithm", torch.log10, np.log10)
+
+
+def _logarithm(name: str, device: Callable[..., Tensor], host: np.ufunc) -> _OfFloats:
+    """-infinity of zero; of negative floats a NaN without a sign, whatever the processor makes: texts are ordered by that."""
+
+    def by_torch(values: Tensor) -> Tensor:
+        return torch.where(values < 0, torch.nan, device(values))
+
+    def of_arrays(values: Any) -> Any:
+        is_negative = values < 0
+        return np.where(is_negative, np.nan, host(values)) if is_negative.any() else host(values)
+
+    gradient = asked_only(by_torch)
+    if not has_vector_loop(host.__name__):
+        return Operation(name, by_torch, gradient=gradient)
+    return of_floats(name, by_torch, of_arrays, gradient=gradient)
+
+
+natural_logarithm = _logarithm("natural_logarithm", torch.log, np.log)
+binary_logarithm = _logarithm("binary_logarithm", torch.log2, np.log2)
+decimal_logarithm = _logarithm("decimal_logarithm", torch.log10, np.log10)
 
 
 def all_of(masks: Sequence[Mask]) -> Mask:
