@@ -116,7 +116,7 @@ def greatest_common_divisor(a: Tensor, b: Tensor) -> Tensor:
 def least_common_multiple(a: Tensor, b: Tensor) -> Tensor:
     """int64 [n, 2], never negative; 0 if an operand is."""
     a, b = a.to(torch.int64), b.to(torch.int64)
-    divisor = torch.gcd(a, b)
+    divisor = torch.gcd(a, b).abs()  # -1 of -2**63 and 7, and to divide -2**63 by that would end the process
     divisor = divisor + (divisor == 0)
     return wide.magnitude(wide.multiply_narrow(torch.div(a, divisor, rounding_mode="trunc"), b))
 
