@@ -175,16 +175,23 @@ def add_interval_to_time(time: Tensor, interval: Tensor) -> Tensor:
 def subtract_timestamps(
     a: Tensor, b: Tensor, data_type: DataType, *, validity: Tensor | None = None
 ) -> Tensor:
-    """a - b as int64 [n, 3]: whole days and the microseconds left, of the sign of the difference."""
+    """a - b as int64 [n, 3]: whole days and the microseconds left, of the sign of the difference.
+
+    As in DuckDB, instants with a time zone may lie farther apart than 64 bits of microseconds; others then raise ExecutionError.
+    """
     for values in (a, b):
         finite = dates.finite_validity(values, data_type)
         if finite is not None:
             wide.raise_where(~finite, "Cannot subtract infinite timestamps", validity)
     a, b = dates.to_microseconds(a, data_type, validity), dates.to_microseconds(b, data_type, validity)
     difference = a - b
-    wide.raise_where(((a ^ b) & (a ^ difference)) < 0, "Timestamp difference is out of bounds", validity)
-    days = torch.div(difference, MICROSECONDS_PER_DAY, rounding_mode="trunc")
-    return torch.stack((torch.zeros_like(days), days, difference - days * MICROSECONDS_PER_DAY), dim=-1)
+    if data_type.kind is not TypeKind.TIMESTAMP_TZ:
+        wide.raise_where(((a ^ b) & (a ^ difference)) < 0, "Timestamp difference is out of bounds", validity)
+    floors = [torch.div(each, MICROSECONDS_PER_DAY, rounding_mode="floor") for each in (a, b)]
+    days = floors[0] - floors[1]
+    rest = difference - days * MICROSECONDS_PER_DAY  # less than a day, though the difference may wrap around
+    carry = ((days < 0) & (rest > 0)).to(torch.int64) - ((days > 0) & (rest < 0)).to(torch.int64)
+    return torch.stack((torch.zeros_like(days), days + carry, rest - carry * MICROSECONDS_PER_DAY), dim=-1)
 
 
 # ---- intervals alone -----------------------------------------------------------------------------------------------
