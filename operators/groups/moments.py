@@ -119,7 +119,8 @@ def median_by_group(
     lower_rows, upper_rows = median_rows(values, group_ids, num_groups, validity)
     lower = take_padded(values, lower_rows).to(torch.float64)
     upper = take_padded(values, upper_rows).to(torch.float64)
-    return lower * 0.5 + upper * 0.5
+    # half of the least number is zero
+    return torch.where(lower_rows == upper_rows, lower, lower * 0.5 + upper * 0.5)
 
 
 #: Which way half of an odd number goes: DuckDB takes another one for each family of types.

@@ -1,4 +1,7 @@
-"""Medians of DECIMALs and instants as DuckDB rounds them: through DOUBLEs. tqp's are exact (docs/semantics.md)."""
+"""Medians as DuckDB rounds them: of DECIMALs and instants through DOUBLEs, of FLOATs through their difference.
+
+tqp's are exact (docs/semantics.md).
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,7 @@ def medians_through_doubles() -> Iterator[Medians]:
         "median_down": partial(_median, _between_wide_decimals),
         "median_away": partial(_median, between_instants),
         "median_days": partial(_median, between_instants, of_days=True),
+        "median": _median_of_floats,
     }
     with patch.dict(moments.COLLECTED, kinds):
         yield taken
@@ -60,6 +64,12 @@ def _median(
         lower, upper = days_to_instants(lower), days_to_instants(upper)
     is_one = (rows[0] == rows[1]).reshape(-1, *[1] * (lower.dim() - 1))
     return torch.where(is_one, lower, between(lower, upper))
+
+
+def _median_of_floats(values: Tensor, *groups: Any) -> Tensor:
+    rows = moments.median_rows(values, *groups)
+    lower, upper = (take_padded(values, each).to(torch.float64) for each in rows)
+    return torch.where(rows[0] == rows[1], lower, lower + (upper - lower) * 0.5)
 
 
 def _between_decimals(lower: Tensor, upper: Tensor) -> Tensor:
