@@ -91,6 +91,26 @@ def _without_sign_outside(angles: Tensor, values: Tensor) -> Tensor:
     return torch.where(values.abs() > 1, math.nan, angles)
 
 
+def _hyperbolic_sine(values: Tensor) -> Tensor:
+    return torch.where(
+        values.abs() > _LARGE_ANGLE, _half_exponential(values).copysign(values), torch.sinh(values)
+    )
+
+
+def _hyperbolic_cosine(values: Tensor) -> Tensor:
+    return torch.where(values.abs() > _LARGE_ANGLE, _half_exponential(values), torch.cosh(values))
+
+
+#: Beyond it, torch has infinity for what is but half of an exponential that is no DOUBLE; the other half is nothing.
+_LARGE_ANGLE = 709.0
+
+
+def _half_exponential(values: Tensor) -> Tensor:
+    """Half of exp(|x|)."""
+    root = torch.exp(values.abs() * 0.5)
+    return root * 0.5 * root
+
+
 def _log_base(base: Tensor, values: Tensor) -> Tensor:
     return torch.log10(values) / torch.log10(base)
 
@@ -131,16 +151,22 @@ def _one_divisor(b: Tensor) -> int | None:
 def _checked_operands(
     a: Tensor, b: Tensor, low: int, symbol: str, validity: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Both as int64, with a divisor of 1 in rows that do not count: torch raises for any zero."""
+    """Both as int64, with a divisor of 1 in rows that do not count: torch raises for any zero.
+
+    So is -1 below -2**63, which they may hold too, as the processor ends the process for it.
+    """
     a, b = a.to(torch.int64), b.to(torch.int64)
     least, greatest = arithmetic.value_range(b)
     if least <= 0 <= greatest:
         zero = b == 0
         wide.raise_where(zero, _DIVISION_BY_ZERO.format(f"x {symbol} 0"), validity)
         b = b + zero
-    if low < 0:
+    if low < 0 and least <= -1 <= greatest:
         # The one quotient that does not fit: the smallest value has no positive counterpart.
-        wide.raise_where((b == -1) & (a == low), f"Overflow in division of {low} / -1", validity)
+        beyond = (b == -1) & (a == low)
+        wide.raise_where(beyond, f"Overflow in division of {low} / -1", validity)
+        if validity is not None and low == -(2**63):
+            b = torch.where(beyond, 1, b)
     return a, b
 
 
@@ -409,8 +435,8 @@ FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "acos": _smooth(_arc_cosine),
     "atan": _smooth(torch.atan),
     "atan2": _smooth(torch.atan2),
-    "sinh": _smooth(torch.sinh),
-    "cosh": _smooth(torch.cosh),
+    "sinh": _smooth(_hyperbolic_sine),
+    "cosh": _smooth(_hyperbolic_cosine),
     "tanh": _smooth(torch.tanh),
     "asinh": _smooth(torch.asinh),
     "acosh": _smooth(torch.acosh),

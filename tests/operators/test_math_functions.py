@@ -213,6 +213,17 @@ def test_a_zero_under_null_does_not_raise() -> None:
         kernel.function(values, zeros)
 
 
+@pytest.mark.parametrize("name", ["integer_divide", "modulo"])
+def test_the_quotient_beyond_64_bits_under_null_is_not_computed(name: str) -> None:
+    """The processor would end the process for it."""
+    kernel = resolve(name, (t.BIGINT, t.BIGINT), t.BIGINT)
+    values, divisors = torch.tensor([-(2**63), 8]), torch.tensor([-1, 3])
+    found = kernel.function(values, divisors, validity=torch.tensor([False, True])).tolist()
+    assert found[1] == 2  # of both
+    with pytest.raises(ExecutionError, match="Overflow"):
+        kernel.function(values, divisors)
+
+
 @pytest.mark.parametrize(
     ("name", "sql"),
     [
