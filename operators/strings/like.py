@@ -48,6 +48,11 @@ def compile_like(pattern: str, escape: str = "") -> LikePattern:
     problem = like_problem(pattern, escape)
     if problem is not None:
         raise ExecutionError(problem)
+    return _compile(pattern, escape)
+
+
+def _compile(pattern: str, escape: str, is_open: bool = False) -> LikePattern:
+    """Of a pattern that does not end in `escape`; `is_open`: whatever comes after it."""
     words = [""]
     expression: list[str] = []
     has_single = False
@@ -65,6 +70,9 @@ def compile_like(pattern: str, escape: str = "") -> LikePattern:
             continue
         words[-1] += character
         expression.append("\\x00" if character == "\0" else re.escape(character))
+    if is_open:
+        words.append("")
+        expression.append(".*")
     if has_single:
         return LikePattern((), r"(?s)\A" + "".join(expression) + r"\z")
     inner = [word for word in words[1:-1] if word]
@@ -83,7 +91,7 @@ def like_escape(strings: Strings, pattern: str, escape: str, *, validity: Tensor
     if problem is None:
         return matches(strings, compile_like(pattern, escape))
     if problem is DANGLING_ESCAPE:  # nothing matches, and what matches the rest gets as far as the end
-        concerned = like_escape(strings, pattern.removesuffix(escape) + "%", escape)
+        concerned = matches(strings, _compile(pattern.removesuffix(escape), escape, is_open=True))
     else:
         concerned = torch.ones_like(strings.lengths, dtype=torch.bool)
     raise_where(concerned, problem, validity)

@@ -93,8 +93,8 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
     `count` takes characters before `start`. Both int64 [n] or 0-d.
     """
     if is_host(strings.starts) and start.numel() == 1 and (count is None or count.numel() == 1):
-        begin = int(start) - 1
-        end = _FAR if count is None else begin + int(count)
+        begin = int(_near(start)) - 1
+        end = _FAR if count is None else begin + int(_near(count))
         if -1 <= begin <= end:
             return slice_same_characters(strings, max(begin, 0), max(end, 0))
     position_from_one = _near(start)
@@ -113,7 +113,7 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
     if is_host(strings.starts) and count.numel() == 1:
-        return slice_same_characters(strings, 0, int(count))
+        return slice_same_characters(strings, 0, int(_near(count)))
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
@@ -125,7 +125,7 @@ def left(strings: Strings, count: Tensor) -> Strings:
 def right(strings: Strings, count: Tensor) -> Strings:
     """The last `count` characters, or all but the first -`count`."""
     if is_host(strings.starts) and count.numel() == 1 and not is_ascii(strings):
-        number = int(count)
+        number = int(_near(count))
         return (
             slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
         )
