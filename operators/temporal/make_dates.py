@@ -45,5 +45,7 @@ def make_timestamp(
     clock = (hour * 60 + minute) * 60_000_000 + torch.where(good, micros, 0.0).to(torch.int64)
     first = -(-time_limits.FIRST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY)
     last = time_limits.LAST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY
-    wide.raise_where((days < first) | (days >= last), "Date and time not in timestamp range", validity)
+    rest = time_limits.LAST_MICROSECOND % time_limits.MICROSECONDS_PER_DAY
+    beyond = (days < first) | (days > last) | ((days == last) & (clock > rest))
+    wide.raise_where(beyond, "Date and time not in timestamp range", validity)
     return days * time_limits.MICROSECONDS_PER_DAY + clock

@@ -27,7 +27,7 @@ def without_cast(call: Call) -> Call:
     if type(value) is not int:
         return call
     factor = _factor(source, cast.data_type)
-    if factor is None:
+    if factor is None or _is_infinite(value, source, cast.data_type):
         return call
     floor, ceiling = value // factor, -(-value // factor)
     match call.function:
@@ -72,7 +72,7 @@ def _uncast(literals: Sequence[Literal], source: DataType, target: DataType) -> 
         return []
     low, high = _finite_bounds(source)
     values = [literal.value for literal in literals if type(literal.value) is int]
-    if source.kind is TypeKind.DATE and any(abs(value) >= target.bounds[1] for value in values):
+    if any(_is_infinite(value, source, target) for value in values):
         return []
     return [
         Literal(value // factor, source)
@@ -90,6 +90,11 @@ def _position(literal: Literal, source: DataType) -> Literal | None:
 def _finite_bounds(source: DataType) -> tuple[int, int]:
     """The least and the greatest value that is no infinity."""
     return (-(2**31) + 2, 2**31 - 2) if source.kind is TypeKind.DATE else source.bounds
+
+
+def _is_infinite(value: int, source: DataType, target: DataType) -> bool:
+    """Whether a value of `target` is what infinite dates become, which are no multiples of a day."""
+    return source.kind is TypeKind.DATE and abs(value) >= target.bounds[1]
 
 
 def _factor(source: DataType, target: DataType) -> int | None:
