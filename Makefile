@@ -3,7 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 
-.PHONY: tpch test random lint format types contracts wheel clean help
+.PHONY: tpch test random edges lint format types contracts wheel clean help
 
 tpch: .venv/installed ## run TPC-H through tqp, checked against DuckDB; options in ARGS="--sf 0.1 --queries 1,6"
 	$(BIN)/tqp tpch --compare duckdb $(ARGS)
@@ -13,6 +13,10 @@ test: .venv/installed ## run the tests; options in ARGS="-k joins"
 
 random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--minutes 60 --processes 2 --seed 7"
 	$(BIN)/python -m tests.random.run $(ARGS)
+
+edges: .venv/installed ## compare every function at the edges of its types with DuckDB; options in ARGS="--only date_trunc"
+	$(BIN)/python -m tests.function_matrix $(ARGS)
+	$(BIN)/python -m tests.aggregate_matrix $(ARGS)
 
 lint: .venv/installed ## style
 	$(BIN)/ruff check .
