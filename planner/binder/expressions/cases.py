@@ -14,13 +14,13 @@ def make_case(
 ) -> Expression:
     """CASE; branches that are constantly false go, a constantly true one ends it.
 
-    But it is no constant NULL, which decides overloads and types, where a branch is no constant: DuckDB folds it later.
+    But it is no constant, which may decide overloads and types, where a branch is none: DuckDB folds it later.
     """
     common = common_type_of((values[-1], *values[:-1]), "CASE", span)  # ELSE decides first, as in DuckDB
     cast = [cast_to(value, common, span) for value in values]
     branches, default = _that_may_be_taken(conditions, cast)
-    is_null = not branches and isinstance(default, Literal) and default.value is None
-    if is_null and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
+    is_constant = not branches and isinstance(default, Literal)
+    if is_constant and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
         return Case(tuple(zip(conditions, cast)), cast[-1], common)
     return Case(tuple(branches), default, common) if branches else default
 
