@@ -159,3 +159,24 @@ def test_averages_of_instants_are_exact(digits: int) -> None:
     narrow = [place for place, (total, _) in enumerate(cases) if abs(total) < 2**63]
     found = averages.average_instant(torch.tensor([cases[place][0] for place in narrow]), counts[narrow])
     assert found.tolist() == [expected[place] for place in narrow]
+
+
+@pytest.mark.parametrize("scale", [0, 1, 2, 4, 5, 7])
+def test_groups_of_any_size_get_the_bits_of_a_long_double(scale: int) -> None:
+    """Quotients next to the middle of two floats are where two roundings and one may differ."""
+    random = Random(scale)
+    totals, counts = [], []
+    for _ in range(3000):
+        count = random.choice(
+            [random.randint(1, 100), random.randint(2000, 2100), 2 ** random.randint(0, 12), 0]
+        )
+        middle = Fraction(2 * random.randint(2**52, 2**53) + 1, 2 ** random.randint(1, 54))
+        total = int(middle * count * 10**scale) + random.randint(-1, 1)
+        totals.append(
+            random.choice([-1, 1]) * total if abs(total) < 2**62 else random.choice([2**53, -(2**63)])
+        )
+        counts.append(count)
+    found = averages.average(torch.tensor(totals), torch.tensor(counts), scale)
+    pairs = averages._by_pairs(torch.tensor(totals), torch.tensor(counts), scale)
+    is_counted = torch.tensor(counts) > 0
+    assert torch.equal(found[is_counted], pairs[is_counted])
