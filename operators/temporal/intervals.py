@@ -17,6 +17,7 @@ from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import UNITS
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.memory import allocation
 from tqp.operators.numbers import arithmetic, elementwise, wide
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true, combine_validity
@@ -185,13 +186,26 @@ def subtract_timestamps(
             wide.raise_where(~finite, "Cannot subtract infinite timestamps", validity)
     a, b = dates.to_microseconds(a, data_type, validity), dates.to_microseconds(b, data_type, validity)
     difference = a - b
+    (a_low, a_high), (b_low, b_high) = arithmetic.value_range(a), arithmetic.value_range(b)
+    if _INT64_BOUNDS[0] <= a_low - b_high and a_high - b_low <= _INT64_BOUNDS[1]:
+        days = elementwise.truncate_divide(difference, MICROSECONDS_PER_DAY)
+        return _without_months(days, difference - days * MICROSECONDS_PER_DAY)
     if data_type.kind is not TypeKind.TIMESTAMP_TZ:
         wide.raise_where(((a ^ b) & (a ^ difference)) < 0, "Timestamp difference is out of bounds", validity)
     floors = [torch.div(each, MICROSECONDS_PER_DAY, rounding_mode="floor") for each in (a, b)]
     days = floors[0] - floors[1]
     rest = difference - days * MICROSECONDS_PER_DAY  # less than a day, though the difference may wrap around
     carry = ((days < 0) & (rest > 0)).to(torch.int64) - ((days > 0) & (rest < 0)).to(torch.int64)
-    return torch.stack((torch.zeros_like(days), days + carry, rest - carry * MICROSECONDS_PER_DAY), dim=-1)
+    return _without_months(days + carry, rest - carry * MICROSECONDS_PER_DAY)
+
+
+def _without_months(days: Tensor, microseconds: Tensor) -> Tensor:
+    """int64 [n, 3] of int64 [n]."""
+    result = allocation.empty((*days.shape, _FIELDS), torch.int64, days.device)
+    result[..., 0] = 0
+    result[..., 1] = days
+    result[..., 2] = microseconds
+    return result
 
 
 # ---- intervals alone -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import Array, host_form
+from tqp.operators.numbers.arithmetic import value_range
 from tqp.operators.numbers.elementwise import floor_divide, truncate_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.build import join
@@ -190,10 +191,12 @@ def _days_with_clock(days: Tensor, microseconds: Tensor) -> Strings | None:
     """
     if not days.shape[0]:
         return None
-    low, high = int(days.min()), int(days.max())
+    days, microseconds = days.contiguous(), microseconds.contiguous()  # out of rows of three
+    low, high = value_range(days)
     is_short = high - low < days.shape[0] // 2 and low > -_MOST_DAYS and high < _MOST_DAYS
     day = time_limits.MICROSECONDS_PER_DAY
-    if not is_short or int(microseconds.min()) <= -day or int(microseconds.max()) >= day:
+    shortest, longest = value_range(microseconds)
+    if not is_short or shortest <= -day or longest >= day:
         return None
     words, lengths = _before_clock(low, high)
     codes = (days - low) * 2 + (microseconds < 0)
