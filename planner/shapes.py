@@ -17,6 +17,7 @@ from enum import Enum, auto
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
+from tqp.planner.algebra.cardinality import KeptShare
 from tqp.planner.algebra.expression_text import format_expression, format_literal
 from tqp.planner.algebra.expressions import (
     Call,
@@ -37,7 +38,6 @@ from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
-from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 
 #: Constants of a list, at most: a longer one is part of the shape.

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tqp
-from tqp.runtime.memory import give_freed_memory_back
+from tqp.runtime.memory_limit import give_freed_memory_back
 
 
 def _table(number: int) -> pa.Table:

@@ -30,7 +30,7 @@ ASKS_FOR_DEVICE = {
     "tqp/ml/scorer.py": "what its caches hold",
     "tqp/runtime/executor.py": "threads and batches",
     "tqp/runtime/fuse.py": "what a tensor knows of its memory",
-    "tqp/runtime/memory.py": "whose memory it is",
+    "tqp/runtime/memory_limit.py": "whose memory it is",
     "tqp/runtime/trace.py": "what the profiler records",
 }
 

@@ -16,7 +16,7 @@ from tqp.planner.algebra.logical_node import LogicalPlan
 from tqp.planner.bind import BoundStatement
 from tqp.planner.describe import Description
 from tqp.planner.optimizer import optimize, without_subqueries
-from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import plan_physical
 from tqp.planner.rules.context import OptimizerContext

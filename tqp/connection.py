@@ -36,7 +36,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.make_source import make_source
-from tqp.ledger import ledger
+from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
 from tqp.planner.bind import BoundStatement, bind
@@ -50,7 +50,7 @@ from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
-from tqp.runtime.memory import give_back_memory_of_tables
+from tqp.runtime.memory_limit import give_back_memory_of_tables
 from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 from tqp.statement import Statement

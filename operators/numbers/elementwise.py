@@ -3,7 +3,7 @@
 On the CPU numpy compares with vector instructions and torch does not (0.03 to 0.13 ns a row against 0.5), nor does
 torch multiply 64-bit integers with them (0.24 against 0.84) or choose by a mask (see docs/performance.md). A numpy
 array and a CPU tensor share their memory. Arithmetic of floats, casts and `&`, `|`, `~` on two masks are as fast in torch and
-stay torch's own, where no arrays are passed on (see `operators/operations.py`).
+stay torch's own, where no arrays are passed on (see `operators/call_operations.py`).
 """
 
 from __future__ import annotations

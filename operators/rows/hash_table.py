@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tqp.core.memory import reserve
+from tqp.core.memory_budget import reserve
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.keys import high_bits

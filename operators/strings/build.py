@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.memory import reserve
+from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
+from tqp.operators.strings.join_short import join_short
 from tqp.operators.strings.layout import (
     broadcast,
     compact,
@@ -28,7 +29,6 @@ from tqp.operators.strings.layout import (
     to_arrow_binary,
     to_list,
 )
-from tqp.operators.strings.pieces import join_short
 
 #: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
 Pair = tuple[Strings, Tensor | None]

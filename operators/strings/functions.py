@@ -13,6 +13,7 @@ from tqp.operators.strings import build as string_build
 from tqp.operators.strings import like as string_like
 from tqp.operators.strings import regexp as string_regexp
 from tqp.operators.strings import search as string_search
+from tqp.operators.strings import substring as string_substring
 from tqp.operators.strings import transform as string_transform
 
 
@@ -82,9 +83,9 @@ STRING_KERNELS: dict[str, Overload] = {
     "ends_with": _strings(string_search.ends_with),
     "contains": _strings(string_search.contains),
     "position": _strings(string_transform.position),
-    "substring": _strings(string_transform.substring),
-    "left": _strings(string_transform.left),
-    "right": _strings(string_transform.right),
+    "substring": _strings(string_substring.substring),
+    "left": _strings(string_substring.left),
+    "right": _strings(string_substring.right),
     "length": _length,
     "octet_length": _strings(string_transform.octet_length),
     "bit_length": _strings(string_transform.bit_length),

@@ -1,4 +1,4 @@
-"""String functions that cut or rewrite each row: substring, case, trim, reverse, and those that measure it."""
+"""String functions that rewrite each row: trim, case, reverse, translate, replace; and those that measure it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ from tqp.operators.strings.characters import (
     character_lengths,
     first_code_points,
     is_ascii,
-    slice_characters,
-    slice_same_characters,
 )
 from tqp.operators.strings.graphemes import graphemes, rows_with_clusters
 from tqp.operators.strings.layout import (
-    broadcast,
     compact,
     extent,
     from_arrow,
@@ -36,9 +33,6 @@ from tqp.operators.strings.layout import (
     total_length,
 )
 from tqp.operators.strings.search import find
-
-#: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
-_FAR = 1 << 40
 
 #: A buffer is reversed as it is where it has at most so many times the bytes of its rows; else these are copied first.
 _SLACK = 4
@@ -85,65 +79,7 @@ def position(haystack: Strings, needle: Strings) -> Tensor:
     return character_lengths(before_strings).add_(1).masked_fill_(offsets < 0, 0)
 
 
-# Cutting --------------------------------------------------------------------------------------------------------------
-
-
-def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> Strings:
-    """substring(strings, start[, count]) as DuckDB has it: `start` from 1, or negative from the end; a negative
-    `count` takes characters before `start`. Both int64 [n] or 0-d.
-    """
-    if is_host(strings.starts) and start.numel() == 1 and (count is None or count.numel() == 1):
-        begin = int(_near(start)) - 1
-        end = _FAR if count is None else begin + int(_near(count))
-        if -1 <= begin <= end:
-            return slice_same_characters(strings, max(begin, 0), max(end, 0))
-    position_from_one = _near(start)
-    wanted = None if count is None else _near(count)
-
-    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
-        begin = torch.where(position_from_one < 0, position_from_one + characters, position_from_one - 1)
-        if wanted is None:
-            return begin, characters
-        end = begin + wanted
-        return torch.minimum(begin, end), torch.maximum(begin, end)
-
-    return slice_characters(_as_many(strings, start, count), bounds)
-
-
-def left(strings: Strings, count: Tensor) -> Strings:
-    """The first `count` characters, or all but the last -`count`."""
-    if is_host(strings.starts) and count.numel() == 1:
-        return slice_same_characters(strings, 0, int(_near(count)))
-    wanted = _near(count)
-
-    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(characters), torch.where(wanted < 0, wanted + characters, wanted)
-
-    return slice_characters(_as_many(strings, count), bounds)
-
-
-def right(strings: Strings, count: Tensor) -> Strings:
-    """The last `count` characters, or all but the first -`count`."""
-    if is_host(strings.starts) and count.numel() == 1 and not is_ascii(strings):
-        number = int(_near(count))
-        return (
-            slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
-        )
-    wanted = _near(count)
-
-    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.where(wanted < 0, -wanted, characters - wanted), characters
-
-    return slice_characters(_as_many(strings, count), bounds)
-
-
-def _near(number: Tensor) -> Tensor:
-    return number.to(torch.int64).clamp(-_FAR, _FAR)
-
-
-def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
-    """`strings`, its one row repeated where another argument has more."""
-    return broadcast(strings, max(1 if other is None else other.numel() for other in others))
+# Rewriting ------------------------------------------------------------------------------------------------------------
 
 
 def trim(strings: Strings, characters: str = _SPACES) -> Strings:
@@ -163,9 +99,6 @@ def trim_right(strings: Strings, characters: str = _SPACES) -> Strings:
 
 def _strip(strings: Strings, characters: str, strip: Callable[..., Any]) -> Strings:
     return _by_arrow(strings, lambda array: strip(array, characters=characters)) if characters else strings
-
-
-# Rewriting ------------------------------------------------------------------------------------------------------------
 
 
 def upper(strings: Strings) -> Strings:

@@ -20,7 +20,7 @@ __all__ = ["explain_logical", "explain_physical", "format_expression"]
 
 def explain_logical(plan: LogicalPlan, names: Names | None = None) -> str:
     """The plan as an indented tree, one node a line, inputs below their parent with the estimated rows."""
-    from tqp.planner.physical.cardinality import Estimator
+    from tqp.planner.algebra.cardinality import Estimator
 
     estimator = Estimator()
     shown = _display_names(plan) if names is None else names

@@ -15,7 +15,7 @@ from tqp.planner.binder.select.block import SelectBlock
 from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.output import BoundQuery, Branch
 from tqp.planner.binder.select.set_operations import bind_result_order, bind_set_operation
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.parse import head_span, span_of, without_parentheses
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import within
-from tqp.planner.physical.choice import Choice, PhysicalOptions
+from tqp.planner.physical.algorithm_choice import Choice, PhysicalOptions
 from tqp.planner.physical.dictionary_encoded_keys import encode_keys
 from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, PhysicalPlan
 

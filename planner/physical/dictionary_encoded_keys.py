@@ -16,7 +16,7 @@ from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.ranges import within
-from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.plan import (
     Filter,
     Join,

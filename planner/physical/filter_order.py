@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.core.datatypes import TypeKind
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
@@ -26,7 +27,6 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.declaration import Work
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.physical.cardinality import Estimator
 
 # Nanoseconds a row on one core (docs/performance.md).
 _COMPARISON = {1: 0.03, 2: 0.05, 4: 0.07, 8: 0.13}  # by bytes of a value

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import Expression, conjuncts
 from tqp.planner.algebra.field_facts import (
     aggregate_fields,
@@ -42,8 +43,7 @@ from tqp.planner.physical.aggregate_planning import (
     GROUP_CHOICES,
     GroupSituation,
 )
-from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.physical.choice import PhysicalOptions, choose, rules_of
+from tqp.planner.physical.algorithm_choice import PhysicalOptions, choose, rules_of
 from tqp.planner.physical.distinct_predictions import score_combinations
 from tqp.planner.physical.factored_sums import choose_factors
 from tqp.planner.physical.filter_order import order_conjuncts

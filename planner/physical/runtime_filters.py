@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_plan import (
@@ -24,7 +25,6 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import Range
-from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import PhysicalPlan, RuntimeFilter, TableScan

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tqp.core.backends import Backend
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
-from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.rules.columns import NewIds, restore_schema
 
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from tqp.operators.call_operations import operation_of
 from tqp.operators.groups import aggregates
 from tqp.operators.joins.perfect_hash_join import build_perfect_hash
 from tqp.operators.memory.arrays import as_array, as_tensor, running_sums
 from tqp.operators.numbers import elementwise
-from tqp.operators.operations import operation_of
 from tqp.operators.rows import domain_tables, keys
 from tqp.operators.rows import selection as rows
 

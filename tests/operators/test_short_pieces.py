@@ -11,7 +11,7 @@ import torch
 import tqp
 from tests.oracle import assert_same_rows
 from tqp.data.strings import Strings
-from tqp.operators.strings import build, pieces
+from tqp.operators.strings import build, join_short
 from tqp.operators.strings.layout import choose, from_list, spread, take, to_list
 
 
@@ -35,9 +35,9 @@ def test_join(count: int, longest: int) -> None:
                 before + value
                 for before, value in zip(expected, values if len(values) > 1 else values * count, strict=True)
             ]
-        joined = pieces.join_short(parts, count)
+        joined = join_short.join_short(parts, count)
         if joined is None:
-            assert sum(int(part.lengths.max()) + 7 for part in parts) > pieces.WIDEST
+            assert sum(int(part.lengths.max()) + 7 for part in parts) > join_short.WIDEST
         else:
             assert to_list(joined) == expected
             assert joined.data.shape[0] == sum(map(len, expected))

@@ -8,6 +8,7 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
+from tqp.planner.algebra.cardinality import Estimator, selectivity
 from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -19,7 +20,6 @@ from tqp.planner.algebra.logical_plan import (
     Scan,
     UnionAll,
 )
-from tqp.planner.physical.cardinality import Estimator, selectivity
 
 
 class FakeTable:

@@ -6,8 +6,8 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR
 from tqp.core.schema import ColumnFacts, Field
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.physical.cardinality import Estimator
 from tqp.planner.physical.filter_order import RemainingConjuncts, cost, order_conjuncts
 
 TINY, LARGE, DAY, CODED, TEXT, FLOAT = (

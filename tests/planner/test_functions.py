@@ -8,7 +8,6 @@ import pytest
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import _NAMES, missing_feature
 from tqp.planner.functions.overloads import (
     _RESULT_RULES,
     ANY,
@@ -24,6 +23,7 @@ from tqp.planner.functions.type_rules import (
     product_of_decimals,
     sum_of_decimals,
 )
+from tqp.planner.functions.unsupported import _NAMES, missing_feature
 
 #: Calls whose arguments the binder types itself.
 BOUND_BY_HAND = {

@@ -32,7 +32,7 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.optimizer import optimize
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical import runtime_filters
-from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.plan import GroupAlgorithm, JoinAlgorithm, PhysicalPlan
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
 

@@ -12,10 +12,10 @@ import tqp
 from tqp.core.deep_recursion import call_deep
 from tqp.data.encoding.value_dictionary import ValueDictionary
 from tqp.data.sources.base import EncodedColumns
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import Node
 from tqp.planner.bind import bind
-from tqp.planner.physical.cardinality import Estimator
 from tqp.tpch.data import DATA
 from tqp.tpch.query import load_query
 

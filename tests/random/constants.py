@@ -22,7 +22,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Values
 from tqp.planner.bind import BoundStatement
 from tqp.planner.functions.constant_folding import fold
-from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.planner import plan_physical
 
 #: Programs that are made for one query, at most: each takes some milliseconds.

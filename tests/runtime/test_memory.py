@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import tqp
-from tqp.core import memory
-from tqp.runtime.memory import (
+from tqp.core import memory_budget
+from tqp.runtime.memory_limit import (
     MemoryBudget,
     control_group_limit,
     give_freed_memory_back,
@@ -54,35 +54,35 @@ def test_a_budget_counts_from_the_first_running_query() -> None:
     give_freed_memory_back()  # of other tests: it would go back, and leave room, while this one counts
     budget = MemoryBudget(64 * MIB, CPU)
     with budget.query():
-        memory.reserve(32 * MIB)
+        memory_budget.reserve(32 * MIB)
         with pytest.raises(tqp.ResourceError, match=r"limit of 64 MiB; .*memory_limit="):
-            memory.reserve(100 * MIB)
+            memory_budget.reserve(100 * MIB)
         held = np.ones(48 * MIB, np.uint8)
         with budget.query(), pytest.raises(tqp.ResourceError):  # the same budget, from the same beginning
-            memory.reserve(32 * MIB)
-        left = memory.bytes_left()
+            memory_budget.reserve(32 * MIB)
+        left = memory_budget.bytes_left()
         assert left is not None and left < 32 * MIB and held.any()
     with budget.query():  # what was there before does not count
-        memory.reserve(32 * MIB)
-    assert memory.bytes_left() is None
-    memory.reserve(1 << 60)  # for no query
+        memory_budget.reserve(32 * MIB)
+    assert memory_budget.bytes_left() is None
+    memory_budget.reserve(1 << 60)  # for no query
 
 
 @_measured
 def test_a_block_that_an_interrupt_left_open_charges_nobody() -> None:
     budget = MemoryBudget(64 * MIB, CPU)
-    query, inner = budget.query(), memory.charged_to(budget)
+    query, inner = budget.query(), memory_budget.charged_to(budget)
     query.__enter__()
     inner.__enter__()
     query.__exit__(None, None, None)
     del inner  # with the exception that knew it
-    assert memory.bytes_left() is None
+    assert memory_budget.bytes_left() is None
 
 
 @_measured
 def test_a_query_that_an_interrupt_ended_does_not_count_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
     held = 0
-    monkeypatch.setattr("tqp.runtime.memory.held_bytes", lambda device: held)
+    monkeypatch.setattr("tqp.runtime.memory_limit.held_bytes", lambda device: held)
 
     def interrupted(budget: object) -> None:
         raise KeyboardInterrupt
@@ -94,7 +94,7 @@ def test_a_query_that_an_interrupt_ended_does_not_count_as_running(monkeypatch: 
             pass
     held = 60 * MIB
     with budget.query():
-        memory.reserve(32 * MIB)
+        memory_budget.reserve(32 * MIB)
 
 
 def test_slots_go_with_their_last_reader() -> None:
@@ -185,7 +185,7 @@ def test_no_query_holds_much_more_than_the_limit() -> None:
 def test_how_many_heaps_threads_have_is_left_to_the_c_library(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[int] = []
     functions = {"mallopt": lambda parameter, _: changed.append(parameter)}
-    monkeypatch.setattr("tqp.runtime.memory._c_function", functions.get)
+    monkeypatch.setattr("tqp.runtime.memory_limit._c_function", functions.get)
     keep_freed_memory.__wrapped__()
     assert changed and -8 not in changed  # M_ARENA_MAX of malloc.h
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory import charged_to, current_budget
+from tqp.core.memory_budget import charged_to, current_budget
 
 #: Rows of a column from which encoding it takes longer than waking a thread.
 WORTH_SHARING = 65_536

@@ -31,9 +31,9 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.data.backend import computing_with
 from tqp.data.results.to_tensors import tensors_by_name
 from tqp.ml.scorer import Scorer
+from tqp.operators.call_operations import operation_of
 from tqp.operators.groups.gradients import REDUCTIONS
 from tqp.operators.memory.allocation import one_by_one
-from tqp.operators.operations import operation_of
 from tqp.runtime.breakers.collect import BuildJoin, CollectRows, SortRows
 from tqp.runtime.breakers.collect_groups import CollectGroups
 from tqp.runtime.breakers.makers import Concatenate

@@ -32,13 +32,13 @@ import torch
 from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory import charged_to
+from tqp.core.memory_budget import charged_to
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.frame import MAX_ROWS
 from tqp.runtime.graph_function import ARRAY_INPUTS
-from tqp.runtime.memory import MemoryBudget, keep_freed_memory
+from tqp.runtime.memory_limit import MemoryBudget, keep_freed_memory
 from tqp.runtime.pipeline import Pipeline, State
 
 Item = TypeVar("Item")

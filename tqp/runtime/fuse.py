@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators.operations import operation_of
+from tqp.operators.call_operations import operation_of
 from tqp.runtime.executor import one_torch_thread
 from tqp.runtime.graph import Graph, Node, function_name, nodes_in, replaced
 from tqp.runtime.graph_function import compile_graph, lowered_for_torch

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tqp.operators.call_operations import operation_of
 from tqp.operators.memory import arrays
-from tqp.operators.operations import operation_of
 from tqp.runtime import row_blocks
 from tqp.runtime.graph import (
     GLOBALS,

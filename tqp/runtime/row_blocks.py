@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tqp.operators.call_operations import operation_of
 from tqp.operators.memory.arrays import Array
-from tqp.operators.operations import operation_of
 from tqp.runtime.graph import Graph, Node, nodes_in
 
 #: Rows of a block: two masks of one fit into the second cache; shorter calls would meet at the interpreter lock too often.

@@ -14,9 +14,9 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import refuse_missing_form
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
+from tqp.planner.functions.unsupported import refuse_missing_form
 from tqp.planner.parse import Span, head_span, span_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_exists
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.missing import refuse_missing, refuse_missing_form
+from tqp.planner.functions.unsupported import refuse_missing, refuse_missing_form
 from tqp.planner.parse import head_span, span_of
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
-from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, chain_of, head_span, span_of
 

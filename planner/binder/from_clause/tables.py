@@ -30,7 +30,7 @@ from tqp.planner.binder.scope import (
     both_merged,
 )
 from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
-from tqp.planner.binder.understood import check_schema, check_understood
+from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 
 

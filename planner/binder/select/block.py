@@ -33,7 +33,7 @@ from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.binder.select.written import Qualified, Written
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 

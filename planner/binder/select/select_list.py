@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
-from tqp.planner.binder.understood import check_understood
+from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.parse import head_span, span_of
 
 

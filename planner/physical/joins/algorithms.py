@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tqp.core.backends import Backend
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType
 from tqp.planner.algebra.unique_sets import all_find_one
-from tqp.planner.physical.choice import Choice
+from tqp.planner.physical.algorithm_choice import Choice
 from tqp.planner.physical.joins.costs import is_dense
 from tqp.planner.physical.plan import Bound, Join, JoinAlgorithm, KeyPacking, PhysicalPlan, Project, TableScan
 

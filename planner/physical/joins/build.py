@@ -9,7 +9,7 @@ from tqp.planner.algebra.expressions import all_column_ids
 from tqp.planner.algebra.field_facts import join_fields
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinType
 from tqp.planner.algebra.logical_plan import Join as LogicalJoin
-from tqp.planner.physical.choice import choose
+from tqp.planner.physical.algorithm_choice import choose
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES, JoinSituation, every_row_matches
 from tqp.planner.physical.joins.candidates import JoinCandidate, JoinCandidates
 from tqp.planner.physical.joins.costs import stands_by_key

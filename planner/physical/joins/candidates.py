@@ -8,13 +8,13 @@ from math import inf
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BOOLEAN
+from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.physical.cardinality import Estimator
-from tqp.planner.physical.choice import PhysicalOptions
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (

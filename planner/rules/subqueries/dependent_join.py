@@ -27,9 +27,14 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.domain import over_domain
 from tqp.planner.rules.nulls import conjoin, is_null, negate
-from tqp.planner.rules.pull_up import PulledUp, is_equality_with, pull_up, with_single_row
+from tqp.planner.rules.subqueries.outer_domain import over_domain
+from tqp.planner.rules.subqueries.pull_up_predicates import (
+    PulledUp,
+    is_equality_with,
+    pull_up,
+    with_single_row,
+)
 
 
 def join_dependent(

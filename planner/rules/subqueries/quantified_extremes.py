@@ -18,8 +18,8 @@ from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.pull_up import pull_up
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
+from tqp.planner.rules.subqueries.pull_up_predicates import pull_up
 
 #: The extremes that decide `x comparison ANY (q)`.
 _EXTREMES: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ from tqp.core.arguments import check_text
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory import note_freed
+from tqp.core.memory_budget import note_freed
 from tqp.core.schema import ColumnEstimates, ColumnFacts, RowConditions
 from tqp.data.column import Column
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import torch
 
 from tqp.core.datatypes import DataType
-from tqp.core.memory import reserve
+from tqp.core.memory_budget import reserve
 from tqp.core.schema import ColumnFacts, RowConditions
 from tqp.data.arrow_types import field_type
 from tqp.data.column import Column

@@ -11,10 +11,10 @@ import torch
 
 from tqp.core.schema import Field
 from tqp.data.sources.base import Source
+from tqp.planner.algebra.cardinality import KeptShare
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.physical import plan as physical
-from tqp.planner.physical.cardinality import KeptShare
 from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.makers import Concatenate, MakeSeries

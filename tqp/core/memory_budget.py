@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Budget(Protocol):
-    """How much memory queries may take; see `tqp.runtime.memory.MemoryBudget`."""
+    """How much memory queries may take; see `tqp.runtime.memory_limit.MemoryBudget`."""
 
     def reserve(self, size: int) -> None:
         """Raise ResourceError if `size` more bytes would be too much."""

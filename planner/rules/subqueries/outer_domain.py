@@ -29,8 +29,8 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.rules.columns import reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin
-from tqp.planner.rules.pull_up import PulledUp, row_of_nothing, with_single_row
 from tqp.planner.rules.subqueries.first_row import first_row
+from tqp.planner.rules.subqueries.pull_up_predicates import PulledUp, row_of_nothing, with_single_row
 
 #: Outer column id -> the field that holds its value beside the rows computed for it.
 Binding = Mapping[int, Field]
