@@ -136,6 +136,18 @@ def test_an_index_finds_what_a_scan_finds(values: list[int]) -> None:
         assert build.first_match(keys, valid).tolist() == [firsts.get(i, -1) for i in range(len(keys))]
 
 
+@pytest.mark.parametrize("low", [-(2**63), 2**63 - 3])
+@pytest.mark.parametrize("values", [[0, 2], [0, 0, 2]])
+def test_an_index_at_the_ends_of_64_bits(low: int, values: list[int]) -> None:
+    column = torch.tensor([low + value for value in values])
+    is_unique = len(set(values)) == len(values)
+    build = build_of_index(key_index(column, low, 3, is_unique), 3)
+    probe_rows, build_rows = build.matches(torch.tensor([2, 1, 0]), None)
+    assert list(zip(probe_rows.tolist(), build_rows.tolist(), strict=True)) == [
+        (i, row) for i, key in enumerate([2, 1, 0]) for row, value in enumerate(values) if value == key
+    ]
+
+
 @pytest.mark.parametrize("num_rows", [65_535, 65_536, 65_537, 131_073])
 def test_an_index_of_many_blocks(num_rows: int) -> None:
     """Runs that end with a block, go over its end, and begin with the next."""

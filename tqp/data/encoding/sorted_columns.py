@@ -99,7 +99,7 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
 def _offsets(array: AnyArray, minimum: int, size: int) -> AnyArray:
     """The first row of each run, as often as there are values up to its own from that of the run before on."""
     offsets = np.empty(size + 1, np.int32)
-    filled, previous = 0, minimum - 1
+    filled, previous = 0, -1  # counted from the minimum, before which there may be no integer
     for start in range(0, len(array), BLOCK):
         begin = max(start - 1, 0)
         block = array[begin : start + BLOCK]
@@ -107,7 +107,7 @@ def _offsets(array: AnyArray, minimum: int, size: int) -> AnyArray:
         firsts += 1
         if start == 0:
             firsts = np.concatenate([[0], firsts])
-        found = block[firsts].astype(np.int64)
+        found = block[firsts].astype(np.int64) - minimum
         part = np.repeat((firsts + begin).astype(np.int32), np.diff(found, prepend=previous))
         offsets[filled : filled + len(part)] = part
         filled += len(part)
