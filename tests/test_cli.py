@@ -151,8 +151,11 @@ def test_benchmark(tpch_data: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         and "once from Parquet: " in output
         and max(map(len, output.splitlines()[:-9])) <= 100
     )
+    assert main([*arguments, "--compare", "duckdb", "--columns", "arrow,pandas"]) == 0
+    once = capsys.readouterr().out
+    assert "once from Arrow: " in once and "once from pandas: " in once and once.count("equal") == 2
     assert "same text" not in output and "first runs from Arrow tables" not in output
-    assert main([*arguments, "--columns", "arrow"]) == 2
+    assert main([*arguments, "--columns", "first-runs"]) == 2
     assert "--compare duckdb" in capsys.readouterr().err
     assert main([*arguments, "--no-verify", "--batch-rows", "1000"]) == 0
     assert "not checked" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from rich.console import Console
 import tqp
 from tqp.core.backends import BACKEND_CHOICES
 from tqp.data.results.formats import FORMATS, write_table
-from tqp.measuring.columns import CHOICES, CHOICES_OF_FIXED_TEXTS, PEERS
+from tqp.measuring.columns import CHOICES, CHOICES_OF_FIXED_TEXTS, COMPARED, PEERS
 
 if TYPE_CHECKING:
     from tqp.measuring.measure import Engine
@@ -161,7 +161,7 @@ def _add_table_arguments(parser: argparse.ArgumentParser, columns: Sequence[str]
         "--columns",
         type=_names(columns),
         metavar="LIST",
-        help=f"what to measure, of {','.join(columns)} (default: all with --compare, else same)",
+        help=f"what to measure, of {','.join(columns)} (default: all but pandas with --compare, else same)",
     )
 
 
@@ -223,7 +223,7 @@ def _run_tpch(options: argparse.Namespace) -> int:
 
     def run(console: Console) -> BenchmarkReport:
         numbers = parse_numbers(options.queries)
-        engine = _measured_engine(options, CHOICES)
+        engine = _measured_engine(options, COMPARED)
         return run_benchmark(engine, console, options.sf, numbers, options.data, options.shuffled)
 
     return _report("tqp tpch", run, options.json)
@@ -233,7 +233,8 @@ def _run_tpcds(options: argparse.Namespace) -> int:
     from tqp.bench.tpcds import run_tpcds
 
     def run(console: Console) -> BenchmarkReport:
-        engine = _measured_engine(options, CHOICES_OF_FIXED_TEXTS)
+        columns = [name for name in COMPARED if name in CHOICES_OF_FIXED_TEXTS]
+        engine = _measured_engine(options, columns)
         source, only = options.queries, options.only
         return run_tpcds(engine, console, source, only, options.sf, options.data, options.shuffled)
 

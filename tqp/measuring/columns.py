@@ -20,7 +20,7 @@ class Column:
     compared: str
 
 
-#: By what the command line calls them. "arrow" is no column of the table: it is measured for all queries together.
+#: By what the command line calls them.
 COLUMNS = {
     "same": Column(
         "same\ntext",
@@ -34,13 +34,35 @@ COLUMNS = {
     ),
     "parquet": Column(
         "once from\nParquet",
-        "once from Parquet: the first query of a new connection over Parquet files, median of {connections}",
-        "DuckDB likewise, through views over the same files",
+        "once from Parquet: files registered with a new connection, and one query, median of {connections}",
+        "DuckDB likewise, by views over the same files",
+    ),
+    "arrow": Column(
+        "once from\nArrow",
+        "once from Arrow: tables in memory registered with a new connection, and one query, median of {connections}",
+        "DuckDB likewise, by views over the same tables",
+    ),
+    "pandas": Column(
+        "once from\npandas",
+        "once from pandas: data frames (decimals as DOUBLE) registered with a new connection, and one query, median of {connections}",
+        "DuckDB likewise, by views over the same frames",
     ),
 }
 
+#: Columns that tell what the first query of a new connection costs, by where its tables are.
+ONCE = ("parquet", "arrow", "pandas")
+
+#: Of these, where columns have other types, and answers too.
+OTHER_TYPES = ("pandas",)
+
+#: No column of the table: all queries together, each once.
+FIRST_RUNS = "first-runs"
+
 #: All that can be asked for.
-CHOICES = (*COLUMNS, "arrow")
+CHOICES = (*COLUMNS, FIRST_RUNS)
+
+#: What is compared if nothing is asked for; data frames take much memory, and long to be made.
+COMPARED = tuple(name for name in CHOICES if name != "pandas")
 
 #: What can be asked for where no rules say which other constants a query may have.
 CHOICES_OF_FIXED_TEXTS = tuple(name for name in CHOICES if name != "new")

@@ -16,9 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from tqp.measuring import duckdb_process
-from tqp.measuring.columns import CONNECTIONS
+from tqp.measuring.columns import CONNECTIONS, ONCE, OTHER_TYPES
 from tqp.measuring.errors import INSTALL_HINT, UsageError
 from tqp.measuring.query import Query
+
+#: Which answer to a query: 0, to its own constants; else the number of a set of others, or a column with types of its own.
+Variant = int | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,9 @@ class DuckDBRun:
     answers: Path
     has_answers: bool
 
-    def answer(self, number: int, constants: int = 0) -> pa.Table:
-        """Query `number`'s answer; where LIMIT cuts through a tie, with all rows of that tie.
-
-        `constants`: 0 for the query's own, else the number of a set of others.
-        """
-        return duckdb_process.read_arrow(str(_answer_path(self.answers, number, constants)))
+    def answer(self, number: int, variant: Variant = 0) -> pa.Table:
+        """Query `number`'s answer; where LIMIT cuts through a tie, with all rows of that tie."""
+        return duckdb_process.read_arrow(str(_answer_path(self.answers, number, variant)))
 
 
 def run_duckdb(
@@ -63,6 +63,8 @@ def run_duckdb(
     asked = []
     for query in queries:
         texts = [query, *(others or {}).get(query.number, ())]
+        variants: list[tuple[Variant, Query]] = [*enumerate(texts)]
+        variants += [(name, query) for name in columns if name in OTHER_TYPES]
         asked.append(
             {
                 "number": query.number,
@@ -71,8 +73,12 @@ def run_duckdb(
                 "order_by": query.order_by,
                 "limit": query.limit,
                 "answers": [
-                    {"text": text.text_without_limit, "path": str(_answer_path(answers, query.number, place))}
-                    for place, text in enumerate(texts if with_answers else ())
+                    {
+                        "text": text.text_without_limit,
+                        "path": str(_answer_path(answers, query.number, variant)),
+                        "column": variant if isinstance(variant, str) else None,
+                    }
+                    for variant, text in (variants if with_answers else ())
                 ],
             }
         )
@@ -83,6 +89,7 @@ def run_duckdb(
         "runs": runs,
         "connections": CONNECTIONS,
         "columns": list(columns),
+        "once": [name for name in ONCE if name in columns],
         "queries": asked,
     }
     reply = ask("DuckDB", [duckdb_process.__file__], request)
@@ -141,5 +148,5 @@ def ask(
     return reply
 
 
-def _answer_path(directory: Path, number: int, constants: int) -> Path:
-    return directory / f"q{number:02}-{constants}.arrow"
+def _answer_path(directory: Path, number: int, variant: Variant) -> Path:
+    return directory / f"q{number:02}-{variant}.arrow"

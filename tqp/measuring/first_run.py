@@ -21,7 +21,7 @@ from tqp.measuring.duckdb_process import read_arrow
 from tqp.measuring.query import Query
 from tqp.measuring.report import FirstRuns
 
-_REMEDY = "take less data, or leave arrow out of --columns: the tables are in memory twice for it"
+_REMEDY = "take less data, or leave first-runs out of --columns: the tables are in memory twice for it"
 
 
 def measure_first_runs(

@@ -5,10 +5,12 @@ Knows nothing of TPC-H: other benchmarks bring tables and queries of their own.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,10 +24,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 import tqp
-from tqp.measuring.columns import COLUMNS, CONNECTIONS
-from tqp.measuring.compare import DuckDBRun, run_duckdb
-from tqp.measuring.duckdb_process import peak_memory, timed_runs
-from tqp.measuring.errors import UsageError
+from tqp.measuring.columns import COLUMNS, CONNECTIONS, FIRST_RUNS, ONCE, OTHER_TYPES
+from tqp.measuring.compare import DuckDBRun, Variant, run_duckdb
+from tqp.measuring.duckdb_process import peak_memory, read_source, timed_runs
+from tqp.measuring.errors import INSTALL_HINT, UsageError
 from tqp.measuring.query import Query
 from tqp.measuring.report import QueryReport, Setting
 from tqp.measuring.verify import difference
@@ -62,8 +64,10 @@ class Engine:
                 raise UsageError(f"--{option} must be at least 1, not {value}")
         if self.profile is not None and not self.profile.absolute().parent.is_dir():
             raise UsageError(f"--profile: {self.profile.absolute().parent} is not a folder")
-        if "arrow" in self.columns and not self.compare:
-            raise UsageError("--columns: arrow runs both engines; give --compare duckdb too")
+        if FIRST_RUNS in self.columns and not self.compare:
+            raise UsageError(f"--columns: {FIRST_RUNS} runs both engines; give --compare duckdb too")
+        if "pandas" in self.columns and importlib.util.find_spec("pandas") is None:
+            raise UsageError(f"--columns: pandas needs pandas: {INSTALL_HINT}")
 
     @property
     def num_threads(self) -> int:
@@ -87,13 +91,10 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was measured of a query, and its answers with the number of the set of constants that each is for.
-
-    There are none of a query that failed; 0 stands for its own constants.
-    """
+    """What was measured of a query, and its answers with what each is the answer to. There are none of a query that failed."""
 
     report: QueryReport
-    answers: Sequence[tuple[int, pa.Table]] = ()
+    answers: Sequence[tuple[Variant, pa.Table]] = ()
 
 
 def measure(
@@ -128,8 +129,9 @@ def measure(
         measured = _run_tqp(engine, tables, queries, others, console)
         # Read before new connections read everything once more, and before the answers are compared.
         setting = setting_of(engine, peak_memory(), duckdb_run)
-        if "parquet" in engine.columns:
-            _run_from_parquet(engine, tables, queries, measured, console)
+        for column in ONCE:
+            if column in engine.columns:
+                _run_once(engine, column, tables, queries, measured, console)
         reports = [
             _compared([query, *others.get(query.number, ())], measured[query.number], duckdb_run)
             for query in queries
@@ -163,7 +165,7 @@ def _run_tqp(
 ) -> dict[int, _Measured]:
     """By query number, what was measured over one connection."""
     with engine.connect() as connection, _progress(console, queries) as shown:
-        _register(connection, tables)
+        _register(connection, {name: str(path) for name, path in tables.items()})
         warm_runs = engine.runs if "same" in engine.columns else 0
         measured = {
             query.number: _run(connection, query, warm_runs, others.get(query.number, ())) for query in shown
@@ -174,35 +176,45 @@ def _run_tqp(
     return measured
 
 
-def _run_from_parquet(
+def _run_once(
     engine: Engine,
+    column: str,
     tables: Mapping[str, Path],
     queries: Sequence[Query],
     measured: dict[int, _Measured],
     console: Console,
 ) -> None:
-    """Adds the time of each query as the first of a connection; those that failed before are left out."""
+    """Adds the time of registering the tables and running a query, the first of a connection, for each query; those that failed before are left out."""
     right = [query for query in queries if measured[query.number].answers]
+    sources = {name: read_source(column, str(path)) for name, path in tables.items()}
+    variant = column if column in OTHER_TYPES else 0
     with _progress(console, right) as shown:
         for query in shown:
             before = measured[query.number]
             times = []
             try:
                 for _ in range(CONNECTIONS):
+                    unknown = {name: _unknown(source) for name, source in sources.items()}
                     with engine.connect() as connection:
-                        _register(connection, tables)
-                        answer, (milliseconds,) = timed_runs(partial(_send, connection, query), 0)
-                    times.append(milliseconds)
+                        start = time.perf_counter()
+                        _register(connection, unknown)
+                        answer = _send(connection, query)
+                        times.append((time.perf_counter() - start) * 1000)
             except tqp.Error as error:
                 measured[query.number] = _Measured(_failed(before.report, error))
                 continue
-            report = replace(before.report, times={**before.report.times, "parquet": {"tqp": times}})
-            measured[query.number] = _Measured(report, [*before.answers, (0, answer)])
+            report = replace(before.report, times={**before.report.times, column: {"tqp": times}})
+            measured[query.number] = _Measured(report, [*before.answers, (variant, answer)])
 
 
-def _register(connection: tqp.Connection, tables: Mapping[str, Path]) -> None:
-    for name, path in tables.items():
-        connection.register(name, str(path))
+def _unknown(source: Any) -> Any:
+    """The source as one that tqp has not seen: what it made of an Arrow table is kept for as long as that object lives."""
+    return source.select(source.column_names) if isinstance(source, pa.Table) else source
+
+
+def _register(connection: tqp.Connection, sources: Mapping[str, Any]) -> None:
+    for name, source in sources.items():
+        connection.register(name, source)
 
 
 def _send(connection: tqp.Connection, query: Query) -> pa.Table:
@@ -263,12 +275,15 @@ def _compared(texts: Sequence[Query], measured: _Measured, duckdb_run: DuckDBRun
         return replace(report, rows=None, is_equal=False, problem=report.problem or error)
     if not duckdb_run.has_answers:
         return report
-    for constants, answer in measured.answers:
-        expected = duckdb_run.answer(query.number, constants)
+    for variant, answer in measured.answers:
+        expected = duckdb_run.answer(query.number, variant)
         problem = difference(answer, expected, query.order_by, query.limit)
         if problem is not None:
-            text = f"; with other constants:\n{texts[constants].text}" if constants else ""
-            return replace(report, is_equal=False, problem=problem + text)
+            if isinstance(variant, str):
+                problem += f"; once from {variant}"
+            elif variant > 0:
+                problem += f"; with other constants:\n{texts[variant].text}"
+            return replace(report, is_equal=False, problem=problem)
     return replace(report, is_equal=True if measured.answers else report.is_equal)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tqp.measuring.columns import FIRST_RUNS
 from tqp.measuring.data import DataSet
 from tqp.measuring.first_run import measure_first_runs
 from tqp.measuring.measure import Engine, measure
@@ -37,7 +38,7 @@ def run_queries(
     first_runs = None
     failed = {report.number for report in reports if report.rows is None}
     right = [query for query in queries if query.number not in failed]
-    if "arrow" in engine.columns and right:
+    if FIRST_RUNS in engine.columns and right:
         with console.status("Running everything once, from Arrow tables"):
             first_runs = measure_first_runs(tables, right, engine.num_threads, engine.connect_options())
     return BenchmarkReport(
