@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tqp.core.errors import BindError, Error, UnsupportedError
-from tqp.data.sources.python_objects import arrow_of_numpy_moments, arrow_of_objects
+from tqp.data.sources.python_objects import arrow_of_numpy_moments, arrow_of_objects, with_nulls
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,9 @@ def arrow_of_numpy(values: Array, where: str) -> pa.Array:
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     try:
-        return arrow_of_numpy_moments(values) if kind in "mM" else pa.array(values, from_pandas=True)
+        if kind == "f":
+            return with_nulls(values, np.isnan(values))
+        return arrow_of_numpy_moments(values) if kind in "mM" else pa.array(values)
     except Error as error:
         raise type(error)(f"{where}: {error.message}") from None
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:

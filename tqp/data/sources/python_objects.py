@@ -255,8 +255,20 @@ def arrow_of_numpy_moments(values: np.ndarray[Any, Any]) -> pa.Array:
             raise BindError(f"a value of type {values.dtype} is out of range")
         values = converted
     else:
-        values = values.astype(f"{values.dtype.kind}8[{unit}]")  # a unit may count several, as in [25s]
+        # A unit may count several, as in [25s].
+        values = values.astype(f"{values.dtype.kind}8[{unit}]", copy=False)
+        return with_nulls(values.view(np.int64), np.isnat(values)).view(
+            pa.timestamp(unit) if is_moment else pa.duration(unit)
+        )
     return pa.array(values)
+
+
+def with_nulls(values: np.ndarray[Any, Any], is_null: np.ndarray[Any, Any]) -> pa.Array:
+    """Numbers [n] as Arrow over the same memory where they lie one after the other, NULL where `is_null` [n].
+
+    Arrow can find NaN and NaT by itself, by copying value for value.
+    """
+    return pa.array(values, mask=is_null) if is_null.any() else pa.array(values)
 
 
 #: Which kinds of values may come together, and what makes an array of them; the first that covers all does.
