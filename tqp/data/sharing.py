@@ -7,10 +7,10 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory_budget import charged_to, current_budget
@@ -51,32 +51,115 @@ def work_together(
     """What `work()` returns in the calling thread and in up to `num_helpers` of the pool's, which pull from `left`.
 
     Helpers that have not started when the calling thread is done never do, so that work may itself be shared in the same
-    pool. Raises what a call raises, after all that have begun are done; the others begin nothing more.
+    pool; while it waits for those that have, it helps with what they share. Raises what a call raises, after all that have
+    begun are done; the others begin nothing more.
     """
     if num_helpers <= 0:
         return work()
-    budget = current_budget()
-
-    def end_if_it_fails() -> list[Outcome]:
-        try:
-            with charged_to(budget):
-                return work()
-        except BaseException:
-            left.end()
-            raise
-
+    outer = _open_work.get()
+    offers = _Offers() if outer is None else outer.offers
+    offer = _Offer(work, left, offers, 0 if outer is None else outer.depth + 1)
     helpers = []
     with suppress(
         RuntimeError
     ):  # a pool that is closing takes no more work: the calling thread does it alone
         for _ in range(num_helpers):
-            helpers.append(pool.submit(end_if_it_fails))
+            helpers.append(pool.submit(offer.join))
+    offers.add(offer)
     try:
-        outcomes = end_if_it_fails()
+        outcomes = offer.run()
     finally:
-        running = [helper for helper in helpers if not helper.cancel()]
-        wait(running)
-    return list(itertools.chain(outcomes, *(helper.result() for helper in running)))
+        joined = offer.close()
+        for helper in helpers:
+            helper.cancel()
+        offers.help_until_done(joined, offer.depth)
+    return list(itertools.chain(outcomes, *(each.result() for each in joined)))
+
+
+class _Offer(Generic[Outcome]):
+    """Work that other threads may join, until the one that shares it is through with its part."""
+
+    def __init__(
+        self, work: Callable[[], list[Outcome]], left: Handout[Any], offers: _Offers, depth: int
+    ) -> None:
+        """`depth`: within how much other shared work."""
+        self.offers, self.depth = offers, depth
+        self._work, self._left, self._budget = work, left, current_budget()
+        self._lock, self._is_open = threading.Lock(), True
+        self._joined: list[Future[list[Outcome]]] = []
+
+    def run(self) -> list[Outcome]:
+        """The calling thread's part; where it fails, nothing more is begun."""
+        token = _open_work.set(self)
+        try:
+            with charged_to(self._budget):
+                return self._work()
+        except BaseException:
+            self._left.end()
+            raise
+        finally:
+            _open_work.reset(token)
+
+    def join(self) -> None:
+        """Do a part on another thread, unless it is too late."""
+        part: Future[list[Outcome]] = Future()
+        with self._lock:
+            if not self._is_open:
+                return
+            self._joined.append(part)
+        try:
+            part.set_result(self.run())
+        except BaseException as error:  # noqa: BLE001  (raised by the thread that shares the work)
+            part.set_exception(error)
+        finally:
+            self.offers.changed()
+
+    def close(self) -> Sequence[Future[list[Outcome]]]:
+        """Let nobody join any more; the parts of those who have."""
+        with self._lock:
+            self._is_open = False
+        self.offers.remove(self)
+        return self._joined
+
+
+class _Offers:
+    """What is shared just now within one piece of work, by all threads that take part in it."""
+
+    def __init__(self) -> None:
+        self._open: list[_Offer[Any]] = []
+        self._condition = threading.Condition()
+
+    def add(self, offer: _Offer[Any]) -> None:
+        with self._condition:
+            self._open.append(offer)
+            self._condition.notify_all()
+
+    def remove(self, offer: _Offer[Any]) -> None:
+        with self._condition:
+            self._open.remove(offer)
+
+    def changed(self) -> None:
+        """A part is done."""
+        with self._condition:
+            self._condition.notify_all()
+
+    def help_until_done(self, parts: Sequence[Future[Any]], depth: int) -> None:
+        """Return when the parts are done; until then, join what is shared at a greater depth, once each."""
+        helped: set[_Offer[Any]] = set()
+        while True:
+            with self._condition:
+                if all(part.done() for part in parts):
+                    return
+                found = next((each for each in self._open if each.depth > depth and each not in helped), None)
+                if found is None:
+                    self._condition.wait()
+                    continue
+            helped.add(found)
+            found.join()
+
+
+#: The shared work that a thread takes part in.
+_open_work: ContextVar[_Offer[Any] | None] = ContextVar("open work", default=None)
 
 
 def map_in_pool(

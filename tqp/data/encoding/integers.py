@@ -21,15 +21,20 @@ from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
-from tqp.data.encoding.column_facts import BLOCK, estimate_distinct, integer_statistics
+from tqp.data.encoding.column_facts import estimate_distinct, integer_statistics
 from tqp.data.sharing import WORTH_SHARING, share
 
 Bounds = tuple[int, int]
 Item = TypeVar("Item")
 
 _INT64 = np.iinfo(np.int64)
-#: Rows that one thread takes at a time.
-_PIECE = 4 * BLOCK
+_DTYPES: list[np.dtype[np.signedinteger]] = [
+    np.dtype(each) for each in (np.int8, np.int16, np.int32, np.int64)
+]
+_LARGEST = [int(np.iinfo(dtype).max) for dtype in _DTYPES]
+#: Rows that one thread takes at a time, and those that are looked at and then narrowed, while the second cache holds them (128-bit
+#: decimals take 2 MB). Fewer would cost more at the interpreter lock, which threads pass on with each step.
+_PIECE, _BLOCK = 262_144, 131_072
 #: Rows at either end of a chunk by which the bounds of all are guessed.
 _GUESSED_BY = 256
 #: By the unit in which Arrow counts: what times that, divided by what, gives microseconds.
@@ -185,10 +190,8 @@ def _fit_64_bits(minimum: int, maximum: int) -> bool:
 
 def narrowest(minimum: int, maximum: int) -> np.dtype[np.signedinteger]:
     """The smallest of int8/16/32/64 that holds both."""
-    for dtype in (np.int8, np.int16, np.int32):
-        if np.iinfo(dtype).min <= minimum and maximum <= np.iinfo(dtype).max:
-            return np.dtype(dtype)
-    return np.dtype(np.int64)
+    largest = max(maximum, ~minimum)
+    return next((dtype for dtype, most in zip(_DTYPES, _LARGEST) if largest <= most), _DTYPES[-1])
 
 
 def split_words(value: int) -> tuple[int, int]:
@@ -240,8 +243,8 @@ def _blocks(chunk: pa.Array) -> Iterator[tuple[AnyArray, BoolArray | None, _Layo
     layout = _layout(chunk.type)
     items = values_view(chunk, layout.dtype, layout.words)
     validity = validity_of(chunk)
-    for start in range(0, len(chunk), BLOCK):
-        stop = start + BLOCK
+    for start in range(0, len(chunk), _BLOCK):
+        stop = start + _BLOCK
         yield items[start:stop], None if validity is None else validity[start:stop], layout
 
 
