@@ -11,9 +11,18 @@ import pytest
 from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
 from tests.reference_plan import MemoryTable, sorted_rows
 from tqp.core.errors import UnsupportedError
-from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, Shared
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+)
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.optimizer import optimize
+from tqp.planner.optimizer import REQUIRED, RULES, optimize
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -91,6 +100,35 @@ QUERIES = [
     "SELECT t.k, s.c FROM t, LATERAL (SELECT count(*) AS c FROM u WHERE u.b = t.b) AS s",
     "SELECT t.k, s.c FROM t LEFT JOIN LATERAL (SELECT max(a) AS c FROM u WHERE u.b < t.b) AS s ON true",
     "SELECT t.k, s.c FROM t, LATERAL (SELECT t.a + u.a AS c FROM u WHERE u.k = t.k UNION ALL SELECT t.b) AS s",
+    # one row for each left row, or none
+    "SELECT k, x FROM t, LATERAL (SELECT a + 1 AS x)",
+    "SELECT k, x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x) ON true",
+    "SELECT k, x FROM t LEFT JOIN LATERAL (SELECT coalesce(a, 7) AS x) ON x > b",
+    "SELECT k, x FROM t CROSS JOIN LATERAL (SELECT a + 1 AS x WHERE b > 0)",
+    "SELECT k, x FROM t LEFT JOIN LATERAL (SELECT coalesce(a, 7) AS x WHERE b > 0) ON x <> 1",
+    "SELECT k, x FROM t LEFT JOIN LATERAL (SELECT y + 1 AS x FROM (SELECT coalesce(a, 0) AS y WHERE b > 0) WHERE y > 0) ON true",
+    "SELECT k, x, y FROM t, LATERAL (SELECT a + 1 AS x) AS p, LATERAL (SELECT x + b AS y WHERE x > 1) AS q",
+    "SELECT k, z FROM t, LATERAL (SELECT x + y AS z FROM (SELECT a AS x) AS p, LATERAL (SELECT x * b AS y) AS q)",
+    "SELECT k, z FROM t LEFT JOIN LATERAL (SELECT x + y AS z FROM (SELECT a AS x) AS p JOIN (SELECT b AS y) AS q ON x < y) ON true",
+    "SELECT k, x FROM t, LATERAL (SELECT DISTINCT a AS x)",
+    "SELECT k, x FROM t, LATERAL (SELECT a AS x ORDER BY x LIMIT 3)",
+    "SELECT k, x FROM t, LATERAL (SELECT t.a + m AS x FROM (SELECT max(b) AS m FROM u))",
+    "SELECT k, x FROM t, LATERAL (SELECT t.a + count(*) AS x FROM u WHERE u.b = t.b)",
+    "SELECT k, x FROM t LEFT JOIN LATERAL (SELECT t.a + count(*) AS x FROM u WHERE u.b = t.b) ON x > 2",
+    "SELECT k, (SELECT a WHERE b > 0), (SELECT 5 WHERE b > 0) FROM t",
+    "SELECT k, EXISTS (SELECT 1 WHERE b > 0), a IN (SELECT b WHERE k > 2), a NOT IN (SELECT b WHERE k > 2) FROM t",
+    "SELECT k FROM t WHERE a IN (SELECT b WHERE k > 2)",
+    "SELECT k FROM t WHERE a NOT IN (SELECT b WHERE k > 2)",
+    "SELECT k FROM t WHERE NOT EXISTS (SELECT 1 WHERE b > 0)",
+    # outputs that read both sides
+    "SELECT t.k, x FROM t, LATERAL (SELECT u.a + t.a AS x FROM u WHERE u.b = t.b)",
+    "SELECT t.k, x FROM t, LATERAL (SELECT x FROM (SELECT u.a + t.a AS x FROM u WHERE u.b = t.b) WHERE x > t.b)",
+    "SELECT t.k, x, y FROM t LEFT JOIN LATERAL (SELECT u.a + t.a AS x, t.a AS y FROM u WHERE u.b = t.b) ON true",
+    "SELECT t.k, x, y FROM t LEFT JOIN LATERAL (SELECT u.a + t.a AS x, t.a AS y FROM u WHERE u.b < t.b) ON x > y",
+    "SELECT t.k, x FROM t LEFT JOIN LATERAL (SELECT coalesce(u.a, t.a) AS x FROM u ORDER BY u.k) ON x = t.b",
+    "SELECT t.k, x FROM t LEFT JOIN LATERAL (SELECT x FROM (SELECT coalesce(u.a, t.a) AS x FROM u) WHERE x > 1) ON x = t.b",
+    "SELECT t.k, x FROM t LEFT JOIN LATERAL (SELECT t.a AS x FROM e) ON true",
+    "SELECT k, (SELECT coalesce(u.a, t.a) FROM u WHERE u.k = t.k) FROM t",
     # subqueries in ON
     "SELECT t.k, u.k FROM t JOIN u ON t.a = u.a AND EXISTS (SELECT 1 FROM v WHERE v.k = t.k AND v.b = u.b)",
     "SELECT t.k, u.k FROM t LEFT JOIN u ON t.a = u.a AND u.b IN (SELECT b FROM v)",
@@ -149,6 +187,36 @@ def test_rows_are_those_of_duckdb(query: str, database: Database) -> None:
 def test_which_join_a_subquery_becomes(query: str, expected: set[JoinType]) -> None:
     plan = optimized(query, example_tables(0))
     assert {node.join_type for node in walk_plan(plan) if isinstance(node, Join)} == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT x FROM t, LATERAL (SELECT a + 1 AS x)", [Project, Scan]),
+        ("SELECT x FROM t CROSS JOIN LATERAL (SELECT a + 1 AS x WHERE b > k)", [Project, Filter, Scan]),
+        ("SELECT x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x) ON true", [Project, Scan]),
+        (
+            "SELECT x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x WHERE b > k) ON true",
+            [Project, Project, Scan],
+        ),
+        ("SELECT x FROM t LEFT JOIN LATERAL (SELECT a + 1 AS x) ON x > b", [Project, Project, Project, Scan]),
+        ("SELECT (SELECT a + 1) FROM t", [Project, Scan]),
+        ("SELECT k FROM t WHERE a IN (SELECT b WHERE b > k)", [Project, Filter, Scan]),
+        (
+            "SELECT x FROM t, LATERAL (SELECT u.a + t.a AS x FROM u WHERE u.k = t.k)",
+            [Project, Join, Scan, Scan],
+        ),
+        ("SELECT (SELECT u.a + t.a FROM u WHERE u.k = t.k) FROM t", [Project, Join, Scan, Scan]),
+    ],
+)
+def test_a_subquery_that_computes_row_by_row_is_a_projection(
+    query: str, expected: list[type[LogicalPlan]]
+) -> None:
+    for disabled in ((), *((name,) for name, _ in RULES if name not in REQUIRED)):
+        plan = optimized(query, example_tables(0), *disabled)
+        assert Aggregate not in kinds(plan), disabled
+        assert Shared not in kinds(plan), disabled
+    assert [type(node) for node in walk_plan(optimized(query, example_tables(0)))] == expected
 
 
 def test_an_aggregate_on_equal_keys_needs_no_domain() -> None:

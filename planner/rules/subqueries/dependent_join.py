@@ -1,7 +1,8 @@
 """Join a plan to one that reads its columns, without that dependency.
 
 First by pulling the correlated predicates up into the join condition (`pull_up.py`): enough for most queries, and it
-costs nothing. Otherwise by computing the right side for the distinct outer values, the domain (`domain.py`).
+costs nothing. Projections that read outer columns go above the join, or above the left side alone where the right one has a row
+for each left row (`row_by_row.py`). Otherwise by computing the right side for the distinct outer values, the domain (`domain.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     conjunction,
     conjuncts,
+    read_ids,
 )
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import (
@@ -23,17 +25,24 @@ from tqp.planner.algebra.logical_plan import (
     JoinType,
     LogicalPlan,
     Project,
+    Sort,
+    as_nullable,
 )
-from tqp.planner.algebra.outcomes import nullable
-from tqp.planner.rules.columns import reference
+from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.algebra.outcomes import null_if_padded, nullable
+from tqp.planner.rules.columns import reference, renumber, substitute
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.nulls import conjoin, is_null, negate
+from tqp.planner.rules.nulls import conjoin, filtered, is_null, negate
 from tqp.planner.rules.subqueries.outer_domain import over_domain
-from tqp.planner.rules.subqueries.pull_up_predicates import (
-    PulledUp,
-    is_equality_with,
-    pull_up,
-    with_single_row,
+from tqp.planner.rules.subqueries.pull_up_predicates import PulledUp, is_equality_with, pull_up
+from tqp.planner.rules.subqueries.row_by_row import (
+    Beside,
+    beside_one_row,
+    both,
+    extended,
+    is_of_one_row,
+    where,
+    with_outputs,
 )
 
 
@@ -52,12 +61,15 @@ def join_dependent(
     outer = left.output_ids
     if not right.free_ids & outer:
         return Join(left, right, _plain_type(join_type, right, condition), condition, mark)
-    pulled = pull_up(right, outer, context)
-    if pulled is not None:
-        if pulled.empty_row is None:
+    if not is_of_one_row(right):
+        pulled = pull_up(right, outer, context)
+        if pulled is not None and pulled.empty_row is None:
             return _joined(left, pulled, join_type, condition, mark)
-        if join_type is not JoinType.LEFT or condition == TRUE:
-            return _on_single_row(with_single_row(left, pulled, context), join_type, condition, mark)
+    joined = _row_by_row(left, right, join_type, condition, mark, context)
+    if joined is None and join_type in (JoinType.INNER, JoinType.LEFT, JoinType.SINGLE):
+        joined = _above_the_join(left, right, join_type, condition, context)
+    if joined is not None:
+        return joined
     join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
@@ -99,6 +111,91 @@ def _joined(
                 known.append(Call("coalesce", (predicate, FALSE), BOOLEAN))
         predicates = tuple(known)
     return Join(left, right, join_type, conjunction((*predicates, *conjuncts(condition))), mark)
+
+
+def _row_by_row(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    join_type: JoinType,
+    condition: Expression,
+    mark: Field | None,
+    context: OptimizerContext,
+) -> LogicalPlan | None:
+    """The join by projections and filters over its left side; None where the right side may have many rows for a left one."""
+    drops = join_type in (JoinType.INNER, JoinType.SEMI)
+    beside = beside_one_row(Beside(left, TRUE), right, drops, context)
+    if beside is None:
+        return None
+    matched = both(beside.present, condition)
+    if matched != TRUE and join_type in (JoinType.LEFT, JoinType.SINGLE):
+        return _padded(left, right, condition, context)
+    return _on_single_row(beside.plan, join_type, matched, mark)
+
+
+def _above_the_join(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    join_type: JoinType,
+    condition: Expression,
+    context: OptimizerContext,
+) -> LogicalPlan | None:
+    """The join with the right side's topmost projection above it; None where that reads no left column, or has to stay.
+
+    What LEFT and SINGLE joins pad is NULL: an output that is not so by itself asks whether its row has a partner.
+    """
+    if isinstance(right, Sort):
+        return _above_the_join(left, right.input, join_type, condition, context)
+    if isinstance(right, Filter):
+        condition = conjoin(right.condition, condition)
+        return _above_the_join(left, right.input, join_type, condition, context)
+    outer = left.output_ids
+    if not isinstance(right, Project) or not any(read_ids(output) & outer for output in right.outputs):
+        return None
+    below = right.input
+    outputs = {field.id: output for field, output in zip(right.fields, right.outputs, strict=True)}
+    if join_type is JoinType.INNER:
+        joined = join_dependent(left, below, JoinType.INNER, TRUE, None, context)
+        joined = with_outputs(Beside(joined, TRUE), right.fields, right.outputs).plan
+        return filtered(joined, conjuncts(condition))
+    raising = set(map(id, raising_in(right.outputs, left, below)))
+    if any(id(outputs[identifier]) in raising for identifier in read_ids(condition) & outputs.keys()):
+        return None  # the condition would compute it for rows that have no partner
+    passed = below.output_ids
+    added = [
+        pair
+        for pair in zip(as_nullable(right.fields), right.outputs, strict=True)
+        if pair[0].id not in passed
+    ]
+    guarded = {id(out) for _, out in added if id(out) in raising or not null_if_padded(out, passed)}
+    if guarded:
+        schema = below.schema
+        present = context.new_field("present", BOOLEAN, nullable=False)
+        below = Project(below, (*schema, present), (*map(reference, schema), TRUE))
+        added = [
+            (field, where(reference(present), out) if id(out) in guarded else out) for field, out in added
+        ]
+    joined = join_dependent(left, below, join_type, substitute(condition, outputs), None, context)
+    return extended(joined, added)
+
+
+def _padded(
+    left: LogicalPlan, right: LogicalPlan, condition: Expression, context: OptimizerContext
+) -> LogicalPlan:
+    """A LEFT join with a right side of at most one row for each left row, NULLs where the condition is not true."""
+    fields = right.schema
+    inner = {field.id: context.renewed(field) for field in fields}
+    right = renumber(right, {identifier: field.id for identifier, field in inner.items()})
+    beside = beside_one_row(Beside(left, TRUE), right, False, context)
+    assert beside is not None
+    values = {identifier: reference(field) for identifier, field in inner.items()}
+    matched = beside.present
+    if condition != TRUE:
+        matched = both(matched, substitute(condition, values))
+    present = context.new_field("present", BOOLEAN)
+    plan = extended(beside.plan, [(present, matched)])
+    return extended(
+        plan, [(field, where(reference(present), values[field.id])) for field in as_nullable(fields)]
+    )
 
 
 def _on_single_row(
