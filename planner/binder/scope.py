@@ -50,10 +50,12 @@ class ScopeColumn:
 class Relation:
     """A table, derived table or CTE in FROM, under the name it has there. The second column "a" of it is "a_1"."""
 
-    __slots__ = ("alias", "by_name", "columns")
+    __slots__ = ("alias", "by_name", "columns", "is_padded")
 
     def __init__(self, alias: str, columns: Sequence[ScopeColumn]) -> None:
         self.alias = alias
+        #: An outer join may put NULLs in place of a whole row.
+        self.is_padded = False
         #: By name in lower case.
         self.by_name: dict[str, ScopeColumn] = {}
         last_numbers: dict[str, int] = {}

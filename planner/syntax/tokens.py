@@ -32,7 +32,7 @@ _TOKEN = re.compile(
       ( [nNxXbB]?'[^']*(?:''[^']*)*' | [eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*' )
     | ( [^0-9'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}] (?:[^'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}]|\$)* )
     | ( :[:=](?![{_OPERATOR}]) | \.(?!\d) | [(){{}}\[\],:?\#;] )
-    | ( [\d.]+ (?:(?<!\.)_[\d.]+)* (?:[eE][-+]?[\d.]+(?:(?<!\.)_[\d.]+)*)* )
+    | ( [\d.]+ (?:(?<!\.)_[\d.]+)* (?:[eE][-+]?[\d.]+(?:(?<!\.)_[\d.]+)*)* (?:[eE][-+]?\Z)? )
     | ( --[^\n\r]* )
     | ( /\* )
     | ( (?: (?!--|/\*) [{_OPERATOR}] )+ )
@@ -128,8 +128,10 @@ def tokenize(text: str) -> Tokens:
 
 
 def _check_number(text: str, start: int, stop: int) -> None:
+    """Refuse `1.2.3`, `1e5e`, and an exponent without digits at the end of the text: `1e` before a blank is the number 1 as e."""
     number = text[start:stop]
-    if _NUMBER_FORM.fullmatch(number) is None:
+    has_exponent = "e" in number or "E" in number
+    if _NUMBER_FORM.fullmatch(number) is None or (has_exponent and text[stop : stop + 1] in ("e", "E")):
         raise ParseError(f'syntax error at or near "{number}": this is no number', (start, stop))
 
 

@@ -56,7 +56,7 @@ class AggregateCollector:
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count" and _counts_rows(nodes) and not distinct:
+            if name == "count" and not distinct and _counts_rows(nodes, binder.scope):
                 return self._add(
                     AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
                 )
@@ -124,9 +124,31 @@ class AggregateCollector:
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 
-def _counts_rows(arguments: list[exp.Expr]) -> bool:
-    """Whether count() of these counts rows: of none, and of a * alone, from which nothing is left out."""
+def _counts_rows(arguments: list[exp.Expr], scope: Scope) -> bool:
+    """Whether count() of these counts rows: of none, and of a * or `t.*` alone, from which nothing is left out.
+
+    Raises UnsupportedError where an outer join pads the table, of which DuckDB counts the rows that it does have, and where
+    the table is one of an enclosing query.
+    """
     if not arguments:
         return True
-    star = arguments[0]
-    return len(arguments) == 1 and isinstance(star, exp.Star) and not any(star.args.values())
+    argument = arguments[0]
+    star = argument.this if isinstance(argument, exp.Column) else argument
+    if len(arguments) != 1 or not isinstance(star, exp.Star) or any(star.args.values()):
+        return False
+    if isinstance(argument, exp.Column):
+        named = [relation for relation in scope.relations if relation.is_named(argument.table)]
+        if not named and scope.has_relation(argument.table):
+            raise UnsupportedError(
+                f"count({argument.table}.*) of a table of an enclosing query is not supported",
+                span_of(argument),
+            )
+        if not named:
+            raise scope.unknown_column("*", argument.table, span_of(argument))
+        if any(relation.is_padded for relation in named):
+            raise UnsupportedError(
+                f"count({argument.table}.*) of a table that an outer join pads is not supported; "
+                "count one of its columns that is never NULL",
+                span_of(argument),
+            )
+    return True

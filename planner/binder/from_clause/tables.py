@@ -153,6 +153,8 @@ def _bind_join(
         kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
         plan = Join(left.plan, right.plan, join_type, condition)
         return FromTree(plan, left.relations, kept, both.holds_earlier)
+    for relation in {"": (), "LEFT": right.relations, "RIGHT": left.relations}.get(side, both.relations):
+        relation.is_padded = True
     if side == "RIGHT":
         both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
     else:

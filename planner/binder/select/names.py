@@ -103,7 +103,7 @@ class Names:
         return self._call(_AS_CALLS[type(node)], (node.this, node.expression))
 
     def column(self, node: exp.Column) -> str:
-        return ".".join(quoted(part.name) for part in node.parts)
+        return ".".join("*" if isinstance(part, exp.Star) else quoted(part.name) for part in node.parts)
 
     def _literal(self, node: exp.Literal) -> str:
         if node.args.get("is_string"):
