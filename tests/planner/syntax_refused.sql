@@ -1,6 +1,7 @@
 SELECT 'a' 'b'
 'b'
 SELECT 1.2.3
+SELECT 1_.5
 SELECT 1..2
 SELECT 1e5e5
 SELECT t.1

@@ -132,7 +132,7 @@ def _counts_rows(arguments: list[exp.Expr], scope: Scope) -> bool:
     """
     if not arguments:
         return True
-    argument = arguments[0]
+    argument = arguments[0].unnest()
     star = argument.this if isinstance(argument, exp.Column) else argument
     if len(arguments) != 1 or not isinstance(star, exp.Star) or any(star.args.values()):
         return False

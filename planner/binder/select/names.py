@@ -255,7 +255,7 @@ class Names:
         written = node.this
         name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
         arguments = node.expressions
-        if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
+        if name == "count" and (not arguments or isinstance(arguments[0].unnest(), exp.Star)):
             return "count_star()"
         if name == "+":
             return f"(+({self.text(arguments[0])}))"
