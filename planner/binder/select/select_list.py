@@ -46,13 +46,18 @@ def star_of(node: exp.Expr) -> exp.Expr | None:
 def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterator[Item]:
     qualifier = table.name if table is not None else None
     span = head_span(table) if table is not None else head_span(star)
-    if not scope.relations:
+    here = scope
+    if qualifier is not None:
+        scope = _owner(scope, qualifier)
+    if not scope.relations and (qualifier is None or scope.parent is None):
         raise BindError("* without FROM: there are no columns", span)
     if not any(relation.is_named(qualifier) for relation in scope.relations):
-        raise scope.unknown_column("*", qualifier, span)
+        raise here.unknown_column("*", qualifier, span)
     check_understood(star)
     excluded = _excluded(scope, star, qualifier)
     replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
+    if replaced and scope is not here:
+        raise UnsupportedError("* REPLACE of a table of an enclosing query is not supported", span)
     for name, node in replaced.items():
         if any(name == each for _, each in excluded):
             raise BindError(f'column "{name}" stands in both EXCLUDE and REPLACE', span_of(node))
@@ -64,8 +69,20 @@ def _star(scope: Scope, star: exp.Star, table: exp.Identifier | None) -> Iterato
         replacement = replaced.get(name.lower())
         if replacement is not None:
             yield Item(replacement.this, name, name)
+        elif scope is not here:
+            yield Item(exp.column(name, table=qualifier, quoted=True), None, name)
         else:
             yield Item(None, name, name, column)
+
+
+def _owner(scope: Scope, qualifier: str) -> Scope:
+    """The nearest query with a table of that name, for a star; the scope itself if there is none."""
+    owner: Scope | None = scope
+    while owner is not None:
+        if any(relation.is_named(qualifier) for relation in owner.relations):
+            return owner
+        owner = owner.parent
+    return scope
 
 
 def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[str, str]]:
