@@ -163,6 +163,10 @@ class Scope:
         self._note(value, column.name, None)
         return value
 
+    def outer_ids(self) -> frozenset[int]:
+        """The columns of enclosing queries that have been named so far."""
+        return frozenset() if self.parent is None else self.parent.outer_ids() | self.parent.used.keys()
+
     def record_use(self, found: Expression, name: str, span: Span | None, correlated: bool = False) -> None:
         """Add what a name stands for to `uses`, if they are recorded."""
         if self.uses is not None:

@@ -115,7 +115,7 @@ class SelectBlock:
         of_all = group is not None and is_of_all(group)
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
-            items = keys_of_all(values, item_uses, holds_aggregate)
+            items = keys_of_all(values, item_uses, holds_aggregate, self.scope.outer_ids())
             keys = [*items, *keys_of_having(uses[before:])]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:

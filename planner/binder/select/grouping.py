@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -51,9 +51,12 @@ def is_of_all(group: exp.Group) -> bool:
 
 
 def keys_of_all(
-    values: Sequence[Expression], uses: Sequence[Sequence[ColumnUse]], aggregates: Sequence[bool]
+    values: Sequence[Expression],
+    uses: Sequence[Sequence[ColumnUse]],
+    aggregates: Sequence[bool],
+    outer: Collection[int],
 ) -> list[Expression]:
-    """GROUP BY ALL: the values of SELECT that read columns and hold no aggregate.
+    """GROUP BY ALL: the values of SELECT that read columns, not of enclosing queries (`outer`) alone, and hold no aggregate.
 
     `uses` are the columns that each value names outside of `aggregates`, if it holds any, folded away or not.
     """
@@ -66,7 +69,7 @@ def keys_of_all(
                     "write the keys out in GROUP BY",
                     used[0].span,
                 )
-        elif used or any(isinstance(part, ColumnRef) for part in walk(value)):
+        elif used or any(isinstance(part, ColumnRef) and part.id not in outer for part in walk(value)):
             keys.append(value)
     return keys
 
