@@ -156,9 +156,12 @@ def _extreme(strings: Strings, validity: Tensor | None, *, greatest: bool) -> St
         strings = take(strings, row_indices(validity.expand(strings.num_rows)))
     if strings.num_rows == 0:
         return from_list([], strings.starts.device)
-    row = extreme_row(strings, greatest=greatest)
+    row = extreme_row(strings, greatest=greatest) if strings.num_rows > 1 else 0
+    start, length = int(strings.starts[row]), strings.lengths[row : row + 1].clone()
     # Copied: a slice would keep the bytes of all rows.
-    return from_list(to_list(cut(strings, row, row + 1)), strings.starts.device)
+    return Strings(
+        torch.zeros_like(length, dtype=torch.int64), length, strings.data[start : start + int(length)].clone()
+    )
 
 
 def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor, Strings]:

@@ -7,8 +7,8 @@ day where the days lie close together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +36,7 @@ from tqp.operators.text.runs import (
 )
 from tqp.operators.text.time_format import (
     LONGEST_YEAR,
+    by_day,
     by_value,
     clock_run,
     days_and_ticks,
@@ -60,18 +61,16 @@ _COMPOSED = {"c": "Y-m-d T", "x": "Y-m-d"}
 def strftime(values: Tensor, pattern: str, data_type: DataType) -> Strings:
     """The text of DATE or timestamp storage [n]; raises ExecutionError for a pattern that is none."""
     zone = "UTC" if data_type.kind is TypeKind.TIMESTAMP_TZ else ""
-    pieces = _expanded(parse_format(pattern), zone)
-    days, nanoseconds = days_and_ticks(values, data_type)
-    if nanoseconds is not None:
-        nanoseconds = nanoseconds * (10**9 // TICKS_PER_SECOND[data_type.kind])
+    days, ticks = days_and_ticks(values, data_type)
     plain, others = plain_days(days)
-    text = _write(pieces, plain, None if nanoseconds is None else host_form(nanoseconds))
+    per_second = TICKS_PER_SECOND[data_type.kind] if ticks is not None else 1
+    text = _write(_segments(pattern, zone), plain, None if ticks is None else host_form(ticks), per_second)
     if others is None:
         return text
     far = days[others]
-    pieces = [(is_code, "+" + text if is_code and text in "YG" else text) for is_code, text in pieces]
-    clock = None if nanoseconds is None else host_form(nanoseconds[others])
-    return replace_rows(text, others, with_infinity(far, _write(pieces, host_form(far), clock)))
+    clock = None if ticks is None else host_form(ticks[others])
+    written = _write(_segments(pattern, zone, is_far=True), host_form(far), clock, per_second)
+    return replace_rows(text, others, with_infinity(far, written))
 
 
 def _expanded(pieces: Sequence[Piece], zone: str) -> list[Piece]:
@@ -87,35 +86,48 @@ def _expanded(pieces: Sequence[Piece], zone: str) -> list[Piece]:
     return expanded
 
 
-def _segments(pieces: list[Piece]) -> list[tuple[str, list[Piece]]]:
-    """Neighbours that read the same part of the value together: "day", "clock" or "fraction"."""
+class _Segment(NamedTuple):
+    """Neighbours in a pattern that read the same part of the value together: "day", "clock" or "fraction"."""
+
+    kind: str
+    #: The text of int64 [n] numbers: of the days, of the seconds of the day, of the nanoseconds of the second.
+    write: Callable[[Any], Run | Strings]
+
+
+@lru_cache
+def _segments(pattern: str, zone: str, *, is_far: bool = False) -> tuple[_Segment, ...]:
+    """What writes a pattern, part by part; `is_far`: of years that four digits do not write.
+
+    Kept, as what `by_day` keeps is found by the part that wrote it.
+    """
     segments: list[tuple[str, list[Piece]]] = []
-    for is_code, text in pieces:
+    for is_code, text in _expanded(parse_format(pattern), zone):
         kind = segments[-1][0] if segments else "day"
         if is_code:
             letter = text[-1]
             kind = "clock" if letter in _OF_CLOCK else "fraction" if letter in _FRACTION_DIGITS else "day"
+        piece = (is_code, "+" + text if is_far and is_code and text in "YG" else text)
         if segments and segments[-1][0] == kind:
-            segments[-1][1].append((is_code, text))
+            segments[-1][1].append(piece)
         else:
-            segments.append((kind, [(is_code, text)]))
-    return segments
+            segments.append((kind, [piece]))
+    return tuple(_Segment(kind, partial(_write_segment, pieces, _FIELDS[kind])) for kind, pieces in segments)
 
 
-def _write(pieces: list[Piece], days: Any, nanoseconds: Any) -> Strings:
-    """The text of days and nanoseconds into the day (None: 0), int64 [n], tensors or arrays."""
-    seconds = days * 0 if nanoseconds is None else floor_divide(nanoseconds, 10**9)
-    fraction = seconds if nanoseconds is None else nanoseconds - seconds * 10**9
-    fields = {
-        "day": (days, _day_field),
-        "clock": (seconds, _clock_field),
-        "fraction": (fraction, _fraction_field),
-    }
+def _write(segments: Sequence[_Segment], days: Any, ticks: Any, per_second: int) -> Strings:
+    """The text of days and of ticks into the day (None: 0), int64 [n], tensors or arrays."""
+    kinds = {segment.kind for segment in segments}
+    seconds = fraction = days * 0 if ticks is None and kinds != {"day"} else None
+    if ticks is not None and kinds != {"day"}:
+        seconds = floor_divide(ticks, per_second)
+        if "fraction" in kinds:
+            fraction = (ticks - seconds * per_second) * (10**9 // per_second)
     parts: list[Run | Strings] = []
-    for kind, segment in _segments(pieces):
-        values, write = fields[kind]
-        made = partial(_write_segment, segment, write)
-        part = made(values) if kind == "fraction" else by_value(values, made)
+    for kind, write in segments:
+        if kind == "fraction":
+            part = write(fraction)
+        else:
+            part = by_day(days, write) if kind == "day" else by_value(seconds, write)
         if isinstance(part, Run) and parts and isinstance(parts[-1], Run):
             parts[-1] = paste([parts[-1], part])
         else:
@@ -124,7 +136,7 @@ def _write(pieces: list[Piece], days: Any, nanoseconds: Any) -> Strings:
     return texts[0] if len(texts) == 1 else join(texts)
 
 
-def _write_segment(pieces: list[Piece], write: Callable[[str, Any], Run], values: Any) -> Run | Strings:
+def _write_segment(pieces: Sequence[Piece], write: Callable[[str, Any], Run], values: Any) -> Run | Strings:
     """The pieces of integers [n], a run where all of them have a fixed width."""
     if all(map(_has_fixed_width, pieces)):
         return paste([write(text, values) if is_code else literal(text) for is_code, text in pieces])
@@ -169,20 +181,21 @@ def _number(letter: str, values: Any) -> Any:
         minute = floor_divide(values, 60)
         return minute - hour * 60 if letter == "M" else values - minute * 60
     days = torch.as_tensor(values)
-    year, month, day = dates.civil_from_days(days)
-    weekday = dates.day_of_week(days)
-    if letter in "YymdG":
-        number = {"Y": year, "y": year.abs() % 100, "m": month, "d": day}.get(letter)
-        if number is None:
-            number = dates.iso_year_and_week(days)[0]
-    elif letter == "V":
-        number = dates.iso_year_and_week(days)[1]
-    elif letter in "wu":
-        number = weekday if letter == "w" else (weekday + 6) % 7 + 1
+    if letter in "Yymd":
+        year, month, day = dates.civil_from_days(days)
+        number = year.abs() % 100 if letter == "y" else {"Y": year, "m": month, "d": day}[letter]
+    elif letter in "GV":
+        number = dates.iso_year_and_week(days)[letter == "V"]
+    elif letter == "j":
+        number = days - dates.first_day_of_year(days) + 1
     else:
-        index = days - dates.first_day_of_year(days)
-        first = weekday if letter == "U" else (weekday + 6) % 7
-        number = index + 1 if letter == "j" else floor_divide(index + 7 - first, 7)
+        weekday = dates.day_of_week(days)
+        monday_based = (weekday + 6) % 7
+        if letter in "wu":
+            number = weekday if letter == "w" else monday_based + 1
+        else:
+            first = weekday if letter == "U" else monday_based
+            number = floor_divide(days - dates.first_day_of_year(days) + 7 - first, 7)
     return number.numpy() if isinstance(values, np.ndarray) else number
 
 
@@ -205,3 +218,6 @@ def _clock_field(code: str, seconds: Any) -> Run:
 def _fraction_field(code: str, nanoseconds: Any) -> Run:
     width = _FRACTION_DIGITS[code]
     return digits(floor_divide(nanoseconds, 10 ** (9 - width)), width)
+
+
+_FIELDS = {"day": _day_field, "clock": _clock_field, "fraction": _fraction_field}

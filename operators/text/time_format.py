@@ -27,6 +27,14 @@ from tqp.operators.text.runs import WORD, Run, digit_counts, digits, literal, lo
 LONGEST_YEAR = 7
 
 
+#: A table of days that is kept begins and ends at multiples of so many, so that batches with other ends find the same ...
+_CALENDAR_STEP = 1024
+#: ... spans so many at most, 179 years: a megabyte of two words a day ...
+_CALENDAR_DAYS = 64 * _CALENDAR_STEP
+#: ... and so many for each row of the batch that first asks for it.
+_CALENDAR_SHARE = 4
+
+
 def by_value(values: Any, write: Callable[[Any], Any]) -> Any:
     """write(values), Strings or a run, of int64 [n], a tensor or an array: once for each integer of a short range."""
     rows = values.shape[0]
@@ -34,11 +42,39 @@ def by_value(values: Any, write: Callable[[Any], Any]) -> Any:
     if high - low >= rows // 2:
         return write(values)
     span = np.arange(low, high + 1)
-    table = write(torch.from_numpy(span).to(values.device) if isinstance(values, Tensor) else span)
-    codes = values - low
+    return _looked_up(
+        write(torch.from_numpy(span).to(values.device) if isinstance(values, Tensor) else span), values - low
+    )
+
+
+def by_day(days: Any, write: Callable[[Any], Any]) -> Any:
+    """As `by_value` of day numbers; what arrays look up is kept, so that only the first batch writes it.
+
+    `write` is known again as the same object: a function of a module, or what the caller keeps.
+    """
+    rows = days.shape[0]
+    if not isinstance(days, np.ndarray) or not rows:
+        return by_value(days, write)
+    first = int(days.min()) // _CALENDAR_STEP * _CALENDAR_STEP
+    size = (int(days.max()) - first) // _CALENDAR_STEP * _CALENDAR_STEP + _CALENDAR_STEP
+    if size > min(_CALENDAR_DAYS, _CALENDAR_SHARE * rows):
+        return by_value(days, write)
+    return _looked_up(_calendar(write, first, size), days - first)
+
+
+@lru_cache(maxsize=32)
+def _calendar(write: Callable[[Any], Any], first: int, size: int) -> Any:
+    """write(days) of the days from `first` on."""
+    return write(np.arange(first, first + size))
+
+
+def _looked_up(table: Any, places: Any) -> Any:
+    """The rows of Strings or of a run at the places, int64 [n]."""
     if isinstance(table, Strings):
-        return take(table, torch.as_tensor(codes))
-    return Run([word if isinstance(word, int) else look_up(word, codes) for word in table.words], table.width)
+        return take(table, torch.as_tensor(places))
+    return Run(
+        [word if isinstance(word, int) else look_up(word, places) for word in table.words], table.width
+    )
 
 
 def format_dates(values: Tensor) -> Strings:
@@ -148,7 +184,7 @@ def format_timestamps(values: Tensor, source: DataType) -> Strings:
     per_second = TICKS_PER_SECOND[source.kind]
     zone = [from_list(["+00"], values.device)] if source.kind is TypeKind.TIMESTAMP_TZ else []
     plain, others = plain_days(days)
-    written = _with_clock([by_value(plain, date_run), literal(" ")], ticks, per_second)
+    written = _with_clock([by_day(plain, date_run), literal(" ")], ticks, per_second)
     if zone:
         written = join([written, *zone])
     if others is None:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -187,6 +188,30 @@ def test_days_and_clocks(form: Callable[[torch.Tensor], torch.Tensor]) -> None:
     run = time_format.clock_run(form(torch.tensor(seconds)))
     texts = texts_of(text_runs.strings_of(run, form(torch.tensor(seconds))))
     assert texts == [f"{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}" for s in seconds]
+
+
+def test_days_are_written_once_for_all_batches() -> None:
+    """Of batches whose days lie close together, the first writes a table that the others look up."""
+    written: list[int] = []
+
+    def write(days: Any) -> Any:
+        written.append(len(days))
+        return time_format.date_run(days)
+
+    chance = random.Random(5)
+    for low, high in ((-700, 20), (-690, 15), (-1_024, 1_023), (3, 100)):
+        days = [low, high, *(chance.randint(low, high) for _ in range(600))]
+        values = np.array(days)
+        texts = texts_of(text_runs.strings_of(time_format.by_day(values, write), values))
+        assert texts == [str(datetime.date.fromordinal(day + 719_163)) for day in days]
+    assert written == [2048, 1024]  # the last batch has no day before 1970
+
+
+@pytest.mark.parametrize("days", [np.arange(0, 100_000, 300), np.arange(0, 3_000_000, 10), np.arange(0)])
+def test_days_far_apart_are_written_by_themselves(days: Any) -> None:
+    rows = []
+    time_format.by_day(days, lambda some: rows.append(some.shape[0]) or time_format.date_run(some))
+    assert rows == [days.shape[0]]
 
 
 CASTS = [
