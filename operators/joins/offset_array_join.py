@@ -19,7 +19,7 @@ from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, scattered, take, take_padded
 
 # Below this share of keys that build rows have, probe rows are first asked whether they have a partner at all ...
-_SPARSE = 0.5
+SPARSE = 0.5
 # ... and below this share of rows in the key range, only keys that there are get an offset.
 _VERY_SPARSE = 0.25
 # Candidates are compared in a rectangle that is at most this many times as large as there are pairs.
@@ -158,7 +158,7 @@ def build_offset_array(
         return _with_numbers(keys, size, rows, nulls, workers)
     offsets, order, largest = _counting_sort(keys, size)
     present = offsets[1:] > offsets[:-1]
-    few = int(present.sum()) < size * _SPARSE
+    few = int(present.sum()) < size * SPARSE
     rows = (order if rows is None else take(rows, order)).to(torch.int32)
     return OffsetArrayBuild(offsets, rows, largest <= 1, nulls, present if few else None)
 

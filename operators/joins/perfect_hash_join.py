@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.joins.offset_array_join import OffsetArrayBuild, as_index, build_offset_array
+from tqp.operators.joins.offset_array_join import SPARSE, OffsetArrayBuild, as_index, build_offset_array
 from tqp.operators.joins.pairs import NO_NULLS, BuildNulls, build_nulls, mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
@@ -24,6 +24,9 @@ from tqp.operators.rows.selection import row_indices, take
 #: Keys of a table that one core's caches hold, and of a block of a larger one; one in 2^_FEW_BITS blocks may have a key, if
 #: these are to be looked at first.
 _CACHED, _BLOCK_BITS, _FEW_BITS = 1 << 22, 8, 5
+
+#: Of so many rows, and of one in 2^_FIRST_BITS, the keys are compared with one another before a position table is tried.
+_FIRST_ROWS, _FIRST_BITS = 4096, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,15 @@ class PerfectHashBuild:
         build_rows = take(in_form_of(keys, self.table), as_index(keys))
         probe_rows = row_indices(elementwise.greater_equal(build_rows, 0), validity)
         return probe_rows, take(build_rows, probe_rows)
+
+    def matches_equal(
+        self, keys: Values, validity: Values | None, probe_values: Values, build_values: Values
+    ) -> tuple[Values, Values]:
+        """The pairs of `matches` in which a second value is equal, too: integers [n] and [build rows] without NULLs."""
+        probe_rows, build_rows = self.matches(keys, validity)
+        same = elementwise.equal(take(probe_values, probe_rows), take(build_values, build_rows))
+        kept = row_indices(same)
+        return take(probe_rows, kept), take(build_rows, kept)
 
     def contains(self, keys: Values, validity: Values | None = None) -> Values:
         """bool [n]: has the probe row a match?"""
@@ -114,6 +126,31 @@ def build_perfect_hash(
     if torch.equal(take(table, as_index(entered)), rows):  # no row was displaced by another with its key
         return PerfectHashBuild(table, build_nulls(keys, validity))
     return build_offset_array(keys, size, validity, workers)
+
+
+def build_dense(
+    keys: Tensor, size: int, validity: Tensor | None = None, workers: Map | None = None
+) -> PerfectHashBuild | OffsetArrayBuild:
+    """A position table over keys (integers [n]) in [0, size) where no two rows have one key, else an offset array.
+
+    NULL rows are left out. One look-up a probe row instead of three, and nothing to sort; not where few of the keys have
+    rows, of which an offset array first asks a smaller table.
+    """
+    if _are_dense(keys.shape[0], size) and _seem_distinct(keys, validity):
+        return build_perfect_hash(keys, size, validity, workers)
+    return build_offset_array(keys, size, validity, workers)
+
+
+def _are_dense(num_rows: int, size: int) -> bool:
+    return SPARSE * size <= num_rows <= size
+
+
+def _seem_distinct(keys: Tensor, validity: Tensor | None) -> bool:
+    """Whether no two of the first rows have one key: where a key has two rows on average, almost never."""
+    some = slice(0, max(_FIRST_ROWS, keys.shape[0] >> _FIRST_BITS))
+    first = keys[some] if validity is None else take(keys[some], row_indices(validity[some]))
+    ordered = first.sort().values
+    return not bool((ordered[1:] == ordered[:-1]).any())
 
 
 def build_of_index(index: Tensor, size: int) -> PerfectHashBuild | OffsetArrayBuild:

@@ -30,6 +30,7 @@ from tqp.operators.joins.pairs import (
 )
 from tqp.operators.joins.perfect_hash_join import (
     PerfectHashBuild,
+    build_dense,
     build_membership,
     build_perfect_hash,
 )
@@ -45,6 +46,7 @@ JOIN_TYPES = ["inner", "left", "right", "full", "semi", "anti"]
 BUILDS: dict[str, Callable[[Tensor, Tensor | None], JoinBuild]] = {
     "perfect hash": lambda keys, validity: build_perfect_hash(keys, SIZE, validity),
     "offset array": lambda keys, validity: build_offset_array(keys, SIZE, validity),
+    "dense": lambda keys, validity: build_dense(keys, SIZE, validity),
     "offset array of few keys": lambda keys, validity: build_offset_array(keys, 10 * SIZE, validity),
     "hash": build_hash,
     "sort": build_sorted,
@@ -202,6 +204,31 @@ def test_a_perfect_hash_falls_back_to_an_offset_array_on_duplicates() -> None:
     assert isinstance(unique_but_for_null, PerfectHashBuild)
     narrow = build_perfect_hash(torch.tensor([3, 5, 9], dtype=torch.int8), 10)
     assert narrow.first_match(torch.tensor([9, 4, 3])).tolist() == [2, -1, 0]
+
+
+def test_keys_that_turn_out_distinct_get_a_position_table() -> None:
+    keys = torch.randperm(10_000)
+    assert isinstance(build_dense(keys, 10_000), PerfectHashBuild)
+    assert isinstance(build_dense(keys, 20_001), OffsetArrayBuild)  # few keys of the range have rows
+    repeated = torch.cat([keys[:5_000], keys[4_999:]])
+    assert isinstance(
+        build_dense(repeated, 20_000), OffsetArrayBuild
+    )  # beyond the rows that are looked at first
+    assert isinstance(build_dense(repeated.sort().values, 20_000), OffsetArrayBuild)
+    valid = torch.arange(10_001) != 4_999
+    assert isinstance(build_dense(repeated, 20_000, valid), PerfectHashBuild)
+
+
+@pytest.mark.parametrize("nulls", [False, True])
+def test_a_second_equal_value_of_distinct_keys(nulls: bool) -> None:
+    build = build_perfect_hash(torch.tensor([3, 1, 4]), 6)
+    keys, values = torch.tensor([4, 3, 1, 5, 4]), torch.tensor([7, 9, 8, 7, 6], dtype=torch.int16)
+    validity = torch.tensor([True, True, False, True, True]) if nulls else None
+    arguments = keys, validity, values, torch.tensor([9, 8, 7])
+    expected = [(0, 2), (1, 0)] if nulls else [(0, 2), (1, 0), (2, 1)]
+    assert as_rows(*build.matches_equal(*arguments)) == expected
+    arrays = ask_with_arrays(build, "matches_equal", *as_array(arguments))
+    assert as_rows(*arrays) == expected
 
 
 def test_membership_says_where_columns_by_key_stand() -> None:

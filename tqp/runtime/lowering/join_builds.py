@@ -13,8 +13,7 @@ import torch
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Field
 from tqp.operators.joins.hash_join import build_hash
-from tqp.operators.joins.offset_array_join import build_offset_array
-from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
+from tqp.operators.joins.perfect_hash_join import build_dense, build_membership, build_perfect_hash
 from tqp.operators.joins.range_join import build_ranges
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.joins.string_join import build_strings
@@ -228,7 +227,7 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             return None
         case JoinAlgorithm.PERFECT_HASH | JoinAlgorithm.OFFSET_ARRAY:
             assert node.packing is not None
-            build: Callable[..., Any] = build_offset_array
+            build: Callable[..., Any] = build_dense
             if existence_only:
                 build = build_membership
             elif node.algorithm is JoinAlgorithm.PERFECT_HASH:
