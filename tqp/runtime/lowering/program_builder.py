@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 #: From so many rows on, keeping their strings as integers too is worth the memory.
-_MANY_ROWS = 65_536
+_MANY_ROWS = 16_384
 
 
 class TableInput:
