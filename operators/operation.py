@@ -23,6 +23,8 @@ class Operation:
     `gradient`: the form that autograd follows, if any. `is_row_by_row`: each row of the result depends on that row of the
     arguments alone, so that it may be computed in blocks of rows. `is_mask`: such a result is bool [n]. `can_fuse`: inductor
     gives the same bits. `only_of_arrays`: the host's form is only worth it where an argument is an array anyway.
+    `owns_result`: what the host's form gives shares no memory with what it is given. `takes_out`: but it may be given one of
+    its arguments as `out` too, which nobody reads after it, and then writes there what fits.
     """
 
     def __init__(
@@ -36,12 +38,15 @@ class Operation:
         is_mask: bool = False,
         can_fuse: bool = False,
         only_of_arrays: bool = False,
+        owns_result: bool = False,
+        takes_out: bool = False,
     ) -> None:
         self.__name__ = self.__qualname__ = name
         self.__module__ = "tqp.operators"
         self.device, self.host, self.gradient = device, host, gradient
         self.is_row_by_row, self.is_mask, self.can_fuse = is_row_by_row or is_mask, is_mask, can_fuse
         self.only_of_arrays = only_of_arrays
+        self.owns_result, self.takes_out = owns_result or takes_out, takes_out
 
     def __repr__(self) -> str:
         return self.__name__

@@ -410,7 +410,7 @@ def _extreme_of_array(values: Array, validity: Array | None = None, *, which: Wh
 
 
 def _of_all(name: str, device: Callable[..., Tensor], host: Callable[..., Array]) -> Operation:
-    return Operation(name, device, host, only_of_arrays=True)
+    return Operation(name, device, host, only_of_arrays=True, owns_result=True)
 
 
 #: Number of (valid) rows: int64 0-d, of how many there are, their validity or None, and the device.

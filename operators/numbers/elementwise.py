@@ -157,16 +157,41 @@ def of_floats(
 ) -> Operation:
     """A function of floats that numpy computes as torch does, bit by bit, or that is numpy's on the host anyway."""
     on_arrays = functools.partial(calculate_floats, host, device)
-    return Operation(name, device, on_arrays, gradient=gradient, can_fuse=can_fuse, only_of_arrays=True)
+    return Operation(
+        name,
+        device,
+        on_arrays,
+        gradient=gradient,
+        can_fuse=can_fuse,
+        only_of_arrays=True,
+        takes_out=isinstance(host, np.ufunc),
+    )
 
 
-def calculate_floats(on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Any) -> Any:
-    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch."""
+def calculate_floats(
+    on_host: Callable[..., Any],
+    elsewhere: Callable[..., Tensor],
+    *values: Any,
+    out: npt.NDArray[Any] | None = None,
+) -> Any:
+    """A function of arrays and numbers through numpy where they are floats of one dtype, else through torch.
+
+    `out`: one of the arrays, which is written to where the result is of its shape: what is computed of it lies in the caches.
+    """
     arrays = [value for value in values if isinstance(value, np.ndarray)]
     if not arrays or arrays[0].dtype.kind != "f" or any(array.dtype != arrays[0].dtype for array in arrays):
         return as_array(elsewhere(*map(as_tensor, values)))
     with np.errstate(all="ignore"):
-        return on_host(*values)
+        if out is None or not all(_leaves(value, out) for value in values):
+            return on_host(*values)
+        return on_host(*values, out=out)
+
+
+def _leaves(value: Any, out: npt.NDArray[Any]) -> bool:
+    """Has a result of floats like `out` its dtype and shape, as far as this operand goes?"""
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype == out.dtype) and value.shape == out.shape
+    return isinstance(value, int | float) and not isinstance(value, np.generic)
 
 
 def _function_of_floats(name: str, device: Callable[..., Tensor], host: np.ufunc) -> _OfFloats:

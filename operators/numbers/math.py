@@ -35,8 +35,8 @@ def _of_dtype(function: Operation | Callable[..., Tensor], dtype: torch.dtype) -
     inner = function if isinstance(function, Operation) else Operation(function.__name__, function)
 
     def converting(form: Any) -> Any:
-        def call(*values: Any) -> Any:
-            return form(*(converted(value, dtype) for value in values))
+        def call(*values: Any, **keywords: Any) -> Any:
+            return form(*(converted(value, dtype) for value in values), **keywords)
 
         return None if form is None else call
 
@@ -46,6 +46,7 @@ def _of_dtype(function: Operation | Callable[..., Tensor], dtype: torch.dtype) -
         converting(inner.host),
         gradient=converting(inner.gradient),
         only_of_arrays=inner.only_of_arrays,
+        takes_out=inner.takes_out,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
 import operator
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from tqp.operators.groups import aggregates
 from tqp.operators.numbers import elementwise
+from tqp.operators.operation import Operation
 from tqp.operators.rows import selection as row_kernels
 from tqp.runtime.graph import Graph, Node, function_name
 from tqp.runtime.graph_function import GraphFunction, compile_graph, interpret
@@ -137,6 +139,38 @@ _RUNS = [
     lambda graph, arguments: compile_graph(graph)(*arguments),
     lambda graph, arguments: compile_graph(graph, on_arrays=True)(*arguments),
 ]
+
+
+def test_floats_are_written_to_an_operand_that_nobody_reads_any_more() -> None:
+    written: list[Any] = []
+
+    def add(a: Any, b: Any, out: Any = None) -> Any:
+        written.append(None if out is None else out.tolist())
+        return np.add(a, b, out=out)
+
+    plus = Operation("plus", torch.add, add, takes_out=True)
+    builder = GraphBuilder()
+    x = builder.input("x")
+    once = builder.call(plus, x, 1.0)
+    twice = builder.call(plus, once, once)
+    kept = builder.call(plus, x, 5.0)
+    view = builder.call(row_kernels.take_selected, kept, None)
+    graph, _ = builder.graph((builder.call(plus, twice, 3.0), builder.call(plus, kept, 2.0), view))
+    found = compile_graph(graph, on_arrays=True)(torch.tensor([3.0, 5.0]))
+    assert [values.tolist() for values in found] == [[11.0, 15.0], [10.0, 12.0], [8.0, 10.0]]
+    # not the input, and not what another value may share its memory with
+    assert written == [None, [4.0, 6.0], [8.0, 12.0], None, None]
+
+
+def test_what_is_written_to_has_the_results_dtype_and_shape() -> None:
+    narrow, wide = np.ones(3, np.float32), np.ones(3)
+    add = functools.partial(elementwise.calculate_floats, np.add, torch.add)
+    assert add(narrow, 1.5, out=narrow) is narrow and narrow.tolist() == [2.5] * 3
+    assert add(wide, np.ones(1), out=wide) is not wide and add(wide[:1], np.ones(3), out=wide[:1]).shape == (
+        3,
+    )
+    assert add(narrow, np.float64(0.1), out=narrow).dtype == np.float64
+    assert add(narrow, np.ones(3), out=narrow).dtype == np.float64 and narrow.tolist() == [2.5] * 3
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -106,7 +106,7 @@ def compile_graph(
         if node in blocks:
             writer.block(blocks[node], last)
         else:
-            writer.call(node)
+            writer.call(node, last.get(node, ()))
             writer.let_go(last.get(node, ()))
     return writer.function(graph, array_outputs)
 
@@ -125,6 +125,10 @@ class _Writer:
         self._prefers_array = set(graph.inputs)  # and what is made as an array
         self._read_as_tensors: set[Node] = set()
         self._functions_of_blocks: list[str] = []
+        self._readers: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            for used in node.uses():
+                self._readers.setdefault(used, []).append(node)
         self._lines = [f"def pipeline({', '.join(self._parameters)}):"]
 
     def _array_form(self, node: Node) -> Callable[..., Any] | None:
@@ -136,8 +140,8 @@ class _Writer:
             return None
         return operation.host
 
-    def call(self, node: Node) -> None:
-        """Compute the node, from arrays by its array form if there is one."""
+    def call(self, node: Node, last: Sequence[Node] = ()) -> None:
+        """Compute the node, from arrays by its array form if there is one; nobody reads the values `last` after it."""
         form = self._array_form(node)
         for used in node.uses():
             self._have(used, as_array=form is not None)
@@ -147,8 +151,22 @@ class _Writer:
             return
         name = self._arrays[node] = unique_name(f"{node.name}_array", self._taken)
         self._prefers_array.add(node)
-        on_arrays = Node(form, node.arguments, node.keywords, name)
+        keywords = node.keywords
+        own = [used for used in last if self._is_own(used)]
+        if own and operation_of(node.target).takes_out:
+            # A third array beside two would take twice as long, as the second cache holds no three.
+            keywords = {**keywords, "out": own[-1]}
+        on_arrays = Node(form, node.arguments, keywords, name)
         self._lines.append(f" {name} = {call_text(on_arrays, self._function_name, self._arrays)}")
+
+    def _is_own(self, node: Node) -> bool:
+        """Is the value an array that shares its memory with no other value?"""
+        return (
+            node in self._arrays
+            and node not in self._tensors
+            and operation_of(node.target).owns_result
+            and all(operation_of(reader.target).owns_result for reader in self._readers[node])
+        )
 
     def block(self, calls: list[Node], last: Mapping[Node, Sequence[Node]]) -> None:
         """Compute the last of the calls in blocks of rows, by a function of what the others read."""
