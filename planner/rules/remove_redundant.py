@@ -13,9 +13,10 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Sort,
+    UnionAll,
     Values,
 )
-from tqp.planner.rules.columns import is_pass_through, substitute
+from tqp.planner.rules.columns import is_pass_through, reference, substitute
 from tqp.planner.rules.context import OptimizerContext
 
 
@@ -43,8 +44,8 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 return _distinct(node)
             case Join() if _is_empty_join(node):
                 return Values((), node.schema)
-            case Join() if _is_empty(node.right) or FALSE in conjuncts(node.condition):
-                return _without_partners(node)
+            case Join() if any(map(_is_empty, node.inputs)) or FALSE in conjuncts(node.condition):
+                return _without_partners(node, context)
             case _:
                 return node
 
@@ -69,7 +70,7 @@ def _is_empty_join(plan: Join) -> bool:
     return needs_partner and (_is_empty(plan.right) or FALSE in conjuncts(plan.condition))
 
 
-def _without_partners(plan: Join) -> LogicalPlan:
+def _without_partners(plan: Join, context: OptimizerContext) -> LogicalPlan:
     """A join that keeps the rows of the left side, of which none has a partner."""
     left = plan.left
     match plan.join_type:
@@ -78,11 +79,23 @@ def _without_partners(plan: Join) -> LogicalPlan:
         case JoinType.MARK:
             padding = (FALSE,)
         case JoinType.FULL:
-            return plan
+            return _beside_nothing(plan, context)
         case _:
             return left
     columns = tuple(ColumnRef(field.id, field.data_type, field.name) for field in left.schema)
     return Project(left, plan.schema, (*columns, *padding))
+
+
+def _beside_nothing(plan: Join, context: OptimizerContext) -> LogicalPlan:
+    """A FULL join none of whose rows has a partner: those of either side, with NULL for the columns of the other."""
+    branches = []
+    for side in plan.inputs:
+        outputs = [
+            reference(field) if field.id in side.output_ids else Literal(None, field.data_type)
+            for field in plan.schema
+        ]
+        branches.append(Project(side, tuple(map(context.renewed, plan.schema)), tuple(outputs)))
+    return UnionAll(tuple(branches), plan.schema)
 
 
 def _is_empty(plan: LogicalPlan) -> bool:

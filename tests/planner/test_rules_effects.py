@@ -393,6 +393,18 @@ def test_a_side_without_partners_is_not_read(query: str) -> None:
     assert kinds(plan_of(query))[Scan] == 1
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.k, u.a FROM t FULL JOIN u ON t.k = u.k AND false",
+        "SELECT t.a, s.k FROM t FULL JOIN (SELECT k FROM u WHERE false) AS s ON t.k = s.k",
+        "SELECT s.k, t.a FROM (SELECT k FROM u WHERE false) AS s FULL JOIN t ON t.k = s.k",
+    ],
+)
+def test_a_full_join_without_partners_is_no_join(query: str) -> None:
+    assert kinds(plan_of(query))[Join] == 0
+
+
 PAIRS = [
     MemoryTable("left_rows", {"k": [i % 3 for i in range(60)], "a": [i % 30 for i in range(60)]}),
     MemoryTable("right_rows", {"k": [i % 3 for i in range(60)] + [None], "b": [*range(60), None]}),
