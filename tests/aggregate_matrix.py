@@ -18,16 +18,15 @@ import pyarrow as pa
 from tests.function_cases import ALL_TYPES, values_of
 from tests.function_matrix import (
     AS_TEXT,
-    Answer,
     DuckDB,
     Report,
     Tqp,
     Unsupported,
     each_of,
-    is_same,
     literal,
     summary,
 )
+from tests.matrix_answers import Answer, is_same
 from tests.oracle import arrow_of
 from tests.random.medians import medians_through_doubles
 from tqp.core.datatypes import DataType, TypeKind

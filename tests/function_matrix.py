@@ -8,21 +8,20 @@ raises. Aggregates: `tests.aggregate_matrix`.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 import tqp
 from tests.function_cases import Case, cases
+from tests.matrix_answers import Answer, Row, is_before_infinity, is_same
 from tests.oracle import arrow_of
 from tests.random.engines import _plain
 
@@ -35,37 +34,6 @@ _FAILING = 16
 _MAX_SHOWN = 4
 #: DuckDB gives Arrow these in another type, or cannot; they come as text and are cast back.
 AS_TEXT = ("HUGEINT", "INTERVAL")
-#: These pick one of their arguments; which of two equal zeros is open.
-_OF_EQUALS = frozenset(("min", "max", "any_value", "median", "greatest", "least"))
-_SUMS = frozenset("avg stddev_samp stddev_pop var_samp var_pop".split())
-#: What only one of the engines fails for, as docs/semantics.md says: the place in a text, the cast of a DATE that is compared, what is
-#: beyond the type on the way, a part of a date that does not exist where the date is NULL, long INTERVALs.
-_INTENDED = (
-    *("Substring offset outside", "Substring length outside", "can't be cast to the destination type INT64"),
-    *(
-        "to higher precision",
-        "Date out of range: -5877641-1-1",
-        "is not a part of a date",
-        "median of INTERVALs",
-    ),
-    *("format is empty", "Option 'g'", "Unrecognized Regex option", "Group index must be"),
-)
-#: A DATE that only DuckDB has.
-_BEFORE_INFINITY = -(2**31)
-
-Row = tuple[str | None, ...]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A value with the type of its column, or an error."""
-
-    value: Any = None
-    sql_type: str = ""
-    error: str | None = None
-
-    def __str__(self) -> str:
-        return f"raises {self.error}" if self.error is not None else f"{self.value!r} {self.sql_type}"
 
 
 class Unsupported(Exception):
@@ -84,42 +52,6 @@ class Report:
     def add(self, key: str, text: str) -> None:
         """One more difference."""
         self.differences.setdefault(key, []).append(text)
-
-
-def is_same(mine: Answer, theirs: Answer, name: str = "") -> bool:
-    """Whether two answers of a function are equal, but for the last digits of floats and what is intended to differ."""
-    if name in _OF_EQUALS and mine.value == theirs.value == 0:
-        mine, theirs = replace(mine, value=0), replace(theirs, value=0)
-    if theirs.error is not None and "in HUGEINT addition" in theirs.error and name in ("sum", "avg"):
-        return True  # only what is summed on the way does not fit
-    if (mine.error is None) != (theirs.error is None):
-        text = f"{mine.error or ''}{theirs.error or ''}"
-        if any(each in text for each in _INTENDED):
-            return True
-    if name in _SUMS and isinstance(mine.value, float) and isinstance(theirs.value, float):
-        # what overflows, or is left of digits that cancel out, depends on the order
-        if not math.isfinite(mine.value) and not math.isfinite(theirs.value):
-            return True
-        if abs(mine.value - theirs.value) < 1e-15:
-            return True
-    if theirs.sql_type == "DATE" and theirs.value == _BEFORE_INFINITY:
-        return mine.error is not None
-    if (mine.error is None) != (theirs.error is None):
-        return False
-    if mine.error is not None:
-        return True
-    return mine.sql_type == theirs.sql_type and same_values(mine.value, theirs.value, mine.sql_type)
-
-
-def same_values(mine: Any, theirs: Any, sql_type: str) -> bool:
-    """As `is_same`, of values of one type; 0.0 and -0.0 differ."""
-    if isinstance(mine, float) and isinstance(theirs, float):
-        if math.isnan(mine) or math.isnan(theirs):
-            return math.isnan(mine) and math.isnan(theirs)
-        tolerance = 1e-5 if sql_type == "FLOAT" else 1e-9
-        same_sign = math.copysign(1, mine) == math.copysign(1, theirs)
-        return math.isclose(mine, theirs, rel_tol=tolerance) and (same_sign or mine != 0 or theirs != 0)
-    return type(mine) is type(theirs) and bool(mine == theirs)
 
 
 def literal(value: str | None, sql_type: str) -> str:
@@ -286,8 +218,11 @@ class Trial:
     def run(self, engines: Collection[Tqp]) -> None:
         """Every way to evaluate it."""
         self.report.tried += len(self.case.rows)
-        good = [place for place, each in self.expected.items() if each.error is None]
-        bad = [place for place, each in self.expected.items() if each.error is not None]
+        fails = {
+            place: each.error is not None or is_before_infinity(each) for place, each in self.expected.items()
+        }
+        good = [place for place, failed in fails.items() if not failed]
+        bad = [place for place, failed in fails.items() if failed]
         random = Random(str(self.case))
         bad = random.sample(bad, _FAILING) if len(bad) > _FAILING else bad
         for number, engine in enumerate(engines):
@@ -323,7 +258,7 @@ class Trial:
             if form:
                 again = self.oracle.ask(sql)
                 theirs = Answer(error=again) if isinstance(again, str) else again[0][0]
-                if is_same(mine, theirs, self.case.name):
+                if is_same(mine, theirs, self.case.name, self.case.rows[place]):
                     self.report.contradictory += 1
                     continue
             how = how or (form.__name__ if form else "")
@@ -331,10 +266,7 @@ class Trial:
             self._found(engine, how, f"{row}: {mine} not {self.expected[place]}", mine, self.expected[place])
 
     def _is_same(self, mine: Answer, place: int) -> bool:
-        theirs = self.expected[place]
-        if self.case.name in ("round", "trunc") and self.case.rows[place][0] is None and mine.value is None:
-            return mine.error is None  # DuckDB rounds NULL to 0 where no digit of the DECIMAL is left
-        return is_same(mine, theirs, self.case.name)
+        return is_same(mine, self.expected[place], self.case.name, self.case.rows[place])
 
     def _found(self, engine: Tqp, how: str, text: str, mine: Answer, theirs: Answer) -> None:
         kind = "value"

@@ -77,7 +77,7 @@ STRING_KERNELS: dict[str, Overload] = {
     "ilike": _like(string_like.ilike, string_like.ilike_escape),
     "regexp_matches": _strings(string_regexp.regexp_matches, (1, 2)),
     "regexp_full_match": _strings(string_regexp.regexp_full_match, (1, 2)),
-    "regexp_replace": _strings(string_regexp.regexp_replace, (1, 2, 3)),
+    "regexp_replace": _strings(string_regexp.regexp_replace, (1, 2, 3), checks=True),
     "regexp_extract": _strings(string_regexp.regexp_extract, (1, 2, 3)),
     "starts_with": _strings(string_search.starts_with),
     "ends_with": _strings(string_search.ends_with),

@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.patterns import invalid_pattern, with_options
+from tqp.core.patterns import invalid_pattern, replacement_problem, with_options
 from tqp.data.strings import Strings
+from tqp.operators.numbers.wide import raise_where
 from tqp.operators.strings.layout import from_arrow, to_arrow
 from tqp.operators.strings.like import match_expression
 
@@ -28,11 +30,21 @@ def regexp_full_match(strings: Strings, pattern: str, options: str = "") -> Tens
     return _match(strings, pattern, expression)
 
 
-def regexp_replace(strings: Strings, pattern: str, replacement: str, options: str = "") -> Strings:
-    r"""The first match in each row (all of them with option `g`) replaced; \1 to \9 stand for groups, \0 for the match."""
+def regexp_replace(
+    strings: Strings, pattern: str, replacement: str, options: str = "", *, validity: Tensor | None = None
+) -> Strings:
+    r"""The first match in each row (all of them with option `g`) replaced; \1 to \9 stand for groups, \0 for the match.
+
+    Raises ExecutionError for a valid row, whether it matches or not, where the replacement names a group that there is not.
+    """
     expression = with_options(pattern, options.replace("g", ""))
     limit = None if "g" in options else 1
     if strings.num_rows == 0:
+        return strings
+    problem = replacement_problem(pattern, replacement, options)
+    if problem is not None:
+        every = torch.ones(strings.num_rows, dtype=torch.bool, device=strings.starts.device)
+        raise_where(every, problem, validity)
         return strings
     replaced = _checked(
         pattern,

@@ -15,7 +15,7 @@ from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS
 from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
-from tqp.operators.numbers.logic import combine_validity
+from tqp.operators.numbers.logic import any_true, combine_validity
 from tqp.operators.temporal import dates
 from tqp.operators.temporal.date_parts import normalize_part
 
@@ -215,7 +215,19 @@ def _count_whole(
         return torch.where(a <= b, whole, -whole)
     days = {"week": 7, "yearweek": 7, **dict.fromkeys(_DAY_NAMES, 1)}.get(part)
     unit = _CLOCK_UNITS[part] if days is None else days * MICROSECONDS_PER_DAY
-    return _toward_zero(_checked_difference(a, b, validity), unit)
+    return _whole_units(a, b, unit, validity)
+
+
+def _whole_units(start: Tensor, end: Tensor, unit: int, validity: Tensor | None) -> Tensor:
+    """(end - start) / unit toward zero, int64 [n]; exact even where end - start is beyond 64 bits."""
+    if unit == 1:
+        return _checked_difference(start, end, validity)
+    difference = end - start
+    if not any_true((end < start) != (difference < 0)):
+        return _toward_zero(difference, unit)
+    units = elementwise.floor_divide(end, unit) - elementwise.floor_divide(start, unit)
+    rest = torch.remainder(end, unit) - torch.remainder(start, unit)
+    return units + ((units < 0) & (rest > 0)).to(torch.int64) - ((units > 0) & (rest < 0)).to(torch.int64)
 
 
 def _whole_months(start: Tensor, end: Tensor) -> Tensor:

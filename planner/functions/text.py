@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError
-from tqp.core.patterns import check_regular_expression, like_problem
+from tqp.core.patterns import check_regular_expression, like_problem, replacement_problem
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, constant_text, scalar
 from tqp.planner.functions.ranges import Range, Ranges
@@ -24,6 +24,14 @@ def _escaped(call: Call, ranges: Ranges, result: Range | None) -> bool:
         return len(call.arguments) > 2
     texts = [value for value in constants if isinstance(value, str)]
     return len(texts) == 2 and like_problem(*texts) is not None
+
+
+def _replaced(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """regexp_replace with a group that the pattern does not have."""
+    texts = [part.value for part in call.arguments[1:] if isinstance(part, Literal)]
+    if len(texts) < len(call.arguments) - 1:
+        return True
+    return None not in texts and replacement_problem(*map(str, texts)) is not None
 
 
 def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expression]], None]:
@@ -80,6 +88,7 @@ TEXT = (
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
         work=Work.SEARCH,
         check=_regular_expression("regexp_replace", options=3),
+        raises=_replaced,
         knows_null=False,
         bends=False,
     ),

@@ -431,3 +431,16 @@ def test_strptime(text: str, pattern: str) -> None:
             kernel.function(string_layout.from_list([text]), pattern)
         return
     assert kernel.function(string_layout.from_list([text]), pattern).tolist() == expected
+
+
+def test_whole_parts_between_instants_further_apart_than_64_bits() -> None:
+    generator = random.Random(3)
+    ends = (time_limits.FIRST_MICROSECOND, time_limits.LAST_MICROSECOND, 0, -1, 1, 999, -86_400_000_000)
+    pairs = [(a, b) for a in ends for b in ends]
+    pairs += [(generator.randrange(*ends[:2]), generator.randrange(*ends[:2])) for _ in range(500)]
+    start, end = (torch.tensor(each) for each in zip(*pairs, strict=True))
+    for part, unit in (("millisecond", 10**3), ("hour", 3_600 * 10**6), ("week", 7 * 86_400 * 10**6)):
+        kernel = resolve("date_sub", (t.VARCHAR, t.TIMESTAMP, t.TIMESTAMP), t.BIGINT)
+        counts, _ = kernel.function(part, start, end)
+        exact = [abs(b - a) // unit * (1 if b > a else -1) for a, b in pairs]
+        assert counts.tolist() == exact

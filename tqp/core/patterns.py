@@ -52,6 +52,17 @@ def check_regular_expression(pattern: str, options: str = "") -> None:
         raise invalid_pattern(pattern, error) from None
 
 
+@lru_cache(maxsize=256)
+def replacement_problem(pattern: str, replacement: str, options: str = "") -> str | None:
+    """Why a valid pattern's match cannot be replaced so, whatever the row is; None if it can."""
+    expression = with_options(pattern, options.replace("g", ""))
+    try:
+        pc.replace_substring_regex(pa.scalar(""), pattern=expression, replacement=replacement)
+    except pa.ArrowInvalid as error:
+        return str(error)
+    return None
+
+
 def invalid_pattern(pattern: str, error: pa.ArrowInvalid) -> ExecutionError:
     """Arrow's error, as ours."""
     reason = str(error).removeprefix("Invalid regular expression: ")
