@@ -22,6 +22,7 @@ import pyarrow as pa
 import tqp
 from tests.function_cases import Case, cases
 from tests.matrix_answers import Answer, Row, is_before_infinity, is_same
+from tests.operator_cases import operator_cases
 from tests.oracle import arrow_of
 from tests.random.engines import _plain
 
@@ -355,7 +356,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--share", default="0/1", help="I/N: every Nth case, from the Ith on")
     options = parser.parse_args(arguments)
     index, of = map(int, options.share.split("/"))
-    chosen = [each for each in cases() if options.only in (None, each.name)][index::of]
+    every = (*cases(), *operator_cases())
+    chosen = [each for each in every if options.only in (None, each.name)][index::of]
     report = run(chosen)
     print(summary(report))
     return 1 if report.differences else 0

@@ -15,6 +15,7 @@ from tqp.core.datatypes import (
     BLOB,
     DOUBLE,
     FLOAT,
+    HUGEINT,
     INTEGER,
     MAX_DECIMAL_PRECISION,
     NULL,
@@ -200,25 +201,34 @@ _Types = tuple[DataType, ...]
 _Rule = Callable[[_Types, Sequence[Expression]], tuple[_Types, DataType]]
 
 
-def _sum(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _as_given(types: _Types, arguments: Sequence[Expression]) -> _Types:
+    """A HUGEINT stays one beside a DECIMAL in the same units: not every value is a DECIMAL, and it is the result that must fit."""
+    given = (argument.data_type for argument in arguments)
+    return tuple(
+        own if own == HUGEINT and wanted.is_decimal and wanted.scale == 0 else wanted
+        for own, wanted in zip(given, types, strict=True)
+    )
+
+
+def _sum(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
     operand, result = sum_of_decimals(types)
-    return (operand, operand), result
+    return _as_given((operand, operand), arguments), result
 
 
-def _product(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _product(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
     result = product_of_decimals(types[0], types[1])
     if result is None:
         scale = types[0].scale + types[1].scale
         raise NoOverloadError([f"a product of scale {scale}: cast to a smaller scale, at most 38 in all"])
-    return types, result
+    return _as_given(types, arguments), result
 
 
-def _remainder(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+def _remainder(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
     """%: decimals that do not fit one decimal without rounding become DOUBLE."""
     operand = common_decimal(types)
     if operand != exact_decimal(types):
         operand = DataType(TypeKind.DOUBLE)
-    return (operand, operand), operand
+    return _as_given((operand, operand), arguments), operand
 
 
 def _cut(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
