@@ -11,7 +11,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -356,11 +356,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--share", default="0/1", help="I/N: every Nth case, from the Ith on")
     options = parser.parse_args(arguments)
     index, of = map(int, options.share.split("/"))
-    every = (*cases(), *operator_cases())
-    chosen = [each for each in every if options.only in (None, each.name)][index::of]
+    chosen = [each for each in every_case() if options.only in (None, each.name)][index::of]
     report = run(chosen)
     print(summary(report))
     return 1 if report.differences else 0
+
+
+def every_case() -> Iterator[Case]:
+    """Of functions, and of operators and casts."""
+    yield from cases()
+    yield from operator_cases()
 
 
 def run(chosen: Sequence[Case]) -> Report:

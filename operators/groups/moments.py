@@ -176,7 +176,8 @@ def median_days_by_group(
     return _half_way(lower, upper, "away")
 
 
-_MOST_MICROSECONDS = float(2**63 - 2**11)
+#: Days and microseconds of the least and the greatest 64-bit number of microseconds.
+_FIRST_LENGTH, _LAST_LENGTH = (divmod(each, MICROSECONDS_PER_DAY) for each in (-(2**63), 2**63 - 1))
 
 
 def median_intervals_by_group(
@@ -199,13 +200,14 @@ def median_intervals_by_group(
 
 def _microseconds(intervals: Tensor, validity: Tensor) -> Tensor:
     """How long intervals [n, 3] are, a month being 30 days, int64 [n]; raises for a valid row beyond 64 bits."""
-    days = intervals[:, 0] * 30 + intervals[:, 1]
-    total = days * MICROSECONDS_PER_DAY + intervals[:, 2]
-    # float64 does not wrap around; next to the limit it is off by a millisecond, so that much is refused as well
-    length = days.to(torch.float64) * MICROSECONDS_PER_DAY + intervals[:, 2]
-    if any_true(validity & (length.abs() > _MOST_MICROSECONDS)):
+    clock = intervals[:, 2]
+    whole = torch.div(clock, MICROSECONDS_PER_DAY, rounding_mode="floor")
+    days, rest = intervals[:, 0] * 30 + intervals[:, 1] + whole, clock - whole * MICROSECONDS_PER_DAY
+    (first, first_rest), (last, last_rest) = _FIRST_LENGTH, _LAST_LENGTH
+    beyond = (days > last) | (days < first) | ((days == last) & (rest > last_rest))
+    if any_true(validity & (beyond | ((days == first) & (rest < first_rest)))):
         raise ExecutionError("The median of INTERVALs of more than 292471 years is out of range")
-    return total
+    return days * MICROSECONDS_PER_DAY + rest
 
 
 # ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----

@@ -1,4 +1,4 @@
-"""Medians as DuckDB rounds them: of DECIMALs and instants through DOUBLEs, of FLOATs through their difference.
+"""Medians as DuckDB rounds them: of DECIMALs, instants and INTERVALs through DOUBLEs, of FLOATs through their difference.
 
 tqp's are exact (docs/semantics.md).
 """
@@ -48,6 +48,7 @@ def medians_through_doubles() -> Iterator[Medians]:
         "median_away": partial(_median, between_instants),
         "median_days": partial(_median, between_instants, of_days=True),
         "median": _median_of_floats,
+        "median_interval": _median_of_intervals,
     }
     with patch.dict(moments.COLLECTED, kinds):
         yield taken
@@ -97,3 +98,14 @@ def _between_instants(lower: Tensor, upper: Tensor) -> Tensor:
     middle = lower.to(torch.float64) * 0.5 + upper.to(torch.float64) * 0.5
     rounded = torch.where(middle.abs() < 2**52, (middle.abs() + 0.5).floor().copysign(middle), middle)
     return rounded.to(torch.int64)
+
+
+def _halves_of_differences(lower: Tensor, upper: Tensor, _: str) -> Tensor:
+    """Of lengths of INTERVALs: the lower one and half of what is between them, which wraps around."""
+    half = ((upper - lower).to(torch.float64) * 0.5 + 0.5).floor()
+    return lower + half.to(torch.int64)
+
+
+def _median_of_intervals(*values_and_groups: Any) -> Tensor:
+    with patch.object(moments, "_half_way", _halves_of_differences):
+        return moments.median_intervals_by_group(*values_and_groups)

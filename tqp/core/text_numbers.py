@@ -74,8 +74,10 @@ def round_half_away(value: int, unit: int) -> int:
 
 
 def parse_float(text: str, target: DataType) -> float:
-    """A float of the target's width; too large a number is infinite. Raises ParseFailure."""
+    """A float of the target's width; too large a number is infinite, and "+-1" is -1. Raises ParseFailure."""
     stripped = text.strip(WHITE_SPACE)
+    if stripped.startswith("+-"):
+        stripped = stripped[1:]
     if _NUMBER.fullmatch(stripped) is None and _SPECIAL_FLOAT.fullmatch(stripped) is None:
         raise ParseFailure(not_convertible(text, target))
     number = float(stripped.replace("_", ""))
