@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import tqp
 from tests.function_cases import Case, cases
-from tests.matrix_answers import Answer, Row, is_before_infinity, is_same
+from tests.matrix_answers import CRASH, OWN_FAULT, Answer, Row, is_before_infinity, is_same
 from tests.operator_cases import operator_cases
 from tests.oracle import arrow_of
 from tests.random.engines import _plain
@@ -84,7 +84,7 @@ class DuckDB:
             return answers(table, types)
         except (duckdb.InternalException, duckdb.FatalException) as error:
             self.__init__()  # type: ignore[misc]
-            return f"own fault: {error}"
+            return f"{OWN_FAULT}{error}"
         except (duckdb.Error, RuntimeError, UnicodeError, ValueError) as error:
             return f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
@@ -106,7 +106,7 @@ class Tqp:
         except tqp.Error as error:
             return f"{type(error).__name__}: {error.message.splitlines()[0]}"
         except Exception as error:  # noqa: BLE001 - a crash is what it answers
-            return f"CRASH {type(error).__name__}: {str(error)[:200]}"
+            return f"{CRASH}{type(error).__name__}: {str(error)[:200]}"
 
 
 def answers(table: pa.Table, types: Sequence[str]) -> list[list[Answer]]:
@@ -271,10 +271,10 @@ class Trial:
 
     def _found(self, engine: Tqp, how: str, text: str, mine: Answer, theirs: Answer) -> None:
         kind = "value"
-        if mine.error and not theirs.error:
-            kind = "crash" if mine.error.startswith("CRASH") else "raised"
+        if mine.error and (mine.error.startswith(CRASH) or not theirs.error):
+            kind = "crash" if mine.error.startswith(CRASH) else "raised"
         elif theirs.error and not mine.error:
-            kind = "own fault" if theirs.error.startswith("own fault") else "accepted"
+            kind = "accepted"
         elif mine.sql_type != theirs.sql_type:
             kind = "type"
         self.report.add(f"{self.case} | {kind}", f"{engine.name} {how} {text}")
