@@ -77,7 +77,8 @@ _VALUES: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_MS": (*_INSTANTS, "294247-01-10 04:00:54.775", "290309-12-22 (BC) 00:00:00"),
     "TIMESTAMP_NS": _NANOSECONDS,
     "TIMESTAMP WITH TIME ZONE": tuple(
-        each if "infinity" in each else f"{each}+00" for each in (*_INSTANTS, *_LAST[:2]) if "BC" not in each
+        each if "infinity" in each else f"{each}+00"
+        for each in (*_INSTANTS, *_LAST[:2], _FIRST[0], "0011-02-28 (BC) 00:00:00.5")
     ),
     "INTERVAL": (
         *("0 days", "1 day", "-1 day", "1 month", "-1 month", "30 days", "1 month -30 days", "24:00:00"),

@@ -39,6 +39,8 @@ _INTENDED_OF = {
 #: How an error begins that tqp does not raise on purpose, and one of DuckDB that is a fault of its own.
 CRASH = "CRASH "
 OWN_FAULT = "own fault: "
+#: DuckDB numbers the years of an instant with a time zone by era.
+_OF_YEARS = frozenset(("date_part", "year", "decade", "date_trunc", "date_diff"))
 #: A DATE that only DuckDB has.
 _BEFORE_INFINITY = -(2**31)
 
@@ -64,6 +66,8 @@ def is_same(mine: Answer, theirs: Answer, name: str = "", row: Row = ()) -> bool
     """Whether two answers of a function for arguments are equal, but for the last digits of floats and what is intended to differ."""
     if mine.error is not None and mine.error.startswith(CRASH):
         return False
+    if name in _OF_YEARS and any("(BC)" in each and each.endswith("+00") for each in row if each):
+        return mine.error is None or theirs.error is not None
     if name in _OF_EQUALS and mine.value == theirs.value == 0:
         mine, theirs = replace(mine, value=0), replace(theirs, value=0)
     if (mine.error is None) != (theirs.error is None):
