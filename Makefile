@@ -14,7 +14,7 @@ test: .venv/installed ## run the tests; options in ARGS="-k joins"
 random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--minutes 60 --processes 2 --seed 7"
 	$(BIN)/python -m tests.random.run $(ARGS)
 
-edges: .venv/installed ## compare every function at the edges of its types with DuckDB; options in ARGS="--only date_trunc"
+edges: .venv/installed ## compare every function, operator and cast at the edges of types with DuckDB; options in ARGS="--only date_trunc"
 	$(BIN)/python -m tests.function_matrix $(ARGS)
 	$(BIN)/python -m tests.aggregate_matrix $(ARGS)
 

@@ -1,8 +1,8 @@
-"""`python -m tests.function_matrix [--only NAME]`: every scalar function at the edges of its types, held against DuckDB.
+"""`python -m tests.function_matrix [--only NAME] [--share I/N]`: scalar functions, operators and casts at the edges of types.
 
 Each combination of values is evaluated as constants, as columns of one row, and as one of many rows of a table, with
 either backend; of several arguments also some as constants beside a column. Answers are values, types, and whether it
-raises. Aggregates: `tests.aggregate_matrix`.
+raises, held against DuckDB's. Aggregates: `tests.aggregate_matrix`.
 """
 
 from __future__ import annotations
