@@ -52,39 +52,80 @@ def _resolve_not(argument_types: tuple[DataType, ...], result_type: DataType) ->
     )
 
 
+def _shift_counts(shift: Tensor) -> Tensor:
+    """By how many bits to shift, int64 [n] or 0-d, of narrow or wide integers: what 64 bits do not hold is -1 or 128."""
+    if not wide.is_wide(shift):
+        return shift.to(torch.int64)
+    return torch.where(wide.fits_narrow(shift), shift[:, 1], torch.where(shift[:, 0] < 0, -1, 128))
+
+
+def _shift_left_wide(values: Tensor, counts: Tensor) -> Tensor:
+    """int64 [n, 2] by 0 to 127 bits; what leaves at the top is lost."""
+    high, low = values[:, 0], values[:, 1]
+    within = counts & 63
+    carried = (low >> 1 >> (63 - within)) & ((1 << within) - 1)  # the upper bits of the low half
+    moved, is_far = low << within, counts > 63
+    shifted = (torch.where(is_far, moved, (high << within) | carried), torch.where(is_far, 0, moved))
+    return torch.stack(shifted, 1)
+
+
+def _shift_right_wide(values: Tensor, counts: Tensor) -> Tensor:
+    """int64 [n, 2] by 0 to 127 bits, the sign kept."""
+    high, low = values[:, 0], values[:, 1]
+    within = counts & 63
+    rest = ((low >> 1) & (2**63 - 1)) >> within  # all but the last bit that stays, without a sign
+    kept = (rest << 1) | ((low >> within) & 1)
+    moved, is_far = high >> within, counts > 63
+    shifted = (
+        torch.where(is_far, high >> 63, moved),
+        torch.where(is_far, moved, kept | (high << 1 << (63 - within))),
+    )
+    return torch.stack(shifted, 1)
+
+
 def _resolve_shift_left(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     data_type = argument_types[0]
-    if not data_type.is_integer or data_type.bounds[1] >= 2**63:
+    if not data_type.is_integer:
         return None
-    bits = _bits(data_type)
-    value_bits = bits - (data_type.bounds[0] < 0)
+    value_bits = _bits(data_type) - (data_type.bounds[0] < 0)
+    message = f"Overflow in left shift of {data_type}; cast the operand to a wider type"
 
     def shift_left(values: Tensor, shift: Tensor, *, validity: Tensor | None = None) -> Tensor:
-        values, shift = values.to(torch.int64), shift.to(torch.int64)
-        wide.raise_where(values < 0, "Cannot left-shift a negative number", validity)
+        is_negative = (values[:, 0] if wide.is_wide(values) else values) < 0
+        wide.raise_where(is_negative, "Cannot left-shift a negative number", validity)
+        shift = _shift_counts(shift)
         wide.raise_where(shift < 0, "Cannot left-shift by a negative number", validity)
         capped = shift.clamp(0, value_bits)
-        message = f"Overflow in left shift of {data_type}; cast the operand to a wider type"
+        if value_bits > 63:
+            values = wide.widen(values)
+            lost = _shift_right_wide(values, value_bits - capped).ne(0).any(1)
+            wide.raise_where(lost, message, validity)
+            return narrow_if_possible(_shift_left_wide(values, torch.where(lost, 0, capped)))
+        values = values.to(torch.int64)
         lost = (values >> (value_bits - capped)) != 0
         wide.raise_where(lost, message, validity)
         # rows that do not count may be looked up all the same
         return torch.where(lost, 0, values << capped.clamp(max=62))
 
-    return Kernel(shift_left, checks=True)
+    return Kernel(shift_left, checks=True, accepts_wide=True)
 
 
 def _resolve_shift_right(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     data_type = argument_types[0]
-    if not data_type.is_integer or data_type.bounds[1] >= 2**63:
+    if not data_type.is_integer:
         return None
     bits = _bits(data_type)
 
     def shift_right(values: Tensor, shift: Tensor) -> Tensor:
-        values, shift = values.to(torch.int64), shift.to(torch.int64)
+        shift = _shift_counts(shift)
         possible = (shift >= 0) & (shift < bits)  # any other shift gives 0, also of a negative value
+        if wide.is_wide(values) or bits > 64:
+            shifted = _shift_right_wide(wide.widen(values), shift * possible)
+            return narrow_if_possible(shifted * possible.reshape(-1, 1))
+        values = values.to(torch.int64)
         return (values >> (shift * possible)) * possible
 
-    return Kernel(shift_right)
+    return Kernel(shift_right, accepts_wide=True)
 
 
 def _count_ones(words: Tensor) -> Tensor:

@@ -236,14 +236,6 @@ def test_the_quotient_beyond_64_bits_under_null_is_not_computed(name: str) -> No
 )
 @pytest.mark.parametrize("data_type", INTEGERS, ids=str)
 def test_bits(name: str, sql: str, data_type: DataType) -> None:
-    if name.startswith("shift") and data_type.bounds[1] >= 2**63:
-        with (
-            pytest.raises(UnsupportedError, match=name)
-            if data_type.kind in (t.TypeKind.HUGEINT, t.TypeKind.UBIGINT)
-            else pytest.raises(AssertionError)
-        ):
-            resolve(name, (data_type, data_type), data_type)
-        return
     values = integers(data_type, 14)
     others = [v for v in (0, 1, 3, 7, 8, 31, 63, 64, -1) if data_type.bounds[0] <= v <= data_type.bounds[1]]
     if name == "shift_left":

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tqp.core.datatypes import HUGEINT
 from tqp.core.errors import ExecutionError
 from tqp.operators.numbers import arithmetic, wide, wide_divide
+from tqp.operators.scalar_kernels import resolve
 
 EDGES = [
     0,
@@ -177,3 +179,25 @@ def test_narrow_products_of_few_and_many_values(count: int) -> None:
     for literal in (torch.tensor(-7, dtype=torch.int8), torch.tensor([10_000])):
         scaled = wide.multiply_narrow(literal, torch.tensor(a, dtype=torch.int64))
         assert wide.to_ints(scaled) == [x * int(literal) for x in a]
+
+
+def test_shifts() -> None:
+    generator = random.Random(4)
+    pairs = [
+        (value, count)
+        for value in EDGES
+        if abs(value) < 2**127
+        for count in (0, 1, 31, 63, 64, 65, 126, 127, 128)
+    ]
+    pairs += [(generator.getrandbits(127) - 2**126, generator.randrange(128)) for _ in range(1_000)]
+    values, counts = (wide.from_ints(each) for each in zip(*pairs, strict=True))
+    right = resolve("shift_right", (HUGEINT, HUGEINT), HUGEINT).function
+    assert wide.to_ints(wide.widen(right(values, counts))) == [a >> b if b < 128 else 0 for a, b in pairs]
+    left = resolve("shift_left", (HUGEINT, HUGEINT), HUGEINT).function
+    fits = torch.tensor([a >= 0 and (a << b) < 2**127 for a, b in pairs])
+    shifted = wide.to_ints(wide.widen(left(values, counts, validity=fits)))
+    assert [each for each, fit in zip(shifted, fits, strict=True) if fit] == [
+        a << b for (a, b), fit in zip(pairs, fits, strict=True) if fit
+    ]
+    with pytest.raises(ExecutionError):
+        left(values, counts)
