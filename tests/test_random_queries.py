@@ -131,6 +131,10 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
             "fails in one",
         ),
         ("FROM t0 LEFT JOIN t1 ON 1 // 0 <> ANY (SELECT NULL)", "fails in one"),
+        (
+            "FROM (SELECT 'x' AS o) WHERE o IN (SELECT 'a' FROM (VALUES ('b')) r(v) WHERE v = o AND v IN (SELECT NULL WHERE o))",
+            "fails in one",
+        ),
         ("FROM t0 SEMI JOIN t1 ON t0.k << 99 <> ALL (SELECT t0.k)", "fails in one"),
         (
             "FROM t0 WHERE (NULL, 0) IN ((1 // 0, NULL)) AND (SELECT dayofyear(INTERVAL 1 DAY)) > 0",

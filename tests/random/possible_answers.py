@@ -121,6 +121,9 @@ class PossibleAnswers(Interpreter):
             while outputs := _passed_on(below):  # what the condition reads may be of several tables below
                 (below,), filters = below.inputs, [substitute(each, outputs) for each in filters]
             self._compute_early(below, outer, filters)
+            for subquery in (part for part in walk(plan.condition) if outer and isinstance(part, Subquery)):
+                with suppress(UnknownError):  # what it does not take from a row of `below`
+                    self.run(subquery.plan, outer)
         if plan.free_ids:
             return super().run(plan, outer)
         if id(plan) not in self._rows:
