@@ -144,6 +144,8 @@ class Simplifier:
                 return _kept(any_of(branches), call)
             case "is_null" if self._is_never_null(call.arguments[0]):
                 return FALSE
+            case "is_distinct_from" | "is_not_distinct_from" if self._are_the_same(*call.arguments):
+                return FALSE if call.function == "is_distinct_from" else TRUE
             case "coalesce":
                 return self._coalesce(call)
             case function if function in COMPARISONS:
@@ -153,6 +155,10 @@ class Simplifier:
     def _is_never_null(self, argument: Expression) -> bool:
         """NULL for no row, and nothing that raises for one: errors are never dropped."""
         return not nullable(argument, self.fields) and not may_raise(argument, self.fields)
+
+    def _are_the_same(self, first: Expression, second: Expression) -> bool:
+        """One expression twice, which raises for no row."""
+        return first == second and not may_raise(first, self.fields)
 
     def _not(self, call: Call) -> Expression:
         inner = call.arguments[0]

@@ -315,6 +315,8 @@ def test_nodes_without_effect_go() -> None:
     assert kinds(plan_of("SELECT max(k) FROM (SELECT * FROM t ORDER BY k) AS s"))[Sort] == 0
     assert kinds(plan_of("SELECT DISTINCT k, a FROM t"))[Aggregate] == 0
     assert kinds(plan_of("SELECT k FROM t WHERE 1 = 2"))[Values] == 1
+    assert kinds(plan_of("SELECT k FROM t WHERE a IS DISTINCT FROM a"))[Values] == 1
+    assert kinds(plan_of("SELECT k FROM t WHERE (a, b) IS NOT DISTINCT FROM (a, b)"))[Filter] == 0
     assert kinds(plan_of("SELECT k FROM t WHERE a > 1 AND a < 100 AND a > -5"))[Filter] == 1
 
 
