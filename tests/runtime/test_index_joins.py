@@ -148,7 +148,7 @@ def test_an_index_at_the_ends_of_64_bits(low: int, values: list[int]) -> None:
     ]
 
 
-@pytest.mark.parametrize("num_rows", [65_535, 65_536, 65_537, 131_073])
+@pytest.mark.parametrize("num_rows", [65_537, 131_071, 131_072, 131_073, 262_145])
 def test_an_index_of_many_blocks(num_rows: int) -> None:
     """Runs that end with a block, go over its end, and begin with the next."""
     for repeats in (1, 2, 3, 70_000):

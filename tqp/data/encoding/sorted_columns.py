@@ -13,6 +13,10 @@ from torch import Tensor
 from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK
+from tqp.data.sharing import share
+
+#: Rows of an index that one thread writes at a time.
+_PIECE = 2 * BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,12 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
     array = values.numpy()
     if is_unique:
         rows = np.full(size, -1, np.int32)
-        for start in range(0, len(array), BLOCK):
-            block = array[start : start + BLOCK]
-            numbers = np.arange(start, start + len(block), dtype=np.int32)
-            rows[block.astype(np.int64) - minimum] = numbers
+
+        def number(start: int) -> None:
+            block = array[start : start + _PIECE]
+            rows[block.astype(np.int64) - minimum] = np.arange(start, start + len(block), dtype=np.int32)
+
+        share(number, range(0, len(array), _PIECE))
         return torch.from_numpy(rows)
     return torch.from_numpy(_offsets(array, minimum, size))
 
@@ -99,18 +105,20 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
 def _offsets(array: AnyArray, minimum: int, size: int) -> AnyArray:
     """The first row of each run, as often as there are values up to its own from that of the run before on."""
     offsets = np.empty(size + 1, np.int32)
-    filled, previous = 0, -1  # counted from the minimum, before which there may be no integer
-    for start in range(0, len(array), BLOCK):
+
+    def put(start: int) -> None:
         begin = max(start - 1, 0)
-        block = array[begin : start + BLOCK]
+        block = array[begin : start + _PIECE]
         firsts = np.flatnonzero(block[1:] != block[:-1])
         firsts += 1
+        previous = int(block[0]) - minimum  # counted from the minimum, before which there may be no integer
         if start == 0:
-            firsts = np.concatenate([[0], firsts])
+            firsts, previous = np.concatenate([[0], firsts]), -1
         found = block[firsts].astype(np.int64) - minimum
         part = np.repeat((firsts + begin).astype(np.int32), np.diff(found, prepend=previous))
-        offsets[filled : filled + len(part)] = part
-        filled += len(part)
-        previous = int(found[-1]) if len(found) else previous
-    offsets[filled:] = len(array)
+        offsets[previous + 1 : previous + 1 + len(part)] = part
+
+    share(put, range(0, len(array), _PIECE))
+    last = int(array[-1]) - minimum if len(array) else -1
+    offsets[last + 1 :] = len(array)
     return offsets

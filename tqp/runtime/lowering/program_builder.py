@@ -15,6 +15,7 @@ from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
 from tqp.data.encoding.sorted_columns import KeyIndex, SortedRuns, runs_of_column
+from tqp.data.sharing import sharing_threads
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import build_of_index
@@ -150,7 +151,9 @@ class ProgramBuilder:
         source, name = self._table_column(stored)
 
         def build(workers: Map) -> Any:
-            return build_of_index(source.derived(name, KeyIndex, KeyIndex).over(minimum, size), size)
+            with sharing_threads(source.threads):
+                index = source.derived(name, KeyIndex, KeyIndex).over(minimum, size)
+            return build_of_index(index, size)
 
         prefix = f"{stored.slot}_{name}_index"
         return self._once((prefix, minimum, size), prefix, lambda: build, self.derived)
