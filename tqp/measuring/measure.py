@@ -30,7 +30,7 @@ from tqp.measuring.duckdb_process import peak_memory, read_source, timed_runs
 from tqp.measuring.errors import INSTALL_HINT, UsageError
 from tqp.measuring.query import Query
 from tqp.measuring.report import QueryReport, Setting
-from tqp.measuring.verify import difference
+from tqp.measuring.verify import FLOAT_TOLERANCE, SUM_TOLERANCE, difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,8 @@ def _compared(texts: Sequence[Query], measured: _Measured, duckdb_run: DuckDBRun
         return report
     for variant, answer in measured.answers:
         expected = duckdb_run.answer(query.number, variant)
-        problem = difference(answer, expected, query.order_by, query.limit)
+        tolerance = SUM_TOLERANCE if variant in OTHER_TYPES else FLOAT_TOLERANCE
+        problem = difference(answer, expected, query.order_by, query.limit, tolerance)
         if problem is not None:
             if isinstance(variant, str):
                 problem += f"; once from {variant}"
