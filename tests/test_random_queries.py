@@ -95,6 +95,10 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ),
         ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "equal"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
+        (
+            "SELECT date_sub('day', TIMESTAMP '1969-09-15', '294247-01-10 04:00:54'::TIMESTAMP_S) FROM t0",
+            "intended",
+        ),
         ("SELECT NULL FROM (SELECT sum(DISTINCT c0::INTEGER) FROM t0)", "fails in one"),
         ("FROM t0 a JOIN t1 b ON NULL AND 1 = a.c0::INTEGER", "equal"),
         (
