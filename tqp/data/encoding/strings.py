@@ -26,6 +26,8 @@ _ALL, _SAMPLE = 10_000, 4_096
 _MAX_ENTRIES = 1_000_000
 #: Up to this many rows a dictionary costs next to nothing, and gives group-bys and joins of dimension tables dense keys.
 _SMALL_TABLE = 4_096
+#: Up to so many distinct strings, pieces of a chunk have dictionaries of their own, so that threads share them; of so many rows.
+_FEW_ENTRIES, _PIECE = 1_024, 262_144
 
 
 def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
@@ -54,8 +56,10 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         encoded = encode_views(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
         if encoded is not None:
             return _column_of_codes(name, *encoded, joined_validity(chunks), data_type)
-        chunks = [as_binary(chunk) for chunk in chunks]
-        column = _dictionary_column(name, list(map(pc.dictionary_encode, chunks)), data_type, limit)
+        if distinct <= _FEW_ENTRIES:
+            chunks = [piece for chunk in chunks for piece in _pieces(chunk)]
+        coded = share(lambda chunk: pc.dictionary_encode(as_binary(chunk)), chunks)
+        column = _dictionary_column(name, coded, data_type, limit)
         if column is not None:
             return column
     validity = joined_validity(chunks)
@@ -64,6 +68,10 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         pool = strings_of(name, [as_binary(chunk) for chunk in chunks], validity)
     facts, estimates = ColumnFacts(is_unique=is_unique), ColumnEstimates(distinct)
     return Column(data_type, num_rows, None, tensor_of(validity), pool, facts=facts, estimates=estimates)
+
+
+def _pieces(chunk: pa.Array) -> list[pa.Array]:
+    return [chunk.slice(start, _PIECE) for start in range(0, len(chunk), _PIECE)]
 
 
 def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
