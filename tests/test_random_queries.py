@@ -95,6 +95,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ),
         ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "equal"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
+        ("SELECT strftime('%d', DATE '2000-01-01') FROM t0 GROUP BY ('%d', k)", "intended"),
         (
             "SELECT date_sub('day', TIMESTAMP '1969-09-15', '294247-01-10 04:00:54'::TIMESTAMP_S) FROM t0",
             "intended",

@@ -62,7 +62,9 @@ def with_constant_keys_apart(sql: str) -> str:
 
     def change(node: exp.Expr) -> exp.Expr:
         is_place = isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
-        if not isinstance(node.parent, exp.Group) or is_place or node.find(exp.Column, exp.Query, exp.Star):
+        around = node.parent.parent if isinstance(node.parent, exp.Tuple | exp.Paren) else node.parent
+        is_key = isinstance(around, exp.Group) and not isinstance(node, exp.Tuple | exp.Paren)
+        if not is_key or is_place or node.find(exp.Column, exp.Query, exp.Star):
             return node
         return exp.Coalesce(this=node.copy(), expressions=[node.copy()])
 
