@@ -57,15 +57,23 @@ class _LongStrings:
         low = int(self._numbers.min())
         used = np.flatnonzero(np.bincount(self._numbers - low)) + low
         self._words = {number: _words_at_any_byte(buffers[number]) for number in used.tolist()}
+        self._ascend = bool((self._numbers[1:] >= self._numbers[:-1]).all())
 
     def words(self, which: AnyArray | slice, at: AnyArray | int) -> AnyArray:
-        """The eight bytes of some of the strings from byte `at` on, little-endian: int64 [k]."""
+        """The eight bytes of some of the strings, in ascending order, from byte `at` on, little-endian: int64 [k]."""
         places = self._starts[which] + at
         if len(self._words) == 1:
             [words] = self._words.values()
             only: AnyArray = words[places]
             return only
         numbers, found = self._numbers[which], np.empty(len(places), np.int64)
+        if self._ascend:  # as they do where each row was put down behind the one before
+            first = 0
+            for number, words in self._words.items():
+                stop = int(np.searchsorted(numbers, number, side="right"))
+                found[first:stop] = words[places[first:stop]]
+                first = stop
+            return found
         for number, words in self._words.items():
             rows = np.flatnonzero(numbers == number)
             found[rows] = words[places[rows]]
