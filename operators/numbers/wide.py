@@ -271,7 +271,7 @@ def sum_all(values: Tensor) -> Tensor:
 def _exact_sums(values: Tensor, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
     if _sum_fits_narrow(values):
         return from_narrow(sums_of(values))
-    return _from_limb_sums([sums_of(limb) for limb in _limbs(values)])
+    return from_limb_sums([sums_of(limb) for limb in limbs(values)])
 
 
 def _sum_fits_narrow(values: Tensor) -> bool:
@@ -284,7 +284,7 @@ def _sum_fits_narrow(values: Tensor) -> bool:
     return max(-int(low), int(high)) * values.shape[0] < 2**63
 
 
-def _limbs(values: Tensor) -> list[Tensor]:
+def limbs(values: Tensor) -> list[Tensor]:
     """32-bit limbs, lowest first, each int64 [n]; all but the last are non-negative."""
     if not is_wide(values):
         if values.dtype != torch.int64:
@@ -294,7 +294,7 @@ def _limbs(values: Tensor) -> list[Tensor]:
     return [low & LOW_32, (low >> 32) & LOW_32, high & LOW_32, high >> 32]
 
 
-def _from_limb_sums(sums: list[Tensor]) -> Tensor:
+def from_limb_sums(sums: list[Tensor]) -> Tensor:
     """Carry sums of limbs, lowest first, each of weight 2**32 times the one before: int64 [g, 2]."""
     if len(sums) == 1:
         return from_narrow(sums[0])

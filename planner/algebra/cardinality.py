@@ -35,6 +35,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Window,
 )
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
@@ -124,7 +125,7 @@ class Estimator:
         match plan:
             case _ if not plan.inputs:
                 return float(plan.max_rows)
-            case Project() | Sort() | Shared():
+            case Project() | Sort() | Shared() | Window():
                 return self.rows(plan.input)
             case Filter():
                 rows = self.rows(plan.input)

@@ -30,9 +30,10 @@ from tqp.planner.algebra.known_fields import Fields, FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
 from tqp.planner.algebra.value_ranges import operand_range, value_range
+from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
 from tqp.planner.functions.ranges import Range, clamped
-from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.functions.registry import AGGREGATES, WINDOWS
 
 
 def with_facts(
@@ -349,6 +350,41 @@ def sorted_fields(keys: Sequence[SortKey], below: Fields) -> Fields:
         else:
             result[identifier] = weakened(field, False, True, False)
     return result
+
+
+def window_fields(
+    below: Fields,
+    keys: Sequence[SortKey],
+    fields: Sequence[Field],
+    calls: Sequence[WindowCall],
+    max_rows: int,
+) -> Fields:
+    """Fields of the rows sorted by `keys`, and of window functions over them, of at most `max_rows` rows."""
+    result = sorted_fields(keys, below) if keys else dict(below)
+    for field, call in zip(fields, calls, strict=True):
+        result[field.id] = _window_field(field, call, below, max_rows)
+    return result
+
+
+def _window_field(field: Field, call: WindowCall, below: Fields, max_rows: int) -> Field:
+    function = WINDOWS.get(call.function)
+    is_checked = any(reads_checked(part, below) or may_raise(part, below) for part in call.expressions)
+    is_checked = is_checked or any(bound.value is not None for bound in (call.frame.start, call.frame.end))
+    if function is None:
+        of_all = _aggregate_field(field, call.aggregate, below, True, max_rows)
+        counts = AGGREGATES[call.function].counts
+        facts = of_all.facts
+        known = facts.range and (min(0, facts.range[0]), max(0, facts.range[1])) if counts else facts.range
+        can_be_null = not counts and (of_all.nullable or not call.frame.has_current_row)
+        return with_facts(field, known, can_be_null, is_checked=is_checked or facts.is_checked)
+    known = (1, max(1, max_rows)) if function.numbers_rows else None
+    if function.picks_value:
+        ranges = [value_range(each, below) for each in (call.arguments[0], *call.arguments[2:])]
+        lows, highs = [each[0] for each in ranges if each], [each[1] for each in ranges if each]
+        known = (min(lows), max(highs)) if len(lows) == len(ranges) else None
+    return with_facts(
+        field, _type_safe(known, field), function.nullable, is_checked=is_checked or function.raises
+    )
 
 
 def key_codes(key: Expression, fields: FieldsById) -> tuple[int, int, bool] | None:

@@ -36,6 +36,7 @@ from tqp.planner.algebra.node_text import (
     sort_keys_text,
 )
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
+from tqp.planner.algebra.window import Window
 
 __all__ = [
     "Aggregate",
@@ -52,6 +53,7 @@ __all__ = [
     "SortKey",
     "UnionAll",
     "Values",
+    "Window",
     "as_nullable",
 ]
 

@@ -7,6 +7,15 @@ from collections.abc import Iterable
 from tqp.core.schema import Field
 from tqp.planner.algebra.expression_text import Names, format_expression, format_operand
 from tqp.planner.algebra.expressions import AggregateCall, Expression, SortKey
+from tqp.planner.algebra.window_calls import (
+    BoundKind,
+    Exclusion,
+    FrameBound,
+    FrameMode,
+    WindowCall,
+    WindowFrame,
+)
+from tqp.planner.functions.registry import WINDOWS
 
 
 def conjunction_text(parts: Iterable[Expression], names: Names) -> str:
@@ -49,6 +58,50 @@ def sort_keys_text(keys: Iterable[SortKey], names: Names) -> str:
         + (" NULLS FIRST" if key.nulls_first else "")
         for key in keys
     )
+
+
+def window_text(
+    partition: Iterable[Expression],
+    order: Iterable[SortKey],
+    fields: Iterable[Field],
+    calls: Iterable[WindowCall],
+    names: Names,
+) -> str:
+    """by a, b order by c DESC: rank() AS r, sum(x) ROWS UNBOUNDED PRECEDING AS s"""
+    keys, sorting = list_text(partition, names), sort_keys_text(order, names)
+    shown = (
+        f"{_call_text(call, names)} AS {names.get(field.id, field.name)}"
+        for field, call in zip(fields, calls, strict=True)
+    )
+    return (
+        (f" by {keys}" if keys else "")
+        + (f" order by {sorting}" if sorting else "")
+        + f": {', '.join(shown)}"
+    )
+
+
+def _call_text(call: WindowCall, names: Names) -> str:
+    text = format_expression(call.aggregate, names)
+    if call.ignore_nulls:
+        text = f"{text[:-1]} IGNORE NULLS)"
+    function = WINDOWS.get(call.function)
+    if call.frame.is_partition or not (function is None or function.takes_frame):
+        return text
+    return f"{text} {_frame_text(call.frame, names)}"
+
+
+def _frame_text(frame: WindowFrame, names: Names) -> str:
+    start, end = (_bound_text(bound, frame.mode, names) for bound in (frame.start, frame.end))
+    bounds = start if frame.end.kind is BoundKind.CURRENT_ROW else f"BETWEEN {start} AND {end}"
+    excluded = "" if frame.exclusion is Exclusion.NO_OTHERS else f" EXCLUDE {frame.exclusion.value}"
+    return f"{frame.mode.value} {bounds}{excluded}"
+
+
+def _bound_text(bound: FrameBound, mode: FrameMode, names: Names) -> str:
+    if bound.value is None:
+        return bound.kind.value
+    value = format_expression(bound.value, names)
+    return f"AT {value}" if mode is FrameMode.RANGE else f"{value} {bound.kind.value}"
 
 
 def limit_text(limit: int | None, offset: int) -> str:

@@ -29,7 +29,9 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
+from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.registry import SCALARS
 
 
@@ -93,6 +95,8 @@ class PlanVerifier:
             case Aggregate():
                 _pair_up(plan.key_fields, plan.keys)
                 _pair_up(plan.aggregate_fields, plan.aggregates)
+            case Window():
+                _pair_up(plan.fields, plan.calls)
             case Scan():
                 paired = len(plan.columns) == len(plan.fields)
                 _require(paired, f"scan of {plan.table_name}: columns and fields differ")
@@ -142,7 +146,7 @@ def _require(holds: bool, message: str) -> None:
         raise _IllFormedError(message)
 
 
-def _pair_up(fields: Schema, expressions: tuple[Expression, ...]) -> None:
+def _pair_up(fields: Schema, expressions: tuple[Expression | WindowCall, ...]) -> None:
     _require(len(fields) == len(expressions), f"{len(fields)} fields for {len(expressions)} expressions")
     for field, expression in zip(fields, expressions, strict=True):
         if field.data_type != expression.data_type:

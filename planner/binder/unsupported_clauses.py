@@ -12,8 +12,6 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
 _FEATURES = {
-    "qualify": "QUALIFY",
-    "windows": "the WINDOW clause",
     "sample": "TABLESAMPLE",
     "laterals": "LATERAL VIEW",
     "into": "SELECT INTO",
@@ -37,7 +35,7 @@ _BINARY = "this expression"
 _UNDERSTOOD: dict[type, frozenset[str]] = {
     node: frozenset(names.split())
     for node, names in {
-        exp.Select: "with_ expressions distinct from_ joins where group having order limit offset",
+        exp.Select: "with_ expressions distinct from_ joins where group having windows qualify order limit offset",
         exp.Table: "this alias db catalog joins",
         exp.Subquery: "this alias with_ joins order limit offset",
         exp.Join: "this on side kind using method",

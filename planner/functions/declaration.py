@@ -115,10 +115,10 @@ def scalar(
     Unless it says otherwise, a function is NULL exactly where an argument is, and never raises.
     `is_call`: it is called by its names, though it has no lines, as the binder types it.
     """
-    return ScalarFunction(names.split()[0], _forms(names, lines, is_call), null, raises, **facts)
+    return ScalarFunction(names.split()[0], forms_of(names, lines, is_call), null, raises, **facts)
 
 
-def _forms(names: str, lines: Sequence[str], is_call: bool = False) -> Mapping[str, tuple[str, ...]]:
+def forms_of(names: str, lines: Sequence[str], is_call: bool = False) -> Mapping[str, tuple[str, ...]]:
     """`"+: DATE INTEGER -> DATE"` is a signature of `+`; a line without a spelling is one of `names`."""
     forms: dict[str, tuple[str, ...]] = {names: ()} if is_call else {}
     for line in lines:
@@ -149,7 +149,7 @@ class AggregateFunction:
 
 def aggregate(names: str, *lines: str, **facts: Any) -> AggregateFunction:
     """A declaration, as `scalar` makes one."""
-    return AggregateFunction(names.split()[0], _forms(names, lines), **facts)
+    return AggregateFunction(names.split()[0], forms_of(names, lines), **facts)
 
 
 def constant_text(expression: Expression) -> str | None:

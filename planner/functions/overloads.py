@@ -300,11 +300,11 @@ def overloads_of(canonical: str, lines: Iterable[str]) -> Iterator[Overload]:
         if "INTEGERS" in line:
             yield from overloads_of(canonical, (line.replace("INTEGERS", each) for each in _INTEGERS))
             continue
-        written, _, result = line.partition(" -> ")
-        first, *rest = written.split()
+        written, _, result = line.partition("-> ")
+        first, *rest = written.split() or ("",)
         swapped = first == "~"
         constant = first[1:-1] if first.startswith("[") else None
-        parameters = rest if swapped or constant else (first, *rest)
+        parameters = rest if swapped or constant or not first else (first, *rest)
         yield Overload(
             canonical,
             tuple([_TYPES.get(each, each) for each in parameters]),

@@ -14,6 +14,7 @@ from tqp.planner.functions.mathematics import MATHEMATICS
 from tqp.planner.functions.overloads import Overload, overloads_of
 from tqp.planner.functions.temporal import TEMPORAL
 from tqp.planner.functions.text import TEXT
+from tqp.planner.functions.windows import WINDOW_FUNCTIONS, WindowFunction
 
 #: By the canonical name, which is what plans and kernels call them.
 SCALARS: Mapping[str, ScalarFunction] = {
@@ -22,6 +23,7 @@ SCALARS: Mapping[str, ScalarFunction] = {
     for function in family
 }
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}
+WINDOWS: Mapping[str, WindowFunction] = {function.name: function for function in WINDOW_FUNCTIONS}
 
 #: Calls that the binder turns into expressions without a function of their own.
 SPECIAL_FORMS = (
@@ -42,7 +44,7 @@ SPECIAL_FORMS = (
 class _Spellings:
     """How SQL writes the functions of one kind."""
 
-    def __init__(self, functions: Iterable[ScalarFunction | AggregateFunction]) -> None:
+    def __init__(self, functions: Iterable[ScalarFunction | AggregateFunction | WindowFunction]) -> None:
         #: What each spelling may mean, as canonical names and lines, and the spelling that each other one stands for.
         self.written: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         self.aliases: dict[str, str] = {}
@@ -64,6 +66,7 @@ class _Spellings:
 
 _scalars = _Spellings(SCALARS.values())
 _aggregates = _Spellings(AGGREGATES.values())
+_windows = _Spellings(WINDOWS.values())
 
 
 def main_spelling(name: str) -> str:
@@ -81,6 +84,11 @@ def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
     return _aggregates.overloads(name)
 
 
+def window_overloads(name: str) -> tuple[Overload, ...] | None:
+    """Overloads of a window function that is no aggregate by any of its SQL spellings (lower case), or None."""
+    return _windows.overloads(name)
+
+
 def scalar_names() -> tuple[str, ...]:
     """Every SQL spelling of a scalar function, operators among them."""
     return (*_scalars.written, *_scalars.aliases, *SPECIAL_FORMS)
@@ -89,6 +97,11 @@ def scalar_names() -> tuple[str, ...]:
 def aggregate_names() -> tuple[str, ...]:
     """Every SQL spelling of an aggregate."""
     return (*_aggregates.written, *_aggregates.aliases)
+
+
+def window_names() -> tuple[str, ...]:
+    """Every SQL spelling of a window function that is no aggregate."""
+    return (*_windows.written, *_windows.aliases)
 
 
 def function_names() -> Iterable[str]:

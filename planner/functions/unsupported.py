@@ -11,11 +11,9 @@ _KINDS = {
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
     **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),
     **dict.fromkeys(("string_agg", "group_concat", "listagg"), "an aggregate that makes text"),
-    **dict.fromkeys(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist"), "a window function"),
-    **dict.fromkeys(("lag", "lead", "ntile", "first_value", "last_value", "nth_value"), "a window function"),
-    **dict.fromkeys(
-        ("quantile", "quantile_cont", "quantile_disc", "mode", "first", "last"), "this aggregate"
-    ),
+    **dict.fromkeys(("quantile", "quantile_cont", "quantile_disc", "mode"), "this aggregate"),
+    "fill": "a window function",
+    **dict.fromkeys(("first", "last"), "this aggregate without OVER"),
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by", "approx_count_distinct"), "this aggregate"),
     **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
     **dict.fromkeys(("struct_pack", "row", "map", "columns"), "a nested value"),

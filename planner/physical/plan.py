@@ -34,7 +34,9 @@ from tqp.planner.algebra.node_text import (
     list_text,
     outputs_text,
     sort_keys_text,
+    window_text,
 )
+from tqp.planner.algebra.window_calls import WindowCall
 
 
 class JoinAlgorithm(Enum):
@@ -335,6 +337,31 @@ class Sort(PhysicalPlan):
     def describe(self, names: Names) -> str:
         top = f" top{limit_text(self.limit, self.offset)}" if self.limit is not None else ""
         return f"Sort{top} by {sort_keys_text(self.keys, names)}"
+
+
+@dataclass(frozen=True)
+class Window(PhysicalPlan):
+    """As the logical node; `fields`: of the input's those that are used above, then one for each call."""
+
+    input: PhysicalPlan
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+
+    INPUTS, EXPRESSIONS = ("input",), ("partition", "order", "calls")
+
+    @property
+    def keys(self) -> tuple[SortKey, ...]:
+        """What the rows are sorted by."""
+        return (*map(SortKey, self.partition), *self.order)
+
+    @property
+    def call_fields(self) -> Schema:
+        """The fields of the calls."""
+        return self.fields[len(self.fields) - len(self.calls) :]
+
+    def describe(self, names: Names) -> str:
+        return f"Window{window_text(self.partition, self.order, self.call_fields, self.calls, names)}"
 
 
 @dataclass(frozen=True)

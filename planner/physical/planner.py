@@ -20,6 +20,7 @@ from tqp.planner.algebra.field_facts import (
     renamed_fields,
     sorted_fields,
     union_field,
+    window_fields,
 )
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import (
@@ -35,6 +36,7 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
@@ -138,6 +140,8 @@ class Planner:
                 return self._aggregate(plan, required, requests)
             case Sort():
                 return self._sort(plan, required, requests, None)
+            case Window():
+                return self._window(plan, required)
             case Limit():
                 return self._limit(plan, required)
             case UnionAll():
@@ -252,6 +256,25 @@ class Planner:
             return physical.Sort(fields, below.estimated_rows, below.max_rows, below, plan.keys)
         rows = min(float(limit.limit), max(0.0, below.estimated_rows - limit.offset))
         return physical.Sort(fields, rows, limit.max_rows, below, plan.keys, limit.limit, limit.offset)
+
+    def _window(self, plan: Window, required: frozenset[int]) -> PhysicalPlan:
+        plan = plan.without_unread(required)
+        if not plan.calls:
+            return self.plan(plan.input, required, ())
+        (needed,) = plan.needs(required)
+        below = self.plan(plan.input, frozenset(needed), ())
+        known = window_fields(below.field_facts, plan.keys, plan.fields, plan.calls, plan.input.max_rows)
+        called = tuple(known[field.id] for field in plan.fields)
+        kept = _kept(known.values(), required - _ids(plan.fields))
+        return physical.Window(
+            (*kept, *called),
+            below.estimated_rows,
+            below.max_rows,
+            below,
+            plan.partition,
+            plan.order,
+            plan.calls,
+        )
 
     def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
         if plan.limit is not None and self.is_on("topk") and isinstance(plan.input, Sort):

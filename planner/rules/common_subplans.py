@@ -1,4 +1,4 @@
-"""Compute equal sub-plans that contain a join or an aggregate once."""
+"""Compute equal sub-plans that contain a join, an aggregate or window functions once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression
-from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Scan, Shared, Window
 from tqp.planner.rules.columns import fresh_copy
 from tqp.planner.rules.context import OptimizerContext
 
@@ -62,7 +62,7 @@ def _are_repeated(plan: LogicalPlan) -> bool:
             return hash((Shared, node.identifier))
         found = hash(node.table_name if isinstance(node, Scan) else type(node))
         found += sum(map(contents, node.inputs))
-        if isinstance(node, Join | Aggregate):
+        if isinstance(node, Join | Aggregate | Window):
             is_repeated |= found in seen
             seen.add(found)
         return found
@@ -175,7 +175,7 @@ class _Sharing:
 
 
 def _is_worthwhile(plan: LogicalPlan) -> bool:
-    """True for joins, aggregates and filters of them; a project or an order is cheaper done again than kept."""
+    """True for joins, aggregates, windows and filters of them; a project or an order is cheaper done again than kept."""
     while isinstance(plan, Filter):
         plan = plan.input
-    return isinstance(plan, Join | Aggregate)
+    return isinstance(plan, Join | Aggregate | Window)

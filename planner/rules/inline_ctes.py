@@ -6,7 +6,7 @@ from collections import Counter
 from math import inf
 
 from tqp.planner.algebra.expressions import Expression, Subquery, transform
-from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared
+from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared, Window
 from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import readers, shared_inputs
@@ -46,7 +46,7 @@ class _Inlining:
         relations, pending = 0.0, [plan]
         while pending:
             node = pending.pop()
-            if isinstance(node, Aggregate | Limit):
+            if isinstance(node, Aggregate | Window | Limit):
                 return inf
             if isinstance(node, Shared):
                 relations += self.relations.get(node.identifier, 1.0)

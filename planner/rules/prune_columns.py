@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tqp.planner.algebra.logical_node import Ids
-from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll
+from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll, Window
 from tqp.planner.rules.columns import is_pass_through, pass_through
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import rewrite_readers_first
@@ -65,6 +65,8 @@ class _Pruning:
             case Join() if plan.mark is not None and plan.mark.id not in needed:
                 return self.prune(plan.left, needed)
         plan = plan.without_unread(needed)
+        if isinstance(plan, Window) and not plan.calls:
+            return self.prune(plan.input, needed)
         inputs = zip(plan.inputs, plan.needs(needed), strict=True)
         pruned = plan.with_inputs([self.prune(child, below) for child, below in inputs])
         # Who reads a Project that only passes columns on takes them by id.

@@ -41,6 +41,7 @@ from tqp.planner.algebra.logical_plan import (
     Sort,
     UnionAll,
     Values,
+    Window,
 )
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, rejects_null
@@ -63,7 +64,7 @@ Parts = tuple[Expression, ...]
 
 
 def push_down_predicates(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Move filter conditions below projects, joins, aggregates, unions and sorts; never below a LIMIT.
+    """Move filter conditions below projects, joins, aggregates, windows, unions and sorts; never below a LIMIT.
 
     Of a shared plan only the rows are computed that one of its readers wants.
     """
@@ -133,6 +134,8 @@ class _PushDown:
                 return self.join(plan, parts)
             case Aggregate():
                 return self.aggregate(plan, parts)
+            case Window():
+                return self.window(plan, parts)
             case UnionAll():
                 return self.union(plan, parts)
             case Shared():  # entered later
@@ -162,6 +165,14 @@ class _PushDown:
         )
         implied = tuple(new for part in _without(parts, down) for new in implied_by_branches(part, keys))
         below = self.push(plan.input, _rewritten(_merge(down, self.harmless(implied, plan)), keys))
+        plan = plan if below is plan.input else replace(plan, input=below)
+        return filtered(plan, _without(parts, down))
+
+    def window(self, plan: Window, parts: Parts) -> LogicalPlan:
+        """Predicates on what rows are partitioned by drop whole partitions; others change what functions see."""
+        ids = plan.partition_ids
+        down = self.sinking(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
+        below = self.push(plan.input, down)
         plan = plan if below is plan.input else replace(plan, input=below)
         return filtered(plan, _without(parts, down))
 

@@ -65,6 +65,8 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
                 index += 1
             elif index - 2 >= start and kinds[index - 2] == "$":
                 token_type = TokenType.VAR
+            elif upper == "GROUPS" and index - 3 >= start and kinds[index - 3] == "OVER":
+                token_type = TokenType.ROWS  # OVER (GROUPS ...; behind ORDER BY sqlglot knows it by itself
             else:
                 token_type = _KEYWORDS.get(upper, TokenType.VAR)
             made.append(_token(token_type, source, first, last))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ class AggregateCollector:
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count" and not distinct and _counts_rows(nodes, binder.scope):
+            if name == "count" and not distinct and counts_rows(nodes, binder.scope):
                 return self._add(
                     AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
                 )
@@ -66,36 +67,7 @@ class AggregateCollector:
             binder.scope.uses = outside
         parts = arguments if filter_ is None else [*arguments, filter_]
         self._refuse_outer(parts, binder.scope, name, span)
-        return self._resolved(name, arguments, distinct, filter_, node, span)
-
-    def _resolved(
-        self,
-        name: str,
-        arguments: list[Expression],
-        distinct: bool,
-        filter_: Expression | None,
-        node: exp.Anonymous,
-        span: Span | None,
-    ) -> Expression:
-        overloads = functions.aggregate_overloads(name)
-        assert overloads
-        function = functions.AGGREGATES[overloads[0].canonical]
-        refuse_missing_form(name, len(arguments), head_span(node))
-        if any(argument.data_type.kind in function.unsupported for argument in arguments):
-            raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
-        try:
-            resolution = resolve(overloads, arguments)
-        except NoOverloadError as error:
-            types = ", ".join(str(argument.data_type) for argument in arguments)
-            takes = ", ".join(error.candidates[:4])
-            raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
-        values = tuple(
-            cast_to(settle(argument), target, span)
-            for argument, target in zip(arguments, resolution.argument_types)
-        )
-        distinct = distinct and not function.ignores_duplicates
-        call = AggregateCall(function.name, values, resolution.result, distinct, filter_, span)
-        return self._add(call, name)
+        return self._add(aggregate_call(name, arguments, distinct, filter_, node), name)
 
     def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
         if condition is None:
@@ -124,7 +96,36 @@ class AggregateCollector:
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 
-def _counts_rows(arguments: list[exp.Expr], scope: Scope) -> bool:
+def aggregate_call(
+    name: str,
+    arguments: Sequence[Expression],
+    distinct: bool,
+    filter_: Expression | None,
+    node: exp.Anonymous,
+) -> AggregateCall:
+    """The call of the overload that fits, its arguments cast; raises BindError, UnsupportedError."""
+    span = span_of(node)
+    overloads = functions.aggregate_overloads(name)
+    assert overloads
+    function = functions.AGGREGATES[overloads[0].canonical]
+    refuse_missing_form(name, len(arguments), head_span(node))
+    if any(argument.data_type.kind in function.unsupported for argument in arguments):
+        raise UnsupportedError(f"{name}() of {arguments[0].data_type} is not supported", span)
+    try:
+        resolution = resolve(overloads, arguments)
+    except NoOverloadError as error:
+        types = ", ".join(str(argument.data_type) for argument in arguments)
+        takes = ", ".join(error.candidates[:4])
+        raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
+    values = tuple(
+        cast_to(settle(argument), target, span)
+        for argument, target in zip(arguments, resolution.argument_types)
+    )
+    distinct = distinct and not function.ignores_duplicates
+    return AggregateCall(function.name, values, resolution.result, distinct, filter_, span)
+
+
+def counts_rows(arguments: Sequence[exp.Expr], scope: Scope) -> bool:
     """Whether count() of these counts rows: of none, and of a * or `t.*` alone, from which nothing is left out.
 
     Raises UnsupportedError where an outer join pads the table, of which DuckDB counts the rows that it does have, and where

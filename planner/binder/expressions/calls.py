@@ -39,6 +39,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         prediction = bind_model(binder, name, nodes, span)
         if prediction is not None:
             return prediction
+        if functions.window_overloads(name) is not None and name not in ("first", "last"):
+            raise BindError(f"{name}() needs OVER, as a window function", head_span(node))
         refuse_missing(name, head_span(node))
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
@@ -58,6 +60,17 @@ def bind_aggregate(
     if binder.aggregates is None:
         raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
     return binder.aggregates.bind(binder, node, name, condition)
+
+
+def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
+    """`function(...) OVER (...)`, by the collector of the block."""
+    if binder.windows is None:
+        if binder.clause == "this ORDER BY":
+            raise UnsupportedError(
+                "window functions in the ORDER BY of a set operation are not supported", span_of(node)
+            )
+        raise BindError(f"window functions are not allowed in {binder.clause}", span_of(node))
+    return binder.windows.bind(binder, node)
 
 
 def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:

@@ -26,6 +26,7 @@ from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.written import Written
@@ -42,7 +43,7 @@ Aliases = dict[str, Item]
 class ExpressionBinder:
     """Binds the expressions of one clause.
 
-    `aggregates` is None where aggregates are not allowed (`clause` names the place in the message); `aliases` are
+    `aggregates` and `windows` are None where such calls are not allowed (`clause` names the place in the message); `aliases` are
     names of SELECT that stand for their expressions where no column has the name.
     """
 
@@ -50,6 +51,7 @@ class ExpressionBinder:
     scope: Scope
     clause: str
     aggregates: AggregateCollector | None = None
+    windows: WindowCollector | None = None
     aliases: Aliases = field(default_factory=dict)
     bound_items: dict[int, Expression] | None = None  # by id of the node; shared by the clauses of a block
     written_keys: Written[Expression] | None = None  # group keys that are no columns
@@ -314,7 +316,6 @@ _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~
 
 _CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
 _FEATURES: dict[type, str] = {
-    exp.Window: "window functions (OVER) are not supported",
     exp.Array: "lists are not supported",
     exp.Bracket: "subscripts and slices are not supported",
     exp.Struct: "structs are not supported",
@@ -377,6 +378,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Subquery: subqueries.bind_scalar,
     exp.Select: subqueries.bind_scalar,
     exp.Anonymous: calls.bind_call,
+    exp.Window: calls.bind_window,
     exp.Filter: calls.bind_filtered,
     exp.Extract: special_forms.bind_extract,
     exp.Substring: special_forms.bind_substring,

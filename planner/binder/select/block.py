@@ -1,6 +1,6 @@
 """One SELECT ... FROM ... WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT block.
 
-Plan: FROM -> Filter (WHERE) -> Aggregate -> Filter (HAVING) -> Project -> Aggregate (DISTINCT) -> Sort -> Limit ->
+Plan: FROM -> Filter (WHERE) -> Aggregate -> Filter (HAVING) -> Window -> Filter (QUALIFY) -> Project -> Aggregate (DISTINCT) -> Sort -> Limit ->
 Project (without the columns that only ORDER BY needed).
 """
 
@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tqp.core.errors import UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
+from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select.grouping import (
@@ -37,6 +38,8 @@ from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
+#: Clauses that are computed after window functions.
+_HOLD_WINDOWS = ("SELECT", "QUALIFY", "ORDER BY")
 _GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
 
 
@@ -52,9 +55,12 @@ class SelectBlock:
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
+    windows: WindowCollector = field(init=False)
 
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
+        self.windows = WindowCollector(self.context, self.select.args.get("windows") or ())
+        self.windows.check_definitions()
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -79,7 +85,8 @@ class SelectBlock:
     ) -> ExpressionBinder:
         """For the expressions of one clause of this block."""
         shared = self.bound_items, self.written_keys
-        return ExpressionBinder(self.context, self.scope, clause, aggregates, aliases, *shared)
+        windows = self.windows if clause in _HOLD_WINDOWS else None
+        return ExpressionBinder(self.context, self.scope, clause, aggregates, windows, aliases, *shared)
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select
@@ -92,7 +99,8 @@ class SelectBlock:
         binder = self.binder("SELECT", collector, aliases)
         distinct_clause = select.args.get("distinct")
         simple = group is None and distinct_clause is None
-        if self.any_columns and simple and select.args.get("having") is None:
+        filters = select.args.get("having") or select.args.get("qualify")
+        if self.any_columns and simple and filters is None:
             return self._existence(plan, nodes, binder, collector)
         lazy = self.lazy and simple
         uses: list[ColumnUse] = []
@@ -100,12 +108,14 @@ class SelectBlock:
         bound: list[Expression | None] = []
         item_uses: list[list[ColumnUse]] = []
         holds_aggregate: list[bool] = []
+        holds_window: list[bool] = []
         defined: Aliases = {}  # an item may name the aliases before its own
         for item in nodes:
-            before, aggregates_before = len(uses), collector.uses
+            before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
             bound.append(self._bind_item(item, self.binder("SELECT", collector, defined), lazy))
             item_uses.append(uses[before:])
             holds_aggregate.append(collector.uses > aggregates_before)
+            holds_window.append(self.windows.uses > windows_before)
             alias = "" if item.alias is None else item.alias.lower()
             if aliases.get(alias) is item:
                 defined = {**defined, alias: item}
@@ -115,12 +125,14 @@ class SelectBlock:
         of_all = group is not None and is_of_all(group)
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
-            items = keys_of_all(values, item_uses, holds_aggregate, self.scope.outer_ids())
+            items = keys_of_all(values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids())
             keys = [*items, *keys_of_having(uses[before:])]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:
                     self._remember(item.node, value)
             uses.clear()
+        qualify = select.args.get("qualify")
+        qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
         sort = _SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
         self.scope.uses = None
@@ -137,7 +149,13 @@ class SelectBlock:
                 ]
                 for keys_of_sort in sorts
             ]
+            if qualification is not None:
+                qualification = rewriter.rewrite(qualification)
+            self.windows.rewritten(rewriter)
             lazy = False
+        plan = self.windows.over(plan)
+        if qualification is not None:
+            plan = Filter(plan, qualification)
         return self._finish(plan, nodes, bound, sorts, lazy)
 
     def _having(
@@ -154,6 +172,16 @@ class SelectBlock:
         }
         binder.written_keys = self.written_keys.where_hidden(set(aliases) - columns)
         return binder.bind_condition(having.this)
+
+    def _qualification(
+        self, qualify: exp.Qualify, collector: AggregateCollector, aliases: Aliases
+    ) -> Expression:
+        condition = self.binder("QUALIFY", collector, aliases).bind_condition(qualify.this)
+        if not self.windows.calls:
+            raise BindError(
+                "QUALIFY needs a window function, in SELECT or in its condition", span_of(qualify)
+            )
+        return condition
 
     def _forced(self, value: Expression | None, item: Item) -> Expression:
         if value is not None:

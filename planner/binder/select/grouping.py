@@ -54,14 +54,18 @@ def keys_of_all(
     values: Sequence[Expression],
     uses: Sequence[Sequence[ColumnUse]],
     aggregates: Sequence[bool],
+    windows: Sequence[bool],
     outer: Collection[int],
 ) -> list[Expression]:
     """GROUP BY ALL: the values of SELECT that read columns, not of enclosing queries (`outer`) alone, and hold no aggregate.
 
-    `uses` are the columns that each value names outside of `aggregates`, if it holds any, folded away or not.
+    `uses` are the columns that each value names outside of `aggregates`, if it holds any, folded away or not. `windows`: holds it
+    window functions?
     """
     keys: list[Expression] = []
-    for value, used, holds_aggregate in zip(values, uses, aggregates, strict=True):
+    for value, used, holds_aggregate, holds_window in zip(values, uses, aggregates, windows, strict=True):
+        if holds_window and not holds_aggregate:
+            raise BindError("GROUP BY ALL: a window function cannot be a key; write the keys out in GROUP BY")
         if holds_aggregate:
             if used:
                 raise BindError(

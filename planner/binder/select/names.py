@@ -11,6 +11,7 @@ from sqlglot import exp
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
 from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START
 from tqp.planner.syntax.words import KEYWORDS
@@ -75,6 +76,8 @@ _INFIX: dict[type, str] = {
     exp.StartsWith: "^@",
     exp.Distance: "<->",
 }
+#: Behind a key of ORDER BY, whose span may end before its last parentheses.
+_DIRECTION = re.compile(r"[\s)]*(ASC|DESC)?\s*(NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 _INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
 _AS_CALLS: dict[type, str] = {
     exp.RegexpLike: "regexp_matches",
@@ -271,6 +274,58 @@ class Names:
     def _filter(self, node: exp.Filter) -> str:
         return f"{self.text(node.this)} FILTER (WHERE {self.text(node.expression.this)})"
 
+    def _window(self, node: exp.Window) -> str:
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        text = self._window_call(call)
+        if isinstance(node.this, exp.Filter):
+            text += f" FILTER (WHERE {self.text(node.this.expression.this)})"
+        select = node.find_ancestor(exp.Select)
+        definition = definition_of(node, select.args.get("windows") or () if select is not None else ())
+        parts = []
+        if definition.partition:
+            parts.append(f"PARTITION BY {', '.join(map(self.text, definition.partition))}")
+        if definition.order:
+            parts.append(f"ORDER BY {', '.join(map(self._ordered, definition.order))}")
+        if definition.frame is not None:
+            parts += self._frame(definition.frame)
+        return f"{text} OVER ({' '.join(parts)})"
+
+    def _window_call(self, node: exp.Anonymous) -> str:
+        name = str(node.this).lower()
+        arguments = [*node.expressions]
+        if name == "count" and arguments and isinstance(arguments[0], exp.Star):
+            arguments = []
+        prefix, suffix = "", ""
+        if arguments and isinstance(arguments[0], exp.Distinct):
+            prefix, arguments = "DISTINCT ", arguments[0].expressions
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
+                suffix = " IGNORE NULLS" if isinstance(argument, exp.IgnoreNulls) else ""
+                arguments[place] = argument.this
+        name = {"first": "first_value", "last": "last_value"}.get(name, name)
+        return f"{quoted(name)}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
+
+    def _ordered(self, node: exp.Ordered) -> str:
+        span = span_of(node.this)
+        direction, nulls = _DIRECTION.match(self.query, span[1] if span else 0).groups("")  # type: ignore[union-attr]
+        return " ".join(
+            filter(None, (self.text(node.this), direction.upper(), " ".join(nulls.upper().split())))
+        )
+
+    def _frame(self, node: exp.WindowSpec) -> list[str]:
+        """The frame as a list of one text; of none where it is the one that ORDER BY has anyway."""
+        bounds = []
+        for bound, side in (("start", "start_side"), ("end", "end_side")):
+            value = node.args.get(bound) or "CURRENT ROW"
+            text = value.upper() if isinstance(value, str) else self.text(value)
+            bounds.append(" ".join(filter(None, (text, str(node.args.get(side) or "").upper()))))
+        mode, exclude = str(node.args["kind"]).upper(), node.args.get("exclude")
+        excludes = exclude is not None and exclude.name.upper() != "NO OTHERS"
+        if (mode, *bounds) == ("RANGE", "UNBOUNDED PRECEDING", "CURRENT ROW") and not excludes:
+            return []
+        suffix = f" EXCLUDE {exclude.name.upper()}" if exclude is not None and excludes else ""
+        return [f"{mode} BETWEEN {bounds[0]} AND {bounds[1]}{suffix}"]
+
     def _extract(self, node: exp.Extract) -> str:
         part = node.this.name
         span = span_of(node.expression)
@@ -329,6 +384,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Interval: Names._interval,
     exp.Anonymous: Names._function,
     exp.Filter: Names._filter,
+    exp.Window: Names._window,
     exp.Extract: Names._extract,
     exp.Substring: lambda self, node: self._call(
         "substring", (node.this, node.args.get("start"), node.args.get("length"))

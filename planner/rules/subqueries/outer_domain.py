@@ -25,6 +25,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Window,
 )
 from tqp.planner.rules.columns import reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
@@ -97,6 +98,8 @@ class Domain:
                 return self._project(plan)
             case Aggregate():
                 return self._aggregate(plan)
+            case Window():
+                return self._window(plan)
             case Join():
                 return self._join(plan)
             case UnionAll():
@@ -142,6 +145,13 @@ class Domain:
         if plan.keys:
             return grouped, binding
         return self._with_empty_groups(grouped, plan, binding)
+
+    def _window(self, plan: Window) -> tuple[LogicalPlan, Binding]:
+        """The rows for each outer value are partitions of their own."""
+        below, binding = self.apply(plan.input)
+        extra = tuple(reference(binding[column.id]) for column in self.columns)
+        changed = plan.map_expressions(lambda expression: bind(expression, binding))
+        return replace(changed, input=below, partition=changed.partition + extra), binding
 
     def _with_empty_groups(
         self, grouped: Aggregate, plan: Aggregate, binding: Binding

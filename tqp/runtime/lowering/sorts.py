@@ -29,7 +29,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     """A stream of the rows in order, or of the first of them."""
     stream = plan.lower(node.input)
     lowering = plan.enter(stream, node)
-    keys = [_key(lowering, key) for key in node.keys]
+    keys = [lower_key(lowering, key) for key in node.keys]
     directions = [(key.descending, key.nulls_first) for key in node.keys]
     packed = _packed_strings(plan, keys[0])
     if packed is not None:
@@ -56,7 +56,8 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     return result
 
 
-def _key(lowering: ExpressionLowering, key: SortKey) -> Value:
+def lower_key(lowering: ExpressionLowering, key: SortKey) -> Value:
+    """The values that rows are ordered by; raises UnsupportedError for arrays."""
     with lowering.stream.builder.fragment("ORDER BY ", key.expression):
         value = lowering.materialise(lowering.lower(key.expression))
     if value.layout.data_type.kind is TypeKind.ARRAY:

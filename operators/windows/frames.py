@@ -1,0 +1,133 @@
+"""The frame of each row: one range of rows of its partition or, where rows are excluded, several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.operators.numbers.logic import any_true
+from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.selection import take
+from tqp.operators.windows.partitions import Partitions
+
+
+class Range(NamedTuple):
+    """Rows `begins` to `ends` (exclusive), int64 [n], for each row; the end is never before the beginning."""
+
+    begins: Tensor
+    ends: Tensor
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.ends - self.begins
+
+
+class OrderKey(NamedTuple):
+    """What RANGE offsets count: integers [n], ascending within each partition but for the NULLs at one end."""
+
+    codes: Tensor
+    validity: Tensor | None
+    descending: bool
+    nulls_first: bool
+
+
+def order_key(values: Tensor, validity: Tensor | None, descending: bool, nulls_first: bool) -> OrderKey:
+    """A key of ORDER BY, integers or floats [n]."""
+    return OrderKey(range_codes(values, descending), validity, descending, nulls_first)
+
+
+def range_codes(values: Tensor, descending: bool) -> Tensor:
+    """int64 [n] that ascend as the order of the values, integers or floats, asks for."""
+    codes = ordered_bits(values) if values.is_floating_point() else values.to(torch.int64)
+    return ~codes if descending else codes
+
+
+def offsets(values: Tensor, validity: Tensor | None, mode: str) -> Tensor:
+    """How many rows or groups of peers away a bound is, int64 [n]; raises ExecutionError if one is negative or NULL."""
+    if validity is not None and any_true(~validity):
+        raise ExecutionError(f"the offset of a {mode} frame cannot be NULL")
+    if any_true(values < 0):
+        raise ExecutionError(f"the offset of a {mode} frame cannot be negative")
+    return values.to(torch.int64).clamp(max=values.shape[0])
+
+
+def rows_from(rows: Partitions, away: Tensor | int, is_end: bool) -> Tensor:
+    """int64 [n]: the row so many (negative: before) away, or the one behind it; within the partition or at its end."""
+    return torch.clamp(rows.rows + away + int(is_end), rows.begins, rows.ends)
+
+
+def groups_from(rows: Partitions, away: Tensor | int, is_end: bool) -> Tensor:
+    """As `rows_from`, the first row of the group of peers so many away, or the row behind that group."""
+    partitions, peers = rows.partitions, rows.peers
+    last = torch.cat([rows.first_peers[1:], peers.bounds.new_full((1,), peers.count)])
+    numbers = peers.numbers + away + int(is_end)
+    numbers = torch.clamp(
+        numbers, partitions.spread(rows.first_peers), partitions.spread(last[: partitions.count])
+    )
+    return take(peers.bounds, numbers)
+
+
+def values_from(
+    rows: Partitions, key: OrderKey, bounds: Tensor, validity: Tensor | None, precedes: bool, is_end: bool
+) -> Tensor:
+    """As `rows_from`, the first row whose key is at or behind the bound (`is_end`: behind it); of a NULL, that of its peers.
+
+    `bounds`: codes as those of the key. Raises ExecutionError for a bound on the other side of the row than `precedes` says.
+    """
+    valid = validity
+    if key.validity is not None:
+        valid = key.validity if valid is None else valid & key.validity
+    is_wrong = bounds > key.codes if precedes else bounds < key.codes
+    if any_true(is_wrong if valid is None else is_wrong & valid):
+        raise ExecutionError(
+            f"the offset of RANGE {'PRECEDING' if precedes else 'FOLLOWING'} cannot be negative"
+        )
+    low, high = _with_keys(rows, key)
+    for _ in range(rows.partitions.longest.bit_length()):
+        middle = (low + high) >> 1
+        codes = take(key.codes, middle.clamp(max=rows.num_rows - 1))
+        goes_on = (low < high) & (codes <= bounds if is_end else codes < bounds)
+        high = torch.where(goes_on | (low >= high), high, middle)
+        low = torch.where(goes_on, middle + 1, low)
+    if valid is None:
+        return low
+    return torch.where(valid, low, rows.peers.ends if is_end else rows.peers.begins)
+
+
+def _with_keys(rows: Partitions, key: OrderKey) -> tuple[Tensor, Tensor]:
+    """The rows of the partition whose keys are not NULL."""
+    if key.validity is None:
+        return rows.begins, rows.ends
+    counts = torch.cat([key.validity.new_zeros(1), key.validity]).to(torch.int64).cumsum(0)
+    bounds = take(counts, rows.partitions.bounds)
+    valid = rows.partitions.spread(bounds[1:] - bounds[:-1])
+    return (rows.ends - valid, rows.ends) if key.nulls_first else (rows.begins, rows.begins + valid)
+
+
+def frame(begins: Tensor, ends: Tensor) -> Range:
+    """The range between two bounds; without rows where it would end before it begins."""
+    return Range(begins, torch.maximum(begins, ends))
+
+
+def without_rows(rows: Partitions, whole: Range, first: Tensor, last: Tensor) -> list[Range]:
+    """The frame without the rows `first` to `last` (exclusive): what is before them and what is behind."""
+    before = Range(whole.begins, torch.clamp(torch.minimum(first, whole.ends), min=whole.begins))
+    behind = Range(torch.clamp(torch.maximum(last, whole.begins), max=whole.ends), whole.ends)
+    return [before, behind]
+
+
+def excluding(rows: Partitions, whole: Range, exclusion: str) -> Sequence[Range]:
+    """The frame as ranges in row order, without the current row, its group of peers, or its ties; see `Exclusion`."""
+    if exclusion == "NO OTHERS":
+        return [whole]
+    if exclusion == "CURRENT ROW":
+        return without_rows(rows, whole, rows.rows, rows.rows + 1)
+    before, behind = without_rows(rows, whole, rows.peers.begins, rows.peers.ends)
+    if exclusion == "GROUP":
+        return [before, behind]
+    is_inside = (whole.begins <= rows.rows) & (rows.rows < whole.ends)
+    return [before, Range(rows.rows, rows.rows + is_inside), behind]

@@ -1,0 +1,250 @@
+"""Aggregates of the rows of frames. What an empty frame, or one without values, gets is unspecified, as in `groups/`.
+
+`ranges`: of each row's frame, in row order (`frames.py`). `validity` (bool [n] or None): rows that count. Sums that are exact are
+differences of running sums. The others are put together from tables of the reductions of 1, 2, 4, ... rows from each row on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.operators.groups.aggregates import Which
+from tqp.operators.numbers import elementwise, wide
+from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
+from tqp.operators.rows.selection import row_indices, take, take_padded
+from tqp.operators.windows.frames import Range
+from tqp.operators.windows.partitions import Partitions
+
+States = tuple[Tensor, ...]
+
+
+def count_rows(ranges: Sequence[Range]) -> Tensor:
+    """int64 [n]."""
+    counts = ranges[0].lengths
+    for part in ranges[1:]:
+        counts = counts + part.lengths
+    return counts
+
+
+def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:
+    """Sums of integers or booleans [n], int64 [n]: right where they fit, even if the running sums do not."""
+    running = torch.zeros(values.shape[0] + 1, dtype=torch.int64, device=values.device)
+    if is_host(values):
+        np.add.accumulate(values.numpy(), dtype=np.int64, out=running.numpy()[1:])
+    else:
+        torch.cumsum(values, 0, dtype=torch.int64, out=running[1:])
+    sums: Tensor | None = None
+    for part in ranges:
+        found = take(running, part.ends) - take(running, part.begins)
+        sums = found if sums is None else sums + found
+    assert sums is not None
+    return sums
+
+
+def sum_frames(values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]) -> Tensor:
+    """Sums of integers or booleans, int64 [n]; the caller proves that they fit."""
+    return exact_sums(values if validity is None else elementwise.keep_where(values, validity), ranges)
+
+
+def sum_wide_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """Sums of integers [n] or int64 [n, 2] in 128 bits, int64 [n, 2]; raises ExecutionError beyond."""
+    if validity is not None:
+        values = values * (validity if values.dim() == 1 else validity.unsqueeze(1))
+    return wide.from_limb_sums([exact_sums(limb, ranges) for limb in wide.limbs(values)])
+
+
+def count_frames(
+    values: object, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """int64 [n]: the rows that count."""
+    return count_rows(ranges) if validity is None else exact_sums(validity, ranges)
+
+
+def bool_or_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """bool [n]: is any value true?"""
+    return exact_sums(values if validity is None else values & validity, ranges) > 0
+
+
+def bool_and_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """bool [n]: are all values true?"""
+    return ~bool_or_frames(~values, validity, rows, ranges)
+
+
+def fold_frames(
+    states: States,
+    combine: Callable[[States, States], States],
+    identity: Sequence[float],
+    ranges: Sequence[Range],
+) -> States:
+    """An associative reduction that may count no row twice, of a state for each row: each [n].
+
+    A frame of 13 rows is one of 1 row, of 4 and of 8, in row order.
+    """
+    found = tuple(torch.full_like(state, each) for state, each in zip(states, identity, strict=True))
+    for part in ranges:
+        lengths, places, table = part.lengths, part.begins.clone(), states
+        longest = int(lengths.max()) if lengths.shape[0] else 0
+        for level in range(longest.bit_length()):
+            step = 1 << level
+            if level:
+                table = combine(
+                    tuple(state[: -step // 2] for state in table),
+                    tuple(state[step // 2 :] for state in table),
+                )
+            chosen = row_indices((lengths & step) != 0)
+            at = take(places, chosen)
+            merged = combine(
+                tuple(take(state, chosen) for state in found), tuple(take(state, at) for state in table)
+            )
+            found = tuple(state.index_copy_(0, chosen, new) for state, new in zip(found, merged, strict=True))
+            places += lengths & step
+    return found
+
+
+def _added(a: States, b: States) -> States:
+    return (a[0] + b[0],)
+
+
+def _multiplied(a: States, b: States) -> States:
+    return (a[0] * b[0],)
+
+
+def sum_float_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """Sums of floats, float64 [n]; no value of another frame has a part in one, so that NaN and infinity stay in theirs."""
+    summands = values.to(torch.float64)
+    if validity is not None:
+        summands = torch.where(validity, summands, 0.0)
+    return fold_frames((summands,), _added, (0.0,), ranges)[0]
+
+
+def product_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """Products of floats, float64 [n]."""
+    factors = values.to(torch.float64)
+    if validity is not None:
+        factors = torch.where(validity, factors, 1.0)
+    return fold_frames((factors,), _multiplied, (1.0,), ranges)[0]
+
+
+def second_moment_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
+) -> Tensor:
+    """Sums of squared differences from the mean, float64 [n]."""
+    means = values.to(torch.float64)
+    counts = torch.ones_like(means) if validity is None else validity.to(torch.float64)
+    if validity is not None:
+        means = torch.where(validity, means, 0.0)
+    found = fold_frames((counts, means, torch.zeros_like(means)), _moments, (0.0, 0.0, 0.0), ranges)
+    return torch.where(found[0] < 2, 0.0, found[2])  # a single infinity varies by 0, not by NaN
+
+
+def _moments(a: States, b: States) -> States:
+    """Counts, means and squared differences of both (Chan, Golub and LeVeque)."""
+    counts = a[0] + b[0]
+    share = b[0] / counts.clamp(min=1.0)
+    delta = b[1] - a[1]
+    means = torch.where(a[0] == 0, b[1], torch.where(b[0] == 0, a[1], a[1] + delta * share))
+    both = torch.where((a[0] == 0) | (b[0] == 0), 0.0, delta * delta * a[0] * share)
+    return counts, means, a[2] + b[2] + both
+
+
+def extreme_codes(codes: Tensor, rows: Partitions, ranges: Sequence[Range], which: Which) -> Tensor:
+    """The least or greatest of integers [n] of each frame, in their dtype; the other end of its range for no rows."""
+    limits = torch.iinfo(codes.dtype)
+    identity = limits.max if which == "amin" else limits.min
+    if len(ranges) == 1 and ranges[0].begins is rows.begins:
+        running = _running_extremes(codes, rows, which)
+        if running is not None:
+            found = take_padded(running, ranges[0].ends - 1)
+            return torch.where(ranges[0].lengths > 0, found, identity)
+    better = torch.minimum if which == "amin" else torch.maximum
+    found = torch.full_like(codes, identity)
+    for part in ranges:
+        lengths, table = part.lengths, codes
+        longest = int(lengths.max()) if lengths.shape[0] else 0
+        for level in range(longest.bit_length()):
+            step = 1 << level
+            if level:
+                table = better(table[: -step // 2], table[step // 2 :])
+            chosen = row_indices(
+                (lengths >> level) == 1
+            )  # two overlapping tables of so many rows cover the frame
+            if not chosen.shape[0]:
+                continue
+            first, last = take(part.begins, chosen), take(part.ends, chosen) - step
+            extremes = better(take(table, first), take(table, last))
+            found.index_copy_(0, chosen, better(take(found, chosen), extremes))
+    return found
+
+
+def _running_extremes(codes: Tensor, rows: Partitions, which: Which) -> Tensor | None:
+    """The extreme of the rows of each partition up to each row; None where the codes leave no bits for the partition."""
+    if not codes.shape[0]:
+        return codes
+    low, high = (int(extreme) for extreme in torch.aminmax(codes))
+    width = (high - low).bit_length()
+    if width + rows.partitions.count.bit_length() > 63:
+        return None
+    places = codes.to(torch.int64) - low if which == "amax" else high - codes.to(torch.int64)
+    words = (rows.partitions.numbers << width) | places  # those of a later partition are greater
+    if is_host(words):
+        words = torch.from_numpy(np.maximum.accumulate(words.numpy()))
+    else:
+        words = torch.cummax(words, 0).values
+    places = words & ((1 << width) - 1)
+    return (places + low if which == "amax" else high - places).to(codes.dtype)
+
+
+def extreme_frames(
+    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range], which: Which
+) -> Tensor:
+    """The least or greatest of integers, booleans or floats [n], in their dtype (int8 of booleans)."""
+    codes = ordered_bits(values) if values.is_floating_point() else values
+    if codes.dtype is torch.bool:
+        codes = codes.to(torch.int8)
+    if validity is not None:
+        limits = torch.iinfo(codes.dtype)
+        codes = torch.where(validity, codes, limits.max if which == "amin" else limits.min)
+    found = extreme_codes(codes, rows, ranges, which)
+    return from_ordered_bits(found, values.dtype) if values.is_floating_point() else found
+
+
+def extreme_rows(
+    order: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range], which: Which
+) -> Tensor:
+    """int64 [n]: the row with the least or greatest value of each frame, -1 of none; `order`: all rows by their values."""
+    ranks = torch.empty_like(order).index_copy_(0, order, rows.rows)
+    nothing = rows.num_rows if which == "amin" else -1
+    if validity is not None:
+        ranks = torch.where(validity, ranks, nothing)
+    found = extreme_codes(ranks, rows, ranges, which)
+    is_there = (found >= 0) & (found < rows.num_rows)
+    return torch.where(is_there, take_padded(order, torch.where(is_there, found, -1)), -1)
+
+
+#: By kind of reduction: `kernel(values, validity, rows, ranges)`.
+FRAME_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
+    "count_star": count_frames,
+    "count": count_frames,
+    "sum": sum_frames,
+    "sum_wide": sum_wide_frames,
+    "sum_float": sum_float_frames,
+    "product": product_frames,
+    "second_moment": second_moment_frames,
+    "bool_and": bool_and_frames,
+    "bool_or": bool_or_frames,
+}

@@ -1,0 +1,87 @@
+"""Values in other rows of the partition or frame: which row each row takes its value from, -1 for none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.operators.rows.selection import row_indices, take, take_padded
+from tqp.operators.windows.frames import Range
+from tqp.operators.windows.partitions import Partitions
+
+
+class ValidRows:
+    """The rows whose values count, in order. Without `validity` all rows are."""
+
+    def __init__(self, validity: Tensor | None, num_rows: int) -> None:
+        self.validity = validity
+        if validity is not None:
+            self.rows = row_indices(validity)
+            self._before = torch.zeros(num_rows + 1, dtype=torch.int64, device=validity.device)
+            torch.cumsum(validity, 0, dtype=torch.int64, out=self._before[1:])
+
+    def before(self, rows: Tensor) -> Tensor:
+        """int64 [n]: how many there are before each of these rows."""
+        return rows if self.validity is None else take(self._before, rows)
+
+    def at(self, numbers: Tensor, within: Range) -> Tensor:
+        """int64 [n]: the rows with these numbers; -1 where they are not within the range."""
+        if self.validity is None:
+            rows = numbers
+        elif self.rows.shape[0] == 0:
+            return torch.full_like(numbers, -1)
+        else:
+            is_there = (numbers >= 0) & (numbers < self.rows.shape[0])
+            rows = torch.where(is_there, take(self.rows, numbers.clamp(0, self.rows.shape[0] - 1)), -1)
+        return torch.where((rows >= within.begins) & (rows < within.ends), rows, -1)
+
+
+def shifted(rows: Partitions, away: Tensor | int, counted: ValidRows) -> Tensor:
+    """int64 [n]: the row so many of the counted ones behind (negative: before) each row of its partition; -1 if there is none.
+
+    A row that is 0 away from itself is there, whether it counts or not.
+    """
+    whole = Range(rows.begins, rows.ends)
+    if isinstance(away, Tensor):
+        away = away.to(torch.int64).clamp(-rows.num_rows, rows.num_rows)
+    if counted.validity is None:
+        return counted.at(rows.rows + away, whole)
+    own = counted.validity.to(torch.int64)
+    numbers = counted.before(rows.rows) + away
+    if isinstance(away, Tensor):
+        found = counted.at(torch.where(away > 0, numbers - 1 + own, numbers), whole)
+        return torch.where(away == 0, rows.rows, found)
+    if away == 0:
+        return rows.rows
+    return counted.at(numbers - 1 + own if away > 0 else numbers, whole)
+
+
+def nth_of_frame(ranges: Sequence[Range], number: Tensor | int, counted: ValidRows) -> Tensor:
+    """int64 [n]: the `number`-th (from 0 on) of the counted rows of a frame of ranges in row order; -1 if there is none."""
+    found: Tensor | None = None
+    for part in ranges:
+        first = counted.before(part.begins)
+        rows = counted.at(first + number, part)
+        rows = torch.where(torch.as_tensor(number, device=rows.device) >= 0, rows, -1)
+        found = rows if found is None else torch.where(found >= 0, found, rows)
+        number = number - (counted.before(part.ends) - first)
+    assert found is not None
+    return found
+
+
+def last_of_frame(ranges: Sequence[Range], counted: ValidRows) -> Tensor:
+    """int64 [n]: the last of the counted rows of a frame of ranges in row order; -1 if there is none."""
+    found: Tensor | None = None
+    for part in reversed(ranges):
+        rows = counted.at(counted.before(part.ends) - 1, part)
+        found = rows if found is None else torch.where(found >= 0, found, rows)
+    assert found is not None
+    return found
+
+
+def validity_at(rows: Tensor, validity: Tensor | None) -> Tensor:
+    """bool [n]: is there a row, and a value in it?"""
+    is_there = rows >= 0
+    return is_there if validity is None else is_there & take_padded(validity, rows)

@@ -1,0 +1,45 @@
+"""What OVER says, with the definitions of the WINDOW clause that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError
+from tqp.planner.parse import head_span
+
+
+class Definition(NamedTuple):
+    """What stands behind OVER, names of windows replaced by what they stand for."""
+
+    partition: Sequence[exp.Expr]
+    order: Sequence[exp.Ordered]
+    frame: exp.WindowSpec | None
+
+
+def definition_of(over: exp.Window, windows: Sequence[exp.Window]) -> Definition:
+    """What an OVER clause, or a definition in a WINDOW clause, says; `windows` are those that it may name."""
+    order = over.args.get("order")
+    own = Definition(
+        over.args.get("partition_by") or (), () if order is None else order.expressions, over.args.get("spec")
+    )
+    base = over.args.get("alias")
+    if base is None:
+        return own
+    place = next((i for i, each in enumerate(windows) if each.name.lower() == base.name.lower()), None)
+    if place is None:
+        raise BindError(f'there is no window "{base.name}"', head_span(base))
+    named = definition_of(windows[place], windows[:place])
+    if "spec" not in over.args:  # OVER w, not OVER (w)
+        return named
+    for what, mine, others in (
+        ("PARTITION BY", own.partition, named.partition),
+        ("ORDER BY", own.order, named.order),
+    ):
+        if mine and others:
+            raise BindError(f'the window "{base.name}" has {what} already', head_span(base))
+    if named.frame is not None:
+        raise BindError(f'the window "{base.name}" has a frame, and cannot be changed', head_span(base))
+    return Definition(own.partition or named.partition, own.order or named.order, own.frame)

@@ -1,0 +1,269 @@
+"""Window functions: all rows are sorted by partition and order, and what each call makes of them is put beside them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.data.strings import Strings
+from tqp.operators.groups.aggregates import Which
+from tqp.operators.rows import keys as key_kernels
+from tqp.operators.rows.batches import pool_rows
+from tqp.operators.rows.selection import take, take_padded
+from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.windows import frames, ranking, reductions, values
+from tqp.operators.windows.frames import Range
+from tqp.operators.windows.partitions import Partitions, segments
+from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
+from tqp.runtime.breakers.collect import CollectRows, key_columns
+from tqp.runtime.breakers.collect_groups import reduce_rows
+from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.frame import Frame, FrameColumn, take_frame
+from tqp.runtime.pipeline import State
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a frame; `column`: of the offsets, or of the values of the key at which it is."""
+
+    kind: BoundKind
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSpec:
+    """A frame, and the columns that it reads. `key`: of RANGE with offsets."""
+
+    mode: FrameMode
+    start: Bound
+    end: Bound
+    exclusion: Exclusion
+    key: int | None = None
+    descending: bool = False
+    nulls_first: bool = False
+
+    @property
+    def is_partition(self) -> bool:
+        kinds = self.start.kind, self.end.kind
+        whole = BoundKind.UNBOUNDED_PRECEDING, BoundKind.UNBOUNDED_FOLLOWING
+        return kinds == whole and self.exclusion is Exclusion.NO_OTHERS
+
+
+class SortedRows:
+    """The rows in order, with their partitions; the frame of each that calls ask for is found once."""
+
+    def __init__(self, frame: Frame, partitions: Partitions) -> None:
+        self.frame = frame
+        self.partitions = partitions
+        self._ranges: dict[FrameSpec, Sequence[Range]] = {}
+
+    def ranges(self, spec: FrameSpec) -> Sequence[Range]:
+        """The frame of each row, as ranges of rows in row order."""
+        known = self._ranges.get(spec)
+        if known is None:
+            whole = frames.frame(self._bound(spec, spec.start, False), self._bound(spec, spec.end, True))
+            known = self._ranges[spec] = frames.excluding(self.partitions, whole, spec.exclusion.value)
+        return known
+
+    def column(self, index: int) -> tuple[Any, Tensor | None]:
+        column = self.frame.columns[index]
+        return column.values, column.validity
+
+    def _bound(self, spec: FrameSpec, bound: Bound, is_end: bool) -> Tensor:
+        rows, peers = self.partitions, self.partitions.peers
+        match bound.kind:
+            case BoundKind.UNBOUNDED_PRECEDING:
+                return rows.begins
+            case BoundKind.UNBOUNDED_FOLLOWING:
+                return rows.ends
+            case BoundKind.CURRENT_ROW:
+                if spec.mode is FrameMode.ROWS:
+                    return rows.rows + int(is_end)
+                return peers.ends if is_end else peers.begins
+        precedes = bound.kind is BoundKind.PRECEDING
+        assert bound.column is not None
+        offsets, validity = self.column(bound.column)
+        if spec.mode is FrameMode.RANGE:
+            assert spec.key is not None
+            key = frames.order_key(*self.column(spec.key), spec.descending, spec.nulls_first)
+            codes = frames.range_codes(offsets, spec.descending)
+            return frames.values_from(rows, key, codes, validity, precedes, is_end)
+        away = frames.offsets(offsets, validity, f"{spec.mode.value} {bound.kind.value}")
+        find = frames.rows_from if spec.mode is FrameMode.ROWS else frames.groups_from
+        return find(rows, -away if precedes else away, is_end)
+
+
+class Call(ABC):
+    """What one call, or one reduction of an aggregate, makes of the sorted rows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def compute(self, rows: SortedRows) -> FrameColumn:
+        """Its column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank(Call):
+    """A function of the row's place. `tiles`: the column of the argument of ntile."""
+
+    function: str
+    tiles: int | None = None
+
+    def compute(self, rows: SortedRows) -> FrameColumn:
+        if self.tiles is None:
+            return FrameColumn(ranking.RANKINGS[self.function](rows.partitions), None)
+        tiles, validity = rows.column(self.tiles)
+        return FrameColumn(ranking.ntile(rows.partitions, tiles, validity), validity)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(Call):
+    """The value of another row. `number`: the column of how far away it is, or of its number in the frame; None: 1.
+
+    `default`: the column of what stands for a row that is not there.
+    """
+
+    function: str
+    column: int
+    frame: FrameSpec
+    ignore_nulls: bool
+    number: int | None = None
+    default: int | None = None
+
+    def compute(self, rows: SortedRows) -> FrameColumn:
+        picked, validity = rows.column(self.column)
+        number, number_validity = (1, None) if self.number is None else rows.column(self.number)
+        counted = values.ValidRows(validity if self.ignore_nulls else None, rows.frame.num_rows)
+        chosen = self._rows(rows, counted, number)
+        if number_validity is not None:
+            chosen = torch.where(number_validity, chosen, -1)
+        valid = values.validity_at(chosen, validity)
+        taken = _take(picked, chosen)
+        if self.default is None:
+            return FrameColumn(taken, valid)
+        others, others_validity = rows.column(self.default)
+        is_there = chosen >= 0
+        if number_validity is not None:
+            is_there = is_there | ~number_validity  # NULL, not the default
+        if isinstance(taken, Strings):
+            taken = string_layout.choose([is_there], [taken], others)
+        else:
+            shape = is_there if taken.dim() == 1 else is_there.unsqueeze(1)
+            taken = torch.where(shape, taken, others)
+        otherwise = ~is_there if others_validity is None else others_validity & ~is_there
+        return FrameColumn(taken, torch.where(is_there, valid, otherwise))
+
+    def _rows(self, rows: SortedRows, counted: values.ValidRows, number: Any) -> Tensor:
+        match self.function:
+            case "lag":
+                return values.shifted(rows.partitions, -number, counted)
+            case "lead":
+                return values.shifted(rows.partitions, number, counted)
+            case "last_value":
+                return values.last_of_frame(rows.ranges(self.frame), counted)
+            case _:
+                return values.nth_of_frame(rows.ranges(self.frame), number - 1, counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce(Call):
+    """A reduction of the rows of each frame."""
+
+    reduction: Reduction
+    frame: FrameSpec
+
+    def compute(self, rows: SortedRows) -> FrameColumn:
+        reduction, segments_ = self.reduction, rows.partitions.partitions
+        if self.frame.is_partition:
+            reduced = reduce_rows(reduction, rows.frame, segments_.numbers, segments_.count)
+            if isinstance(reduced, Strings):
+                return FrameColumn(pool_rows(reduced, segments_.numbers), None)
+            return FrameColumn(segments_.spread(reduced).contiguous(), None)
+        column, validity = (None, None) if reduction.column < 0 else rows.column(reduction.column)
+        ranges = rows.ranges(self.frame)
+        if reduction.distinct:
+            validity = self._once(rows, column, validity)
+        kernel = reductions.FRAME_REDUCTIONS.get(reduction.kind)
+        if kernel is not None:
+            return FrameColumn(kernel(column, validity, rows.partitions, ranges), None)
+        if reduction.kind == "first":
+            counted = values.ValidRows(validity, rows.frame.num_rows)
+            return FrameColumn(_take(column, values.nth_of_frame(ranges, 0, counted)), None)
+        which: Which = "amin" if reduction.kind in ("min", "least") else "amax"
+        if isinstance(column, Tensor) and column.dim() == 1:
+            return FrameColumn(
+                reductions.extreme_frames(column, validity, rows.partitions, ranges, which), None
+            )
+        order = sort_rows(sort_columns(column))
+        chosen = reductions.extreme_rows(order, validity, rows.partitions, ranges, which)
+        return FrameColumn(_take(column, chosen), None)
+
+    def _once(self, rows: SortedRows, column: Any, validity: Tensor | None) -> Tensor:
+        """bool [n]: the first of the rows of its partition that have its value, or the last, if the frame ends with that."""
+        words = key_columns(FrameColumn(column, None))
+        numbers = rows.partitions.partitions.numbers
+        flags = [] if validity is None else [~validity]
+        codes = [SortColumn(word) for word in (numbers, *flags, *words)]
+        order = sort_rows(codes)
+        same = segments(
+            [take(each, order) for each in (numbers, *flags, *words)], order.shape[0], order.device
+        )
+        from_start = self.frame.start.kind is BoundKind.UNBOUNDED_PRECEDING
+        places = same.bounds[:-1] if from_start else same.bounds[1:] - 1
+        chosen = torch.zeros(order.shape[0], dtype=torch.bool, device=order.device)
+        chosen[take(order, places)] = True
+        return chosen if validity is None else chosen & validity
+
+
+@dataclass(eq=False)
+class WindowRows(CollectRows):
+    """Rows in order of partition and order keys, which are the frame's first columns; then what calls read, and what they make.
+
+    The slot gets the columns `kept`, and a column for each of the calls.
+    """
+
+    directions: Sequence[tuple[bool, bool]]  # (descending, nulls_first) of each key
+    num_partition_keys: int
+    kept: Sequence[int]
+    calls: Sequence[Call]
+    device: torch.device
+
+    def finish_rows(self, state: Frame, program_state: State) -> State:
+        rows = self._sorted(state)
+        kept = [rows.frame.columns[index] for index in self.kept]
+        made = [call.compute(rows) for call in self.calls]
+        return {self.slot: Frame(state.num_rows, (*kept, *made))}
+
+    def _sorted(self, state: Frame) -> SortedRows:
+        count, keys = state.num_rows, state.columns[: len(self.directions)]
+        if keys:
+            columns = [
+                column
+                for key, directions in zip(keys, self.directions, strict=True)
+                for column in sort_columns(key.values, key.validity, *directions)
+            ]
+            order = sort_rows(columns)
+            if not key_kernels.is_ascending(order):
+                state = take_frame(state, order)
+        words = [key_columns(key) for key in state.columns[: len(self.directions)]]
+        by_partition = [word for key in words[: self.num_partition_keys] for word in key]
+        by_order = [word for key in words[self.num_partition_keys :] for word in key]
+        partitions = segments(by_partition, count, self.device)
+        return SortedRows(state, Partitions(partitions, segments(by_order, count, self.device, partitions)))
+
+    def describe(self) -> str:
+        return f"sort the rows, compute {len(self.calls)} columns of window functions, into {self.slot}"
+
+
+def _take(column: Any, chosen: Tensor) -> Any:
+    """The chosen rows of a tensor or Strings; any value where a row is -1."""
+    if isinstance(column, Strings):
+        return pool_rows(column, chosen.clamp(min=0))
+    return take_padded(column, chosen)

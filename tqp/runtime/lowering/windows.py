@@ -1,0 +1,222 @@
+"""Lowering of window functions: what rows are sorted by, what each call reads, and how its result is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import Field
+from tqp.operators.windows.reductions import FRAME_REDUCTIONS
+from tqp.planner.algebra.expressions import TRUE, AggregateCall, Expression, Literal
+from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameBound, WindowCall
+from tqp.planner.functions.registry import WINDOWS
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import GroupAlgorithm
+from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.breakers.windows import Bound, Call, FrameSpec, Pick, Rank, Reduce, WindowRows
+from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending
+from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
+from tqp.runtime.lowering.sorts import lower_key
+from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.plan import PlanLowering
+
+#: Reductions of any frame; the others need a whole partition.
+_OF_FRAMES = frozenset((*FRAME_REDUCTIONS, "first", "min", "max", "least", "greatest"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A call's result that is one column as it is."""
+
+    field: Field
+    layout: Layout
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """A call's result that is made of reductions, the first of which has this number among the calls."""
+
+    field: Field
+    call: AggregateCall
+    pending: Pending
+    first: int
+
+
+def lower_window(plan: PlanLowering, node: physical.Window) -> Stream:
+    """A stream of the rows in order, with the results of the calls."""
+    if plan.program.carries_gradients:
+        raise UnsupportedError("window functions in a query with gradients are not supported")
+    stream = plan.lower(node.input)
+    return _WindowLowering(plan, plan.enter(stream, node), node).lower()
+
+
+class _WindowLowering:
+    def __init__(self, plan: PlanLowering, lowering: ExpressionLowering, node: physical.Window) -> None:
+        self.plan, self.lowering, self.node = plan, lowering, node
+        self.outputs: list[Value] = []  # keys, the columns that are kept, then what the calls read
+        self.calls: list[Call] = []
+        self.results: list[_Column | _Aggregate] = []
+
+    def lower(self) -> Stream:
+        node, program, lowering = self.node, self.plan.program, self.lowering
+        stream, build = lowering.stream, lowering.stream.builder
+        self.outputs += [lowering.comparable(lower_key(lowering, key)) for key in node.keys]
+        fields = node.fields[: len(node.fields) - len(node.calls)]
+        kept = [lowering.materialise(stream.column(field.id)) for field in fields]
+        places = range(len(self.outputs), len(self.outputs) + len(kept))
+        self.outputs += kept
+        for field, call in zip(node.call_fields, node.calls, strict=True):
+            with build.fragment(call.aggregate, " OVER ..."):
+                self._call(field, call)
+        slot = program.slot("windows")
+        directions = [(key.descending, key.nulls_first) for key in node.keys]
+        breaker = WindowRows(slot, directions, len(node.partition), places, self.calls, program.device)
+        program.close(stream, self.outputs, breaker, "window functions")
+        stored = [StoredColumn(value.layout, slot, index) for index, value in enumerate(kept)]
+        return self._result(slot, stored, fields)
+
+    def _result(self, slot: str, stored: list[StoredColumn], fields: tuple[Field, ...]) -> Stream:
+        result = self.plan.stream_of(slot, stored, fields)
+        lowering = self.plan.enter(result, self.node)
+        for made in self.results:
+            field = made.field
+            if isinstance(made, _Column):
+                column = StoredColumn(made.layout, slot, len(stored) + made.call)
+                result.add_source_column(field.id, field.name, column)
+                continue
+            nodes = []
+            for place, number in enumerate(made.pending.reductions):
+                layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
+                column = StoredColumn(layout, slot, len(stored) + made.first + number)
+                nodes.append(result.source_values(f"{field.name}_{place}", column))
+            with result.builder.fragment(made.call, f" AS {field.name}"):
+                result.add_computed_column(field.id, field.name, made.pending.finish(lowering, nodes))
+        return result
+
+    def _column(self, value: Value) -> int:
+        self.outputs.append(value)
+        return len(self.outputs) - 1
+
+    def _lowered(self, expression: Expression) -> Value:
+        return self.lowering.materialise(self.lowering.lower(expression))
+
+    def _call(self, field: Field, call: WindowCall) -> None:
+        function = WINDOWS.get(call.function)
+        if function is None:
+            self._aggregate(field, call)
+        elif function.picks_value:
+            self._pick(field, call)
+        else:
+            self._rank(field, call)
+
+    def _rank(self, field: Field, call: WindowCall) -> None:
+        tiles = self._lowered(call.arguments[0]) if call.arguments else None
+        if tiles is not None and tiles.layout.form is not Form.NUMBER:
+            raise UnsupportedError(
+                f"{call.function}() of {tiles.layout.data_type} is not supported", call.span
+            )
+        nullable = tiles is not None and tiles.layout.nullable
+        layout = canonical_layout(call.data_type, nullable, field.facts.range)
+        self.results.append(_Column(field, layout, len(self.calls)))
+        self.calls.append(Rank(call.function, None if tiles is None else self._column(tiles)))
+
+    def _pick(self, field: Field, call: WindowCall) -> None:
+        value = self._lowered(call.arguments[0])
+        number = default = None
+        if len(call.arguments) > 1:
+            number = self._column(self._lowered(call.arguments[1]))
+        if len(call.arguments) > 2:
+            other = self._lowered(call.arguments[2])
+            layout = self.lowering.common_layout([value, other], Literal(None, call.data_type))
+            if layout.form is Form.CODES:
+                layout = canonical_layout(call.data_type, layout.nullable)
+            value = self.lowering.in_layout(value, layout)
+            default = self._column(self.lowering.in_layout(other, layout))
+        self.results.append(_Column(field, value.layout.with_nullable(True), len(self.calls)))
+        column, frame = self._column(value), self._frame(call)
+        self.calls.append(Pick(call.function, column, frame, call.ignore_nulls, number, default))
+
+    def _aggregate(self, field: Field, call: WindowCall) -> None:
+        aggregate = replace(call.aggregate, span=call.span or (0, 0))
+        is_never_empty = call.frame.has_current_row and call.filter is None
+        group = physical.Aggregate(
+            (field,),
+            self.node.estimated_rows,
+            self.node.max_rows,
+            self.node.input,
+            GroupAlgorithm.SORT,
+            (TRUE,) if is_never_empty else (),
+            (aggregate,),
+            None,
+        )
+        reductions = AggregateCalls(self.lowering, group, self.outputs)
+        pending = reductions.lower(aggregate)
+        assert isinstance(pending, Pending)
+        frame = self._frame(call)
+        self.results.append(_Aggregate(field, aggregate, pending, len(self.calls)))
+        for reduction in reductions.reductions:
+            self._check(call, reduction, frame)
+            self.calls.append(Reduce(reduction, frame))
+
+    def _check(self, call: WindowCall, reduction: Reduction, frame: FrameSpec) -> None:
+        if frame.is_partition:
+            return
+        if reduction.kind not in _OF_FRAMES:
+            raise UnsupportedError(
+                f"{call.function}() over a part of the partition is not supported", call.span
+            )
+        if reduction.distinct and (
+            frame.exclusion is not Exclusion.NO_OTHERS
+            or not (
+                frame.start.kind is BoundKind.UNBOUNDED_PRECEDING
+                or frame.end.kind is BoundKind.UNBOUNDED_FOLLOWING
+            )
+        ):
+            raise UnsupportedError(
+                "DISTINCT over a frame that neither starts nor ends with its partition is not supported",
+                call.span,
+            )
+
+    # frames
+
+    def _frame(self, call: WindowCall) -> FrameSpec:
+        frame = call.frame
+        if frame.key is None:
+            start, end = (self._bound(bound) for bound in (frame.start, frame.end))
+            return self._normal(FrameSpec(frame.mode, start, end, frame.exclusion))
+        expressions = [bound.value for bound in (frame.start, frame.end) if bound.value is not None]
+        values = [self._lowered(each) for each in (frame.key, *expressions)]
+        layout = self.lowering.common_layout(values, Literal(None, frame.key.data_type))
+        if layout.form is not Form.NUMBER:
+            raise UnsupportedError(
+                f"RANGE with an offset over {frame.key.data_type} values is not supported", call.span
+            )
+        key, *columns = [self._column(self.lowering.in_layout(value, layout)) for value in values]
+        left = iter(columns)
+        start, end = (
+            Bound(bound.kind, None if bound.value is None else next(left))
+            for bound in (frame.start, frame.end)
+        )
+        nulls_first = self.node.order[0].nulls_first
+        return FrameSpec(frame.mode, start, end, frame.exclusion, key, frame.descending, nulls_first)
+
+    def _bound(self, bound: FrameBound) -> Bound:
+        return Bound(bound.kind, None if bound.value is None else self._column(self._lowered(bound.value)))
+
+    def _normal(self, spec: FrameSpec) -> FrameSpec:
+        """Without ORDER BY all rows of a partition are peers."""
+        if self.node.order or spec.mode.value == "ROWS":
+            return spec
+        start, end = spec.start, spec.end
+        if start.kind is BoundKind.CURRENT_ROW:
+            start = Bound(BoundKind.UNBOUNDED_PRECEDING)
+        if end.kind is BoundKind.CURRENT_ROW:
+            end = Bound(BoundKind.UNBOUNDED_FOLLOWING)
+        return replace(spec, start=start, end=end)
