@@ -11,7 +11,7 @@ import pytest
 import tqp
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
 from tqp.planner.functions.conditions import COMPARISONS
-from tqp.planner.functions.registry import SCALARS, aggregate_names
+from tqp.planner.functions.registry import SCALARS, aggregate_names, window_names
 
 ROOT = Path(__file__).parent.parent
 SOURCE_FOLDERS = ("tqp", "operators", "planner", "tpch")
@@ -114,3 +114,15 @@ def test_every_aggregate_that_the_planner_knows_is_lowered() -> None:
         for name in aggregate_names():
             argument = "b" if name.startswith(("bool_", "count_if", "countif")) else "x"
             assert len(connection.sql(f"SELECT {name}({argument}) FROM t").fetchall()) == 1
+
+
+def test_every_window_function_and_aggregate_is_lowered_over_partitions() -> None:
+    with tqp.connect() as connection:
+        connection.register("t", {"x": np.array([1, 2]), "b": np.array([True, False])})
+        arguments = dict.fromkeys(("row_number", "percent_rank", "cume_dist"), "") | {"nth_value": "x, 1"}
+        for name in (*window_names(), *aggregate_names()):
+            argument = "b" if name.startswith(("bool_", "count_if", "countif")) else arguments.get(name, "x")
+            argument = "" if "rank" in name else argument
+            assert (
+                len(connection.sql(f"SELECT {name}({argument}) OVER (PARTITION BY b) FROM t").fetchall()) == 2
+            )

@@ -1,1 +1,18 @@
-"""Window functions over rows sorted by partition and order: boundaries, frames, ranks, values and aggregates of frames."""
+"""Window functions over rows sorted by partition and order: boundaries, frames, ranks, values and aggregates of frames.
+
+All calls of a block that agree in PARTITION BY and ORDER BY share one sort (`tqp/runtime/breakers/windows.py`). Where partitions and
+groups of peers begin is where neighbours differ (`partitions.py`); ranks are differences of these places (`ranking.py`). The frame
+of a row is a range of rows, or up to three with EXCLUDE (`frames.py`); bounds of RANGE are searched in all partitions at once.
+
+| aggregate | frame | how |
+|---|---|---|
+| any, DISTINCT included | the whole partition | as GROUP BY has it (`operators/groups/`), partitions being groups |
+| count, bool_and, bool_or, sums and averages of integers and decimals | any | two places of one running sum, in 128 bits as limbs of 32 |
+| min, max | from the start of the partition | one running extreme, the number of the partition in front of the values |
+| min, max | any other | two overlapping tables: the extremes of 1, 2, 4, ... rows from each row on |
+| sums of floats, products, variances | any | a table for each bit of the number of rows, so that no frame sees values of another |
+| DISTINCT | from the start of the partition, or to its end | as above, of the first or last row with each value |
+
+Values other than numbers are compared by their places in a sort of them. No step loops over rows or partitions; those of the tables
+are as many as the longest frame has bits.
+"""

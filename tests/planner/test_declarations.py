@@ -17,9 +17,11 @@ from tqp.planner.functions.overloads import resolve as resolve_call
 from tqp.planner.functions.registry import (
     AGGREGATES,
     SCALARS,
+    WINDOWS,
     aggregate_overloads,
     scalar_names,
     scalar_overloads,
+    window_overloads,
 )
 from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
 
@@ -179,3 +181,21 @@ def test_aggregates_need_as_many_values_as_they_say(backend: str) -> None:
                 )
                 ((distinct, all_values),) = connection.sql(both).fetchall()
                 assert distinct == all_values, name
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_window_functions_are_null_and_raise_where_they_say(backend: str) -> None:
+    with tqp.connect(backend=backend) as connection:
+        for name, function in WINDOWS.items():
+            for overload in window_overloads(name) or ():
+                samples = ["x", "n", "5"][: len(overload.parameters)]
+                arguments = ["n"] if name == "ntile" else samples
+                call = f"{name}({', '.join(arguments)}) OVER (ORDER BY x NULLS FIRST)"
+                query = f"SELECT {call} FROM (VALUES (NULL, NULL), (1, 1), (2, 1)) t(x, n) ORDER BY x"
+                answer = connection.sql(query).fetchall()
+                assert function.nullable == ((None,) in answer), query
+                if function.numbers_rows:
+                    assert all(value is None or 1 <= value <= 3 for (value,) in answer), query
+                if function.raises:
+                    with pytest.raises(tqp.ExecutionError):
+                        connection.sql(query.replace("(1, 1)", "(1, -1)")).fetchall()

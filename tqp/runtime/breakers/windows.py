@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.rows import keys as key_kernels
@@ -26,6 +27,9 @@ from tqp.runtime.breakers.collect_groups import reduce_rows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
+
+#: Of each row: its place, the bounds of its partition, of its peers and of its frame, and what is at hand of one call.
+_ROW_BYTES = 10 * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,7 @@ class WindowRows(CollectRows):
     device: torch.device
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
+        reserve(_ROW_BYTES * state.num_rows)
         rows = self._sorted(state)
         kept = [rows.frame.columns[index] for index in self.kept]
         made = [call.compute(rows) for call in self.calls]
