@@ -354,13 +354,19 @@ def sorted_fields(keys: Sequence[SortKey], below: Fields) -> Fields:
 
 def window_fields(
     below: Fields,
-    keys: Sequence[SortKey],
+    partition: Sequence[Expression],
+    order: Sequence[SortKey],
     fields: Sequence[Field],
     calls: Sequence[WindowCall],
     max_rows: int,
 ) -> Fields:
-    """Fields of the rows sorted by `keys`, and of window functions over them, of at most `max_rows` rows."""
-    result = sorted_fields(keys, below) if keys else dict(below)
+    """Fields of at most `max_rows` rows, and of window functions over them.
+
+    With `order` the rows are sorted by partition and order; without it they are in any, or as they come if there is no partition.
+    """
+    result = sorted_fields((*map(SortKey, partition), *order), below) if order else dict(below)
+    if partition and not order:
+        result = {id: weakened(field, False, True, False) for id, field in below.items()}
     for field, call in zip(fields, calls, strict=True):
         result[field.id] = _window_field(field, call, below, max_rows)
     return result

@@ -18,7 +18,7 @@ from tqp.planner.algebra.window_calls import WindowCall
 
 @dataclass(frozen=True)
 class Window(LogicalPlan):
-    """The input's rows, by partition and in order, ties in input order. Schema: the input's fields, then one for each call.
+    """The input's rows, with `order` by partition and in order, ties in input order. Schema: the input's fields, then one for each call.
 
     NULLs are equal in `partition`. Rows that agree in `order` are peers; without it, all rows of a partition are.
     """
@@ -37,18 +37,15 @@ class Window(LogicalPlan):
         return (*self.input.schema, *self.fields)
 
     @property
-    def keys(self) -> tuple[SortKey, ...]:
-        """What the rows are sorted by."""
-        return (*map(SortKey, self.partition), *self.order)
-
-    @property
     def partition_ids(self) -> frozenset[int]:
         """Ids of the columns that are equal in all rows of a partition."""
         return frozenset([key.id for key in self.partition if isinstance(key, ColumnRef)])
 
     @derived
     def field_facts(self) -> Fields:
-        return window_fields(self.input.field_facts, self.keys, self.fields, self.calls, self.input.max_rows)
+        return window_fields(
+            self.input.field_facts, self.partition, self.order, self.fields, self.calls, self.input.max_rows
+        )
 
     @derived
     def row_bounds(self) -> Bounds:

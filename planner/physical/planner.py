@@ -263,7 +263,9 @@ class Planner:
             return self.plan(plan.input, required, ())
         (needed,) = plan.needs(required)
         below = self.plan(plan.input, frozenset(needed), ())
-        known = window_fields(below.field_facts, plan.keys, plan.fields, plan.calls, plan.input.max_rows)
+        known = window_fields(
+            below.field_facts, plan.partition, plan.order, plan.fields, plan.calls, plan.input.max_rows
+        )
         called = tuple(known[field.id] for field in plan.fields)
         kept = _kept(known.values(), required - _ids(plan.fields))
         return physical.Window(

@@ -129,6 +129,8 @@ def test_facts() -> None:
     assert node.unique_sets == node.input.unique_sets
     by_key = bound("SELECT k, rank() OVER (PARTITION BY k ORDER BY b) FROM t", Catalog(TABLES))
     assert next(iter(by_key.field_facts.values())).facts.is_sorted
+    unordered = bound("SELECT k, count(*) OVER (PARTITION BY k) FROM t", Catalog(TABLES))
+    assert not next(iter(unordered.field_facts.values())).facts.is_sorted
 
 
 def test_ill_formed() -> None:

@@ -18,6 +18,7 @@ from tests.random.values import (
     WORDS,
     random_value,
 )
+from tests.random.windows import random_window
 
 NUMBERS = ("int", "int", "dec", "float")
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -98,6 +99,13 @@ class Expressions:
         )
         call = self.fill(call, family, scope, 1)
         return f"{call} FILTER (WHERE {self.predicate(scope, 0)})" if random.random() < 0.1 else call
+
+    def window(self, family: str, scope: Scope) -> str:
+        """A call of a window function with a result of `family`."""
+        keys = Scope(scope.columns)
+        return self.fill(
+            random_window(self.random, family, lambda kind: self.draw(kind, keys, 1)), family, keys, 1
+        )
 
     def fill(self, template: str, family: str, scope: Scope, depth: int) -> str:
         """The template with all its holes filled; `{x}` is of one family throughout."""

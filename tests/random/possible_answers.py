@@ -36,7 +36,16 @@ from tqp.planner.algebra.expressions import (
     read_ids,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Scan, Shared
+from tqp.planner.algebra.logical_plan import (
+    Aggregate,
+    Filter,
+    Join,
+    LogicalPlan,
+    Project,
+    Scan,
+    Shared,
+    Window,
+)
 from tqp.planner.bind import bind
 from tqp.planner.binder.query import BoundQuery, QueryBinder
 from tqp.planner.functions.constant_folding import fold
@@ -116,6 +125,8 @@ class PossibleAnswers(Interpreter):
     # plans
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
+        if isinstance(plan, Window):
+            raise TooLongError("window functions are not run row by row")
         if self._substitutes is None and isinstance(plan, Filter):
             below, filters = plan.input, conjuncts(plan.condition)
             while outputs := _passed_on(below):  # what the condition reads may be of several tables below

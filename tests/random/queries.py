@@ -110,6 +110,12 @@ class Queries:
         if random.random() < 0.35:
             return self._grouped(relations, scope, wanted), tuple(wanted)
         items = [self.expressions.draw(family, scope, random.choice((0, 1, 2, 2, 3))) for family in wanted]
+        if scope.columns and random.random() < 0.15:
+            place = random.randrange(len(items))
+            items[place] = self.expressions.window(wanted[place], scope)
+            if random.random() < 0.3:
+                ranks = self.expressions.window("int", scope)
+                relations += f" QUALIFY {ranks} {random.choice(('<=', '=', '>'))} {random.randint(0, 3)}"
         distinct = "DISTINCT " if random.random() < 0.15 else ""
         sql = f"SELECT {distinct}{_named(items)}{relations}"
         if depth < 2 and random.random() < 0.06:

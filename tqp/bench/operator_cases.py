@@ -152,6 +152,20 @@ def _groups() -> Iterator[Case]:
         yield Case(f"distinct: {name}", "events", text)
 
 
+def _windows() -> Iterator[Case]:
+    """Over partitions of about 20 rows at 2 million."""
+    ordered = "PARTITION BY k100000 ORDER BY amount"
+    calls = {
+        "rank": f"rank() OVER ({ordered})",
+        "running sum": f"sum(amount) OVER ({ordered})",
+        "sum of 21 rows": f"sum(amount) OVER ({ordered}, k2500000 ROWS BETWEEN 10 PRECEDING AND 10 FOLLOWING)",
+        "share of the partition": "amount - avg(amount) OVER (PARTITION BY k1000)",
+    }
+    for name, call in calls.items():
+        text = f"SELECT count(w) AS n, sum(w)::BIGINT AS total FROM (SELECT {call} AS w FROM events)"
+        yield Case(f"window: {name}", "events", text)
+
+
 def _sorts() -> Iterator[Case]:
     keys = {"integers": "i", "doubles": "x", "strings": "s", "three mixed keys": "a DESC, c, i"}
     for name, key in keys.items():
@@ -342,7 +356,7 @@ def _texts() -> Iterator[Case]:
 SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.join_tables, tuple(_joins())),
     (data.range_tables, tuple(_ranges())),
-    (data.group_tables, tuple(_groups())),
+    (data.group_tables, (*_groups(), *_windows())),
     (data.sort_tables, tuple(_sorts())),
     (data.text_tables, tuple(_likes())),
     (data.scalar_tables, tuple(_scalars())),

@@ -91,8 +91,8 @@ class WindowCollector:
         self.calls = changed
 
     def over(self, plan: LogicalPlan) -> LogicalPlan:
-        """The plan under a node for each PARTITION BY and ORDER BY."""
-        for (partition, order), calls in self.calls.items():
+        """The plan under a node for each PARTITION BY and ORDER BY; one without either sees the rows as they come."""
+        for (partition, order), calls in sorted(self.calls.items(), key=lambda item: item[0] != ((), ())):
             plan = Window(plan, partition, order, tuple(calls.values()), tuple(calls))
         return plan
 

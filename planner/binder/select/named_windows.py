@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError
-from tqp.planner.parse import head_span
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import head_span, span_of
 
 
 class Definition(NamedTuple):
@@ -21,10 +21,11 @@ class Definition(NamedTuple):
 
 def definition_of(over: exp.Window, windows: Sequence[exp.Window]) -> Definition:
     """What an OVER clause, or a definition in a WINDOW clause, says; `windows` are those that it may name."""
-    order = over.args.get("order")
-    own = Definition(
-        over.args.get("partition_by") or (), () if order is None else order.expressions, over.args.get("spec")
-    )
+    order, frame = over.args.get("order"), over.args.get("spec")
+    if frame is not None and frame.args.get("start") is None:
+        word = frame.args["kind"]
+        raise UnsupportedError(f'a window called "{word}" in parentheses is not supported', span_of(over))
+    own = Definition(over.args.get("partition_by") or (), () if order is None else order.expressions, frame)
     base = over.args.get("alias")
     if base is None:
         return own

@@ -65,7 +65,15 @@ class Written(Names, Generic[Meaning]):
         if any(isinstance(item, exp.Alias) for item in node.expressions):  # its columns have no names outside
             node = node.copy()
             node.set("expressions", [item.unalias() for item in node.expressions])
+        if node.find(exp.IgnoreNulls):  # which sqlglot does not write
+            node = node.transform(_as_call_of_its_own)
         return str(node.sql("duckdb", comments=False))
+
+
+def _as_call_of_its_own(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.IgnoreNulls):
+        return node
+    return exp.Anonymous(this="ignore_nulls", expressions=[node.this])
 
 
 class Qualified(Written[None]):

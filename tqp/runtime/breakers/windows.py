@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
+from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows.batches import pool_rows
@@ -241,10 +242,28 @@ class WindowRows(CollectRows):
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         reserve(_ROW_BYTES * state.num_rows)
+        if self._only_groups:
+            return {self.slot: self._grouped(state)}
         rows = self._sorted(state)
         kept = [rows.frame.columns[index] for index in self.kept]
         made = [call.compute(rows) for call in self.calls]
         return {self.slot: Frame(state.num_rows, (*kept, *made))}
+
+    @property
+    def _only_groups(self) -> bool:
+        """Are there only aggregates of whole partitions, for which rows need not be sorted?"""
+        if self.num_partition_keys != len(self.directions) or not self.directions:
+            return False
+        return all(isinstance(call, Reduce) and call.frame.is_partition for call in self.calls)
+
+    def _grouped(self, state: Frame) -> Frame:
+        """The rows as they come, beside what their groups have been reduced to."""
+        words = [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
+        ids, _, count = group_ids.group_ids_of_columns(words)
+        reductions_ = (call.reduction for call in self.calls if isinstance(call, Reduce))
+        made = (reduce_rows(reduction, state, ids, count) for reduction in reductions_)
+        columns = (FrameColumn(_take(values_, ids), None) for values_ in made)
+        return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
     def _sorted(self, state: Frame) -> SortedRows:
         count, keys = state.num_rows, state.columns[: len(self.directions)]
@@ -264,7 +283,8 @@ class WindowRows(CollectRows):
         return SortedRows(state, Partitions(partitions, segments(by_order, count, self.device, partitions)))
 
     def describe(self) -> str:
-        return f"sort the rows, compute {len(self.calls)} columns of window functions, into {self.slot}"
+        how = "group" if self._only_groups else "sort"
+        return f"{how} the rows, compute {len(self.calls)} columns of window functions, into {self.slot}"
 
 
 def _take(column: Any, chosen: Tensor) -> Any:
