@@ -248,6 +248,7 @@ def test_null_comes_with_its_validity(con: tqp.Connection, data: Data) -> None:
         ("SELECT word, sum(x) FROM t GROUP BY word", '"word" is VARCHAR'),
         ("SELECT net(x) FROM t WHERE net(x) > 0", "WHERE net"),
         ("SELECT sum(x) FROM t HAVING sum(x) > 0", "WHERE sum"),
+        ("SELECT sum(x) OVER (ORDER BY id) FROM t", "window functions"),
     ],
 )
 def test_what_has_no_gradient_is_refused_when_compiled(

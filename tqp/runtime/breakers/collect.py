@@ -108,22 +108,7 @@ class SortRows(CollectRows):
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
         if self.packed is not None:
             keys[1] = keys[1]._replace(offset=program_state[self.packed].num_bytes)
-        workers = program_state["workers"]
-        # One worker alone has nothing to share: sorting all rows at once takes three quarters of the time.
-        many = sort_ranges(keys, workers.map) if workers.threads > 1 else None
-        if many is None:
-            order = sort_rows(keys)
-            return {
-                self.slot: frame
-                if key_kernels.is_ascending(order)
-                else compact_strings(take_frame(frame, order))
-            }
-        keys, ranges = many
-
-        def order_of(rows: Tensor) -> Tensor:
-            return sort_rows([take_rows(key, rows) for key in keys])
-
-        return {self.slot: take_frame_by_parts(frame, ranges, order_of, workers.map)}
+        return {self.slot: in_order(frame, keys, program_state["workers"])}
 
     def keys(self, frame: Frame) -> list[SortColumn]:
         """The sort keys among the columns of a frame of outputs."""
@@ -136,6 +121,21 @@ class SortRows(CollectRows):
     def describe(self) -> str:
         how = "sort the rows" if self.wanted is None else f"keep the first {self.wanted} rows in order"
         return f"{how} into {self.slot}"
+
+
+def in_order(frame: Frame, keys: Sequence[SortColumn], workers: Workers) -> Frame:
+    """The rows in the order of the keys, sorted by several workers where they are many; strings contiguous if rows move."""
+    # One worker alone has nothing to share: sorting all rows at once takes three quarters of the time.
+    many = sort_ranges(keys, workers.map) if workers.threads > 1 else None
+    if many is None:
+        order = sort_rows(keys)
+        return frame if key_kernels.is_ascending(order) else compact_strings(take_frame(frame, order))
+    keys, ranges = many
+
+    def order_of(rows: Tensor) -> Tensor:
+        return sort_rows([take_rows(key, rows) for key in keys])
+
+    return take_frame_by_parts(frame, ranges, order_of, workers.map)
 
 
 def order_values(column: FrameColumn) -> Tensor:

@@ -14,7 +14,7 @@ from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
-from tqp.operators.rows import keys as key_kernels
+from tqp.operators.joins.hash_join import Workers
 from tqp.operators.rows.batches import pool_rows
 from tqp.operators.rows.selection import take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
@@ -23,10 +23,10 @@ from tqp.operators.windows import frames, ranking, reductions, values
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
-from tqp.runtime.breakers.collect import CollectRows, key_columns
+from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns
 from tqp.runtime.breakers.collect_groups import reduce_rows
 from tqp.runtime.breakers.reductions import Reduction
-from tqp.runtime.frame import Frame, FrameColumn, take_frame
+from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.pipeline import State
 
 #: Of each row: its place, the bounds of its partition, of its peers and of its frame, and what is at hand of one call.
@@ -244,7 +244,7 @@ class WindowRows(CollectRows):
         reserve(_ROW_BYTES * state.num_rows)
         if self._only_groups:
             return {self.slot: self._grouped(state)}
-        rows = self._sorted(state)
+        rows = self._sorted(state, program_state["workers"])
         kept = [rows.frame.columns[index] for index in self.kept]
         made = [call.compute(rows) for call in self.calls]
         return {self.slot: Frame(state.num_rows, (*kept, *made))}
@@ -265,7 +265,7 @@ class WindowRows(CollectRows):
         columns = (FrameColumn(_take(values_, ids), None) for values_ in made)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
-    def _sorted(self, state: Frame) -> SortedRows:
+    def _sorted(self, state: Frame, workers: Workers) -> SortedRows:
         count, keys = state.num_rows, state.columns[: len(self.directions)]
         if keys:
             columns = [
@@ -273,9 +273,7 @@ class WindowRows(CollectRows):
                 for key, directions in zip(keys, self.directions, strict=True)
                 for column in sort_columns(key.values, key.validity, *directions)
             ]
-            order = sort_rows(columns)
-            if not key_kernels.is_ascending(order):
-                state = take_frame(state, order)
+            state = in_order(state, columns, workers)
         words = [key_columns(key) for key in state.columns[: len(self.directions)]]
         by_partition = [word for key in words[: self.num_partition_keys] for word in key]
         by_order = [word for key in words[self.num_partition_keys :] for word in key]

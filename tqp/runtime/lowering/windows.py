@@ -70,8 +70,7 @@ class _WindowLowering:
         self.outputs += [lowering.comparable(lower_key(lowering, key)) for key in node.keys]
         fields = node.fields[: len(node.fields) - len(node.calls)]
         kept = [lowering.materialise(stream.column(field.id)) for field in fields]
-        places = range(len(self.outputs), len(self.outputs) + len(kept))
-        self.outputs += kept
+        places = list(map(self._column, kept))
         for field, call in zip(node.call_fields, node.calls, strict=True):
             with build.fragment(call.aggregate, " OVER ..."):
                 self._call(field, call)
@@ -101,6 +100,10 @@ class _WindowLowering:
         return result
 
     def _column(self, value: Value) -> int:
+        """Where the value is put out, once: a key may be kept, and be read by calls."""
+        for index, known in enumerate(self.outputs):
+            if known.node is value.node and known.validity is value.validity:
+                return index
         self.outputs.append(value)
         return len(self.outputs) - 1
 

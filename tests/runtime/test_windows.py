@@ -1,0 +1,74 @@
+"""Window functions over many rows, and what their programs do."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+
+ROWS = 300_000
+
+
+def _table() -> pa.Table:
+    random = np.random.default_rng(1)
+    names = np.array(["a", "b", "longer than eight bytes", "é", ""])
+    nulls = random.integers(0, 10, ROWS) == 0
+    return pa.table(
+        {
+            "id": random.permutation(ROWS),
+            "k": random.integers(0, 3000, ROWS),
+            "v": pa.array(random.integers(-1000, 1000, ROWS), mask=nulls),
+            "f": random.integers(0, 64, ROWS) / 4,
+            "s": names[random.integers(0, 5, ROWS)],
+        }
+    )
+
+
+TABLE = _table()
+CALLS = (
+    "rank() OVER (PARTITION BY k ORDER BY v)",
+    "row_number() OVER (ORDER BY id)",
+    "row_number() OVER (PARTITION BY s ORDER BY id DESC)",
+    "dense_rank() OVER (ORDER BY v DESC NULLS FIRST)",
+    "sum(v) OVER (PARTITION BY k ORDER BY id)",
+    "sum(v) OVER (PARTITION BY k)",
+    "count(DISTINCT v) OVER (PARTITION BY s ORDER BY id)",
+    "sum(f) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 7 PRECEDING AND 3 FOLLOWING)",
+    "min(v) OVER (PARTITION BY s ORDER BY id ROWS BETWEEN 1000 PRECEDING AND 1000 FOLLOWING)",
+    "max(s) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)",
+    "max(v) OVER (PARTITION BY k ORDER BY f)",
+    "count(*) OVER (PARTITION BY k ORDER BY v RANGE BETWEEN 50 PRECEDING AND 10 FOLLOWING)",
+    "sum(v) OVER (PARTITION BY s ORDER BY f GROUPS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE TIES)",
+    "lag(v, 3 IGNORE NULLS) OVER (PARTITION BY k ORDER BY id)",
+    "last_value(s) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING)",
+)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_rows(call: str, threads: int) -> None:
+    query = f"SELECT id, {call} AS w FROM t ORDER BY id"
+    with tqp.connect(threads=threads) as connection, duckdb.connect() as oracle:
+        connection.register("t", TABLE)
+        oracle.register("t", TABLE)
+        assert connection.sql(query).to_arrow().equals(oracle.sql(query).to_arrow_table().combine_chunks())
+
+
+def test_rows_are_sorted_once_for_all_calls_and_not_for_whole_partitions() -> None:
+    with tqp.connect() as connection:
+        connection.register("t", TABLE)
+        code = connection.compile(
+            "SELECT k, rank() OVER w, sum(v) OVER w, avg(v) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY v)"
+        ).code
+        assert code.count("sort the rows") == 1 and "return (num_rows, k, None, v, v_valid)" in code
+        assert "group the rows" in connection.compile("SELECT v - avg(v) OVER (PARTITION BY k) FROM t").code
+
+
+def test_memory_is_reserved() -> None:
+    with tqp.connect(memory_limit="1MiB") as connection:
+        connection.register("t", TABLE)
+        with pytest.raises(tqp.ResourceError):
+            connection.sql("SELECT sum(r) FROM (SELECT rank() OVER (ORDER BY v) AS r FROM t)").fetchall()
