@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT
+from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Expression, SortKey
 from tqp.planner.algebra.window_calls import (
@@ -58,6 +58,8 @@ def bind_frame(
         raise BindError("RANGE with an offset needs one key in ORDER BY", span_of(spec))
     if not order:
         raise UnsupportedError("RANGE with an offset from a constant is not supported", span_of(spec))
+    if order[0].expression.data_type.kind is TypeKind.TIME:  # it would begin again at midnight
+        raise UnsupportedError("RANGE with an offset over TIME values is not supported", span_of(spec))
     return _range_frame(binder, (start, end), nodes, exclusion, order[0])
 
 
