@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.numbers.wide import is_wide, less
 from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.selection import take
 from tqp.operators.windows.partitions import Partitions
@@ -27,7 +28,7 @@ class Range(NamedTuple):
 
 
 class OrderKey(NamedTuple):
-    """What RANGE offsets count: integers [n], ascending within each partition but for the NULLs at one end."""
+    """What RANGE offsets count: integers [n] or [n, 2], ascending within each partition but for the NULLs at one end."""
 
     codes: Tensor
     validity: Tensor | None
@@ -36,12 +37,12 @@ class OrderKey(NamedTuple):
 
 
 def order_key(values: Tensor, validity: Tensor | None, descending: bool, nulls_first: bool) -> OrderKey:
-    """A key of ORDER BY, integers or floats [n]."""
+    """A key of ORDER BY, integers or floats [n], or wide integers [n, 2]."""
     return OrderKey(range_codes(values, descending), validity, descending, nulls_first)
 
 
 def range_codes(values: Tensor, descending: bool) -> Tensor:
-    """int64 [n] that ascend as the order of the values, integers or floats, asks for."""
+    """int64 [n], of wide values [n, 2], that ascend as the order of the values, integers or floats, asks for."""
     codes = ordered_bits(values) if values.is_floating_point() else values.to(torch.int64)
     return ~codes if descending else codes
 
@@ -81,7 +82,7 @@ def values_from(
     valid = validity
     if key.validity is not None:
         valid = key.validity if valid is None else valid & key.validity
-    is_wrong = bounds > key.codes if precedes else bounds < key.codes
+    is_wrong = _before(key.codes, bounds) if precedes else _before(bounds, key.codes)
     if any_true(is_wrong if valid is None else is_wrong & valid):
         raise ExecutionError(
             f"the offset of RANGE {'PRECEDING' if precedes else 'FOLLOWING'} cannot be negative"
@@ -90,12 +91,17 @@ def values_from(
     for _ in range(rows.partitions.longest.bit_length()):
         middle = (low + high) >> 1
         codes = take(key.codes, middle.clamp(max=rows.num_rows - 1))
-        goes_on = (low < high) & (codes <= bounds if is_end else codes < bounds)
+        goes_on = (low < high) & (~_before(bounds, codes) if is_end else _before(codes, bounds))
         high = torch.where(goes_on | (low >= high), high, middle)
         low = torch.where(goes_on, middle + 1, low)
     if valid is None:
         return low
     return torch.where(valid, low, rows.peers.ends if is_end else rows.peers.begins)
+
+
+def _before(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n]: is the one code less than the other?"""
+    return less(a, b) if is_wide(a) else a < b
 
 
 def _with_keys(rows: Partitions, key: OrderKey) -> tuple[Tensor, Tensor]:

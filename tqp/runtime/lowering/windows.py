@@ -197,7 +197,7 @@ class _WindowLowering:
         expressions = [bound.value for bound in (frame.start, frame.end) if bound.value is not None]
         values = [self._lowered(each) for each in (frame.key, *expressions)]
         layout = self.lowering.common_layout(values, Literal(None, frame.key.data_type))
-        if layout.form is not Form.NUMBER:
+        if layout.form not in (Form.NUMBER, Form.WIDE):
             raise UnsupportedError(
                 f"RANGE with an offset over {frame.key.data_type} values is not supported", call.span
             )
