@@ -64,6 +64,7 @@ def test_rows_are_sorted_once_for_all_calls_and_not_for_whole_partitions() -> No
             "SELECT k, rank() OVER w, sum(v) OVER w, avg(v) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY v)"
         ).code
         assert code.count("sort the rows") == 1 and "return (num_rows, k, None, v, v_valid)" in code
+        assert "compute 3 columns" in code  # the average is of the same sum, and a count
         assert "group the rows" in connection.compile("SELECT v - avg(v) OVER (PARTITION BY k) FROM t").code
 
 

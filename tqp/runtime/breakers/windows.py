@@ -185,12 +185,12 @@ class Reduce(Call):
     frame: FrameSpec
 
     def compute(self, rows: SortedRows) -> FrameColumn:
-        reduction, segments_ = self.reduction, rows.partitions.partitions
+        reduction, partitions = self.reduction, rows.partitions.partitions
         if self.frame.is_partition:
-            reduced = reduce_rows(reduction, rows.frame, segments_.numbers, segments_.count)
+            reduced = reduce_rows(reduction, rows.frame, partitions.numbers, partitions.count)
             if isinstance(reduced, Strings):
-                return FrameColumn(pool_rows(reduced, segments_.numbers), None)
-            return FrameColumn(segments_.spread(reduced).contiguous(), None)
+                return FrameColumn(pool_rows(reduced, partitions.numbers), None)
+            return FrameColumn(partitions.spread(reduced).contiguous(), None)
         column, validity = (None, None) if reduction.column < 0 else rows.column(reduction.column)
         ranges = rows.ranges(self.frame)
         if reduction.distinct:
@@ -260,9 +260,10 @@ class WindowRows(CollectRows):
         """The rows as they come, beside what their groups have been reduced to."""
         words = [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
         ids, _, count = group_ids.group_ids_of_columns(words)
-        reductions_ = (call.reduction for call in self.calls if isinstance(call, Reduce))
-        made = (reduce_rows(reduction, state, ids, count) for reduction in reductions_)
-        columns = (FrameColumn(_take(values_, ids), None) for values_ in made)
+        reduced = (
+            reduce_rows(call.reduction, state, ids, count) for call in self.calls if isinstance(call, Reduce)
+        )
+        columns = (FrameColumn(_take(each, ids), None) for each in reduced)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
     def _sorted(self, state: Frame, workers: Workers) -> SortedRows:

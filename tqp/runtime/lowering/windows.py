@@ -41,12 +41,12 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _Aggregate:
-    """A call's result that is made of reductions, the first of which has this number among the calls."""
+    """A call's result that is made of reductions; `reduced`: their numbers among the calls, as `pending` counts them."""
 
     field: Field
     call: AggregateCall
     pending: Pending
-    first: int
+    reduced: list[int]
 
 
 def lower_window(plan: PlanLowering, node: physical.Window) -> Stream:
@@ -63,6 +63,7 @@ class _WindowLowering:
         self.outputs: list[Value] = []  # keys, the columns that are kept, then what the calls read
         self.calls: list[Call] = []
         self.results: list[_Column | _Aggregate] = []
+        self._reductions: dict[Reduce, int] = {}
 
     def lower(self) -> Stream:
         node, program, lowering = self.node, self.plan.program, self.lowering
@@ -93,7 +94,7 @@ class _WindowLowering:
             nodes = []
             for place, number in enumerate(made.pending.reductions):
                 layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
-                column = StoredColumn(layout, slot, len(stored) + made.first + number)
+                column = StoredColumn(layout, slot, len(stored) + made.reduced[number])
                 nodes.append(result.source_values(f"{field.name}_{place}", column))
             with result.builder.fragment(made.call, f" AS {field.name}"):
                 result.add_computed_column(field.id, field.name, made.pending.finish(lowering, nodes))
@@ -163,10 +164,17 @@ class _WindowLowering:
         pending = reductions.lower(aggregate)
         assert isinstance(pending, Pending)
         frame = self._frame(call)
-        self.results.append(_Aggregate(field, aggregate, pending, len(self.calls)))
         for reduction in reductions.reductions:
             self._check(call, reduction, frame)
-            self.calls.append(Reduce(reduction, frame))
+        reduced = [self._reduce(Reduce(reduction, frame)) for reduction in reductions.reductions]
+        self.results.append(_Aggregate(field, aggregate, pending, reduced))
+
+    def _reduce(self, reduce: Reduce) -> int:
+        """The number of the reduction among the calls; equal ones are computed once."""
+        number = self._reductions.setdefault(reduce, len(self.calls))
+        if number == len(self.calls):
+            self.calls.append(reduce)
+        return number
 
     def _check(self, call: WindowCall, reduction: Reduction, frame: FrameSpec) -> None:
         if frame.is_partition:
