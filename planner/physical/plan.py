@@ -341,12 +341,16 @@ class Sort(PhysicalPlan):
 
 @dataclass(frozen=True)
 class Window(PhysicalPlan):
-    """As the logical node; `fields`: of the input's those that are used above, then one for each call."""
+    """As the logical node; `fields`: of the input's those that are used above, then one for each call.
+
+    `most`: only so many rows of each partition come out, the first.
+    """
 
     input: PhysicalPlan
     partition: tuple[Expression, ...]
     order: tuple[SortKey, ...]
     calls: tuple[WindowCall, ...]
+    most: int | None = None
 
     INPUTS, EXPRESSIONS = ("input",), ("partition", "order", "calls")
 
@@ -361,7 +365,8 @@ class Window(PhysicalPlan):
         return self.fields[len(self.fields) - len(self.calls) :]
 
     def describe(self, names: Names) -> str:
-        return f"Window{window_text(self.partition, self.order, self.call_fields, self.calls, names)}"
+        first = "" if self.most is None else f" first {self.most}"
+        return f"Window{first}{window_text(self.partition, self.order, self.call_fields, self.calls, names)}"
 
 
 @dataclass(frozen=True)

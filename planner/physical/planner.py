@@ -64,6 +64,7 @@ from tqp.planner.physical.runtime_filters import (
     stops_above,
 )
 from tqp.planner.physical.shared_scans import share_filtered_scans
+from tqp.planner.physical.window_planning import first_of_partitions
 from tqp.planner.rules.columns import NewIds, is_pass_through, reference
 
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
@@ -72,7 +73,7 @@ PHYSICAL_RULES = (
     *"swap_join_sides distinct_build_side reduce_keys reduce_probe index_join dictionary_join".split(),
     *rules_of(JOIN_CHOICES),
     *rules_of(GROUP_CHOICES),
-    *"factored_sums predict_distinct".split(),
+    *"factored_sums predict_distinct first_of_partitions".split(),
 )
 
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
@@ -184,6 +185,8 @@ class Planner:
             requests = pass_operator(requests)
         below = self.plan(plan.input, required | plan.reads, requests)
         parts, fields = conjuncts(plan.condition), below.field_facts
+        if isinstance(below, physical.Window) and self.is_on("first_of_partitions"):
+            below = first_of_partitions(below, parts)
         parts = self.in_order(parts, fields)
         return physical.Filter(
             _kept(filter_fields(fields, parts).values(), required),

@@ -13,6 +13,7 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.functions.registry import AGGREGATES, WINDOWS
 from tqp.planner.physical import plan as physical
+from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.planner import plan_physical
 
 TABLES = example_tables(1)
@@ -148,6 +149,35 @@ def test_physical_node_keeps_what_is_read() -> None:
     (node,) = (each for each in walk_plan(plan_physical(plan)) if isinstance(each, physical.Window))
     assert [field.name for field in node.fields] == ["b", "rank"]
     assert [field.name for field in node.call_fields] == ["rank"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [
+        ("n <= 3", 3),
+        ("n = 2", 2),
+        ("n < 3 AND b > 1", 2),
+        ("2 >= n", 2),
+        ("n <= 3 AND n < 2", 1),
+        ("n > 3", None),
+        ("n <> 1", None),
+    ],
+)
+def test_a_condition_on_row_numbers_tells_how_many_rows_are_wanted(condition: str, most: int | None) -> None:
+    query = f"SELECT k, n FROM (SELECT *, row_number() OVER (PARTITION BY a ORDER BY k) AS n FROM t) WHERE {condition}"
+
+    def planned(query: str, *disabled: str) -> physical.Window:
+        plan = plan_physical(optimized(query, TABLES), PhysicalOptions(disabled_rules=frozenset(disabled)))
+        (node,) = (each for each in walk_plan(plan) if isinstance(each, physical.Window))
+        return node
+
+    assert planned(query).most == most
+    assert planned(query, "first_of_partitions").most is None
+    others = query.replace(
+        "AS n", "AS n, sum(k) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS s"
+    )
+    assert planned(others.replace("k, n FROM", "k, n, s FROM")).most is None
+    assert planned(query.replace("row_number()", "rank()")).most is None
 
 
 def test_names_are_of_aggregates_or_of_window_functions() -> None:

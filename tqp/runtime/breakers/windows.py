@@ -16,7 +16,7 @@ from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
 from tqp.operators.rows.batches import pool_rows
-from tqp.operators.rows.selection import take, take_padded
+from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.windows import frames, ranking, reductions, values
@@ -26,7 +26,7 @@ from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
 from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns
 from tqp.runtime.breakers.collect_groups import reduce_rows
 from tqp.runtime.breakers.reductions import Reduction
-from tqp.runtime.frame import Frame, FrameColumn
+from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
 
 #: Of each row: its place, the bounds of its partition, of its peers and of its frame, and what is at hand of one call.
@@ -231,7 +231,7 @@ class Reduce(Call):
 class WindowRows(CollectRows):
     """Rows in order of partition and order keys, which are the frame's first columns; then what calls read, and what they make.
 
-    The slot gets the columns `kept`, and a column for each of the calls.
+    The slot gets the columns `kept`, and a column for each of the calls. `most`: of the first so many rows of each partition only.
     """
 
     directions: Sequence[tuple[bool, bool]]  # (descending, nulls_first) of each key
@@ -239,15 +239,18 @@ class WindowRows(CollectRows):
     kept: Sequence[int]
     calls: Sequence[Call]
     device: torch.device
+    most: int | None = None
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
         reserve(_ROW_BYTES * state.num_rows)
         if self._only_groups:
             return {self.slot: self._grouped(state)}
+        if self.most is not None:
+            state = self._first(state, self.most)
         rows = self._sorted(state, program_state["workers"])
         kept = [rows.frame.columns[index] for index in self.kept]
         made = [call.compute(rows) for call in self.calls]
-        return {self.slot: Frame(state.num_rows, (*kept, *made))}
+        return {self.slot: Frame(rows.frame.num_rows, (*kept, *made))}
 
     @property
     def _only_groups(self) -> bool:
@@ -266,14 +269,27 @@ class WindowRows(CollectRows):
         columns = (FrameColumn(_take(each, ids), None) for each in reduced)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
+    def _first(self, state: Frame, most: int) -> Frame:
+        """The first rows of each partition: the others need not be moved, nor are their columns read."""
+        columns = self._sort_columns(state)
+        if not columns:
+            return state.cut(0, min(most, state.num_rows))
+        order = sort_rows(columns)
+        words = [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
+        partitions = segments([take(word, order) for word in words], state.num_rows, self.device)
+        rows = Partitions(partitions, partitions)
+        return take_frame(state, take(order, row_indices(ranking.row_number(rows) <= most)))
+
+    def _sort_columns(self, state: Frame) -> list[SortColumn]:
+        return [
+            column
+            for key, directions in zip(state.columns, self.directions, strict=False)
+            for column in sort_columns(key.values, key.validity, *directions)
+        ]
+
     def _sorted(self, state: Frame, workers: Workers) -> SortedRows:
-        count, keys = state.num_rows, state.columns[: len(self.directions)]
-        if keys:
-            columns = [
-                column
-                for key, directions in zip(keys, self.directions, strict=True)
-                for column in sort_columns(key.values, key.validity, *directions)
-            ]
+        count, columns = state.num_rows, self._sort_columns(state)
+        if columns:
             state = in_order(state, columns, workers)
         words = [key_columns(key) for key in state.columns[: len(self.directions)]]
         by_partition = [word for key in words[: self.num_partition_keys] for word in key]
@@ -283,6 +299,7 @@ class WindowRows(CollectRows):
 
     def describe(self) -> str:
         how = "group" if self._only_groups else "sort"
+        how += "" if self.most is None else f" and take the first {self.most} of each partition of"
         return f"{how} the rows, compute {len(self.calls)} columns of window functions, into {self.slot}"
 
 

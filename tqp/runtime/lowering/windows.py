@@ -77,7 +77,9 @@ class _WindowLowering:
                 self._call(field, call)
         slot = program.slot("windows")
         directions = [(key.descending, key.nulls_first) for key in node.keys]
-        breaker = WindowRows(slot, directions, len(node.partition), places, self.calls, program.device)
+        breaker = WindowRows(
+            slot, directions, len(node.partition), places, self.calls, program.device, node.most
+        )
         program.close(stream, self.outputs, breaker, "window functions")
         stored = [StoredColumn(value.layout, slot, index) for index, value in enumerate(kept)]
         return self._result(slot, stored, fields)
