@@ -57,10 +57,19 @@ class Pending:
 
 
 class AggregateCalls:
-    """The aggregates of one GROUP BY. They share accumulators, and columns of `outputs` that these read."""
+    """The aggregates of one GROUP BY. They share accumulators, and columns of `outputs` that these read.
 
-    def __init__(self, lowering: ExpressionLowering, node: physical.Aggregate, outputs: list[Value]) -> None:
-        self.lowering, self.node, self.outputs = lowering, node, outputs
+    `of_frames`: the groups are frames of window functions.
+    """
+
+    def __init__(
+        self,
+        lowering: ExpressionLowering,
+        node: physical.Aggregate,
+        outputs: list[Value],
+        of_frames: bool = False,
+    ) -> None:
+        self.lowering, self.node, self.outputs, self.of_frames = lowering, node, outputs, of_frames
         self.reductions: list[Reduction] = []
         self._reduction_numbers: dict[Reduction, int] = {}
         self._columns: dict[
@@ -262,9 +271,10 @@ class AggregateCalls:
     def _divides_float_sum(self, call: AggregateCall) -> bool:
         """Is the average rounded as sum(x) / count(x)? In DuckDB it becomes that where it saves an accumulator.
 
-        There without GROUP BY, and where the sum or the count is asked for as well. It differs in the last digit only.
+        There without GROUP BY, and where the sum or the count is asked for as well, but not over windows. It differs in the last
+        digit only.
         """
-        if call.distinct or call.filter is not None:
+        if self.of_frames or call.distinct or call.filter is not None:
             return False
         counts_rows = not nullable(call.arguments[0], self.lowering.stream.fields)
         return not self.node.keys or any(

@@ -162,7 +162,7 @@ class _WindowLowering:
             (aggregate,),
             None,
         )
-        reductions = AggregateCalls(self.lowering, group, self.outputs)
+        reductions = AggregateCalls(self.lowering, group, self.outputs, of_frames=True)
         pending = reductions.lower(aggregate)
         assert isinstance(pending, Pending)
         frame = self._frame(call)
