@@ -219,6 +219,15 @@ def test_a_subquery_that_computes_row_by_row_is_a_projection(
     assert [type(node) for node in walk_plan(optimized(query, example_tables(0)))] == expected
 
 
+@pytest.mark.parametrize("kind", ["CROSS", "LEFT"])
+def test_pairs_are_compared_once_for_each_value_where_no_key_joins_them(kind: str) -> None:
+    on = " ON true" if kind == "LEFT" else ""
+    query = f"SELECT x FROM t {kind} JOIN LATERAL (SELECT u.a + t.a AS x FROM u WHERE u.k <> t.a){on}"
+    plan = optimized(query, example_tables(0))
+    assert kinds(plan)[Shared] > 0
+    assert sorted_rows(plan) == sorted_rows(bound(query, Catalog(example_tables(0))))
+
+
 def test_an_aggregate_on_equal_keys_needs_no_domain() -> None:
     plan = optimized("SELECT k FROM t WHERE a < (SELECT max(a) FROM u WHERE u.b = t.b)", example_tables(0))
     assert Shared not in kinds(plan)

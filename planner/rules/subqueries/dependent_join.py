@@ -68,6 +68,8 @@ def join_dependent(
     joined = _row_by_row(left, right, join_type, condition, mark, context)
     if joined is None and join_type in (JoinType.INNER, JoinType.LEFT, JoinType.SINGLE):
         joined = _above_the_join(left, right, join_type, condition, context)
+        if joined is not None and _compares_all_pairs(joined, left):
+            joined = None  # there may be few different values among many left rows
     if joined is not None:
         return joined
     join_type = _plain_type(join_type, right, condition)
@@ -176,6 +178,21 @@ def _above_the_join(
         ]
     joined = join_dependent(left, below, join_type, substitute(condition, outputs), None, context)
     return extended(joined, added)
+
+
+def _compares_all_pairs(plan: LogicalPlan, left: LogicalPlan) -> bool:
+    """Whether the join of `left` below projections and filters has conditions on pairs of rows, and no key by which they meet."""
+    while not isinstance(plan, Join):
+        if len(plan.inputs) != 1:
+            return False
+        (plan,) = plan.inputs
+    outer = left.output_ids
+    parts = [
+        part
+        for part in conjuncts(plan.condition)
+        if read_ids(part) & outer and read_ids(part) & plan.right.output_ids
+    ]
+    return bool(parts) and not any(is_equality_with(part, outer) for part in parts)
 
 
 def _padded(
