@@ -34,13 +34,16 @@ class Moments(NamedTuple):
 def variance_by_group(
     values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
 ) -> Moments:
-    """Count, mean and squared differences of each group, in two passes over numbers [n]."""
+    """Count, mean and squared differences of each group, in three passes over numbers [n]."""
     if validity is not None:
         rows = row_indices(validity)
         values, group_ids = take(values, rows), take(group_ids, rows)
     values, group_ids = values.to(torch.float64), group_ids.to(torch.int64)
     counts = count_by_group(group_ids, num_groups)
-    means = _means(values, group_ids, num_groups, counts.clamp(min=1))
+    divisors = counts.clamp(min=1)
+    means = _means(values, group_ids, num_groups, divisors)
+    # What the mean lacks since it was rounded: values that are equal differ by 0 from what they have in common.
+    means = means + sum_by_group(values - take(means, group_ids), group_ids, num_groups) / divisors
     differences = values - take(means, group_ids)
     m2 = sum_by_group(differences * differences, group_ids, num_groups)
     return Moments(
