@@ -298,11 +298,11 @@ def test_an_error_speaks_of_the_query_that_was_sent(monkeypatch: pytest.MonkeyPa
             assert query in str(caught.value)
 
 
-@pytest.mark.parametrize("group", range(3))
+@pytest.mark.parametrize("group", [0, 2, 3])
 def test_random_shapes(group: int) -> None:
     pairs = Pairs()
     pairs.run(7, group)
-    assert pairs.outcomes["equal"] > 50 and not pairs.differences
+    assert pairs.outcomes["equal"] > 60 and not pairs.differences
 
 
 @pytest.mark.parametrize("number", QUERY_NUMBERS)
