@@ -149,7 +149,7 @@ def test_registering_again_and_again_does_not_grow_the_process() -> None:
 )
 def test_the_memory_of_a_large_table_goes_back_when_it_is_forgotten() -> None:
     """Encoding makes copies several times the table's size; freed, they would stay with the process."""
-    rows = 2_000_000
+    rows = 3_000_000
     numbers = np.random.default_rng(1)
     with tqp.connect(threads=2) as connection:
         connection.register("t", {"k": np.arange(100), "s": ["a", "b"] * 50})
