@@ -124,20 +124,28 @@ def sum_float_frames(
     values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
 ) -> Tensor:
     """Sums of floats, float64 [n]; no value of another frame has a part in one, so that NaN and infinity stay in theirs."""
-    summands = values.to(torch.float64)
-    if validity is not None:
-        summands = torch.where(validity, summands, 0.0)
-    return fold_frames((summands,), _added, (0.0,), ranges)[0]
+    return _fold_floats(values, validity, ranges, _added, 0.0)
 
 
 def product_frames(
     values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
 ) -> Tensor:
     """Products of floats, float64 [n]."""
-    factors = values.to(torch.float64)
+    return _fold_floats(values, validity, ranges, _multiplied, 1.0)
+
+
+def _fold_floats(
+    values: Tensor,
+    validity: Tensor | None,
+    ranges: Sequence[Range],
+    combine: Callable[[States, States], States],
+    neutral: float,
+) -> Tensor:
+    """A reduction of floats to one float64 [n]; `neutral` stands for rows that do not count, and for a frame without rows."""
+    floats = values.to(torch.float64)
     if validity is not None:
-        factors = torch.where(validity, factors, 1.0)
-    return fold_frames((factors,), _multiplied, (1.0,), ranges)[0]
+        floats = torch.where(validity, floats, neutral)
+    return fold_frames((floats,), combine, (neutral,), ranges)[0]
 
 
 def second_moment_frames(

@@ -109,6 +109,45 @@ def test_work_is_shared_by_as_many_threads_as_are_asked_for(threads: int) -> Non
     assert 1 <= most[0] <= threads
 
 
+def test_who_waits_for_a_helper_helps_with_what_it_shares() -> None:
+    caller, began = threading.get_ident(), threading.Event()
+    workers: set[int] = set()
+
+    def inner(_: int) -> None:
+        workers.add(threading.get_ident())
+        time.sleep(0.002)
+
+    def outer(_: int) -> None:
+        if threading.get_ident() == caller:
+            assert began.wait(10)  # the other item is the helper's
+        else:
+            began.set()
+            share(inner, range(50))
+
+    with sharing_threads(2):
+        share(outer, range(2))
+    assert len(workers) == 2 and caller in workers
+
+
+def test_what_fails_in_work_that_a_waiting_thread_joined_is_raised() -> None:
+    caller, began = threading.get_ident(), threading.Event()
+
+    def inner(item: int) -> None:
+        time.sleep(0.002)
+        if threading.get_ident() == caller:
+            raise ValueError(item)
+
+    def outer(_: int) -> None:
+        if threading.get_ident() == caller:
+            assert began.wait(10)
+        else:
+            began.set()
+            share(inner, range(50))
+
+    with sharing_threads(2), pytest.raises(ValueError):
+        share(outer, range(2))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_connection_encodes_with_its_number_of_threads(
     threads: int, monkeypatch: pytest.MonkeyPatch
