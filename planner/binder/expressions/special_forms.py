@@ -47,9 +47,12 @@ def _coalesce(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Exp
         return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, "coalesce()", span)
-    rest = [cast_to(value, common, span) for value in _that_may_be_taken(values)]
+    cast = [cast_to(value, common, span) for value in values]
+    rest = _that_may_be_taken(cast)
     if not rest:
         return Literal(None, common)
+    if isinstance(rest[0], Literal) and not all(isinstance(value, Literal) for value in cast):
+        rest = cast  # no constant, which may decide overloads and types: DuckDB folds it later
     return rest[0] if len(rest) == 1 else Call("coalesce", tuple(rest), common, span)
 
 
