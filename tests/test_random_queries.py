@@ -280,6 +280,7 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
         ("SELECT m::TIMESTAMP_NS FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
         ("SELECT median(DATE 'infinity') + INTERVAL 1 DAY FROM range(2)", "intended"),
         ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
+        ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
         ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),
         (
             "SELECT extract(hour FROM CASE WHEN starts_with('a', 'b') THEN TIMESTAMP '2001-01-01' END)",

@@ -48,13 +48,19 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
         if (
             not isinstance(node, exp.Func)
             or is_branch
-            or node.find(exp.Column, exp.Query, exp.Star, exp.Null)
+            or node.find(exp.Column, exp.Query, exp.Star)
+            or not all(map(_is_left_out, node.find_all(exp.Null)))
         ):
             return node
         null_type = type_of_null(text_of_tree(node))
         return node if null_type is None else exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
 
     return _transformed(sql, change)
+
+
+def _is_left_out(null: exp.Null) -> bool:
+    """Whether what reads the NULL is none for it."""
+    return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
 
 
 def with_constant_keys_apart(sql: str) -> str:
