@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from tqp.core.file_kinds import FileKind
 from tqp.core.models import ModelSignature
 from tqp.core.schema import TableSource
 
@@ -14,6 +15,14 @@ class Catalog(Protocol):
 
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None."""
+        ...
+
+    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+        """The files at these paths, which may be patterns, as one table.
+
+        Without `kind` their names tell it; None if the name of one is not that of a file. Raises BindError if there is no
+        such file, ExecutionError if one cannot be read.
+        """
         ...
 
     def table_names(self) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
@@ -13,8 +13,10 @@ import numpy as np
 import torch
 
 from tqp.core.arguments import list_elements
+from tqp.core.file_kinds import FileKind, kind_of_name
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
+from tqp.data.sources.open_files import NamedFiles, OpenFiles
 from tqp.ml.model import Model
 from tqp.planner.binder.text_constants import Constants, GivenValue, Place, place_of_parameter
 from tqp.planner.shapes import ShapeConstants
@@ -36,8 +38,8 @@ Item = TypeVar("Item")
 #: Values for `?` and `$1`, or by name.
 Parameters = Sequence[object] | Mapping[str, object]
 
-#: What names meant when they were looked up: the version of a table, a model, or None for nothing.
-Meanings = dict[tuple[str, str], int | Model | None]
+#: What names meant when they were looked up: the version of a table or of files, a model, or None for nothing.
+Meanings = dict[tuple[str, str | NamedFiles], int | Model | None]
 
 
 class Snapshot:
@@ -46,8 +48,9 @@ class Snapshot:
     Implements `tqp.planner.catalog_protocol.Catalog`. `read`: the names that were looked up.
     """
 
-    def __init__(self, tables: dict[str, Source], models: dict[str, Model]) -> None:
+    def __init__(self, tables: dict[str, Source], models: dict[str, Model], files: OpenFiles) -> None:
         self._tables, self._models = tables, models
+        self._files, self._open_files = files.tables(), files
         self.read: Meanings = {}
 
     def lookup(self, name: str) -> TableSource | None:
@@ -57,6 +60,16 @@ class Snapshot:
         if table is not None and table.error is not None:
             raise type(table.error)(table.error.message)
         return table
+
+    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+        """The files of these names, which stay the same for the whole query; see `Catalog`."""
+        if kind is None and any(kind_of_name(path) is None for path in paths):
+            return None
+        named = NamedFiles(tuple(paths), kind)
+        if named not in self._files or self._files[named].error is not None:
+            self._files = {**self._files, named: self._open_files.open(named)}
+        self.read["file", named] = self.meaning("file", named)
+        return self._files[named]
 
     def table_names(self) -> Sequence[str]:
         """Every table's name as it was registered."""
@@ -71,11 +84,14 @@ class Snapshot:
         """Every model's name as it was registered."""
         return [model.name for model in self._models.values()]
 
-    def meaning(self, kind: str, name: str) -> int | Model | None:
-        """What a name (of a "table" or "model", in lower case) stands for: see `Meanings`."""
-        if kind == "model":
+    def meaning(self, kind: str, name: str | NamedFiles) -> int | Model | None:
+        """What a name (of a "table" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
+        if isinstance(name, NamedFiles):
+            table = self._files.get(name)
+        elif kind == "model":
             return self._models.get(name)
-        table = self._tables.get(name)
+        else:
+            table = self._tables.get(name)
         return None if table is None else table.version
 
     def agrees(self, read: Meanings) -> bool:
@@ -93,6 +109,11 @@ class RestrictedSnapshot:
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None."""
         table = self.snapshot.lookup(name)
+        return None if table is None else self.restricted.get(table, table)
+
+    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+        """The files of these names; see `Catalog`."""
+        table = self.snapshot.lookup_files(paths, kind)
         return None if table is None else self.restricted.get(table, table)
 
     def table_names(self) -> Sequence[str]:
@@ -146,6 +167,9 @@ class Kept(Generic[Item]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def __iter__(self) -> Iterator[Item]:
+        return (item for item, _ in self._items.values())
+
 
 @dataclass(slots=True)
 class KnownShape:
@@ -173,28 +197,35 @@ class KnownShape:
 
 
 class KnownWords:
-    """The templates of texts with the same words, and the shapes that they have."""
+    """The templates of texts with the same words, the shapes that they have, and what they read.
+
+    That is not the same for all: `FROM 'a.csv'` and `FROM 'b.csv'` have the same words.
+    """
 
     def __init__(self) -> None:
-        self._templates: list[tuple[Template, KnownShape]] = []
+        self._templates: list[tuple[Template, KnownShape, Meanings]] = []
         self._tried = 0
 
-    def find(self, constants: Constants) -> tuple[KnownShape, ShapeConstants] | None:
+    def find(self, constants: Constants, now: Snapshot) -> tuple[KnownShape, ShapeConstants] | None:
         """The shape of a text with these constants, if a template fits."""
-        for template, shape in self._templates:
+        for template, shape, read in self._templates:
             found = template.constants_of(constants)
-            if found is not None:
+            if found is not None and now.agrees(read):
                 return shape, found
         return None
+
+    def forget_others(self, now: Snapshot) -> None:
+        """Drop what reads something that is no longer so."""
+        self._templates = [each for each in self._templates if now.agrees(each[2])]
 
     def is_worth_learning(self) -> bool:
         """Has not yet been learnt from `_MAX_TEMPLATES` texts? Where these do not fit the others, more will not either."""
         self._tried += 1
         return self._tried <= _MAX_TEMPLATES
 
-    def learn(self, template: Template, shape: KnownShape) -> None:
+    def learn(self, template: Template, shape: KnownShape, read: Meanings) -> None:
         """One more template."""
-        self._templates.append((template, shape))
+        self._templates.append((template, shape, read))
 
 
 class CompiledQueries:
@@ -224,6 +255,8 @@ class CompiledQueries:
         self.programs.forget_others(now)
         self.shapes.forget_others(now)
         self.words.forget_others(now)
+        for known in self.words:
+            known.forget_others(now)
 
     def clear(self) -> None:
         """Drop all programs."""

@@ -36,6 +36,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.make_source import make_source
+from tqp.data.sources.open_files import OpenFiles
 from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
@@ -101,6 +102,7 @@ class Connection:
         self._compiler = Compiler(self._device, self._backend, rules, self._fuser, self._executor)
         self._sources: dict[str, Source] = {}
         self._models: dict[str, Model] = {}
+        self._files = OpenFiles(self._device, threads)
         self._compiled = CompiledQueries()
         self._closed = False
         self.after_fork()
@@ -225,7 +227,7 @@ class Connection:
         is counted twice here.
         """
         self._check_open()
-        return ledger(list(self._sources.values()))
+        return ledger([*self._sources.values(), *self._files.tables().values()])
 
     # queries
 
@@ -314,6 +316,7 @@ class Connection:
                 return
             self._closed = True
             self._sources, self._models = {}, {}
+            self._files.close()
             self._compiled.clear()
             _free_tables()
         self._executor.close()
@@ -350,7 +353,7 @@ class Connection:
             _free_tables()
 
     def _now(self) -> Snapshot:
-        return Snapshot(self._sources, self._models)
+        return Snapshot(self._sources, self._models, self._files)
 
     def _snapshot(self) -> Snapshot:
         """What a query is bound to. Tables whose files have changed are read anew. Raises BindError after `close`."""
@@ -361,6 +364,9 @@ class Connection:
             }
             if any(self._sources[name] is not source for name, source in renewed.items()):
                 self._replace_tables({**self._sources, **renewed})
+            if self._files.renew():
+                self._compiled.forget_others(self._now())
+                _free_tables()
             return self._now()
 
     def _program(
@@ -415,7 +421,7 @@ class Connection:
         """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""
         with self._lock:
             words = self._compiled.words.find(text.words, snapshot)
-            found = None if words is None else words.find(text.constants)
+            found = None if words is None else words.find(text.constants, snapshot)
             if found is None:
                 return None
             known, constants = found
@@ -459,7 +465,7 @@ class Connection:
         template = learn(query, params, text, shape, snapshot) if is_worth_learning else None
         if template is not None:
             with self._lock:
-                words.learn(template, known)
+                words.learn(template, known, snapshot.read)
         return program.with_parameters(constants.values)
 
 

@@ -15,6 +15,7 @@ from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
+from tqp.data.sources.open_files import OpenFiles
 from tqp.ml.model import Model
 from tqp.result import Result
 
@@ -63,7 +64,7 @@ class _CallerConnection(Connection):
 
     def _snapshot(self) -> Snapshot:
         super()._snapshot()
-        return _CallerSnapshot(self, self._sources, self._models, self._frame)
+        return _CallerSnapshot(self, self._sources, self._models, self._files, self._frame)
 
     def close(self) -> None:
         self._frame = None
@@ -78,9 +79,10 @@ class _CallerSnapshot(Snapshot):
         connection: Connection,
         tables: dict[str, Source],
         models: dict[str, Model],
+        files: OpenFiles,
         frame: FrameType | None,
     ) -> None:
-        super().__init__(tables, models)
+        super().__init__(tables, models, files)
         self._connection, self._frame = connection, frame
 
     def lookup(self, name: str) -> TableSource | None:

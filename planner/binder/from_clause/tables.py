@@ -19,6 +19,12 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, compare, of_type
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.ctes import bind_reference
+from tqp.planner.binder.from_clause.files import (
+    FILE_FUNCTIONS,
+    bind_file_function,
+    file_named,
+    relation_name,
+)
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.scope import (
@@ -252,6 +258,9 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     elif node.this.name.lower() in SERIES:
         bound = bind_series(context, node.this, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns, node.this.name)
+    elif node.this.name.lower() in FILE_FUNCTIONS:
+        table = bind_file_function(context, node.this, head_span(node))
+        result = _under_alias(node, *_scan(context, table, table.name), node.this.name)
     else:
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns)
@@ -268,12 +277,14 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
         return _under_alias(node, bound.plan, renamed.columns, name)
-    table = context.catalog.lookup(name)
+    table, relation = context.catalog.lookup(name), name
+    if table is None and schema is None:
+        table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
         known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
-    return _under_alias(node, *_scan(context, table, name), name)
+    return _under_alias(node, *_scan(context, table, name), relation)
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:

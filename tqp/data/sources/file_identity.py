@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tqp.core.errors import Error, ExecutionError
+from tqp.core.file_kinds import FileKind
 
 Outcome = TypeVar("Outcome")
 
@@ -75,15 +76,21 @@ class FileSet:
     registered: Any
     identities: Mapping[str, Identity]
     directories: Mapping[str, int]
+    #: What they were said to be; None: their names or first bytes tell.
+    kind: FileKind | None = None
 
     @staticmethod
-    def of(registered: Any, files: Iterable[str], directories: Iterable[str]) -> FileSet:
+    def of(
+        registered: Any, files: Iterable[str], directories: Iterable[str], kind: FileKind | None = None
+    ) -> FileSet:
         """With the identities that the files have now. Raises ExecutionError naming a file that cannot be read."""
         identities = {}
         for file in files:
             with reading(file):
                 identities[file] = identity_of(file)
-        return FileSet(registered, identities, {path: os.stat(path).st_mtime_ns for path in directories})
+        return FileSet(
+            registered, identities, {path: os.stat(path).st_mtime_ns for path in directories}, kind
+        )
 
     @property
     def files(self) -> list[str]:

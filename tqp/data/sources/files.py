@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import urllib.parse
 import urllib.request
@@ -14,6 +15,7 @@ import pyarrow as pa
 import torch
 
 from tqp.core.errors import BindError, Error
+from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, FileKind, kind_of_name
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
@@ -23,17 +25,13 @@ from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.data.sources.schemas import concatenated
 
-_CSV_ENDINGS = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz", ".tbl", ".txt")
-_IPC_ENDINGS = (".arrow", ".feather", ".ipc")
-_PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 
-
-def file_source(name: str, paths: Any, device: torch.device) -> Source:
+def file_source(name: str, paths: Any, device: torch.device, kind: FileKind | None = None) -> Source:
     """The source for a path, a list of paths, a glob pattern or a directory of Parquet files.
 
-    Raises BindError if there is no such file or its kind is not known, ExecutionError if a file cannot be read.
+    `kind`: of the files; by default what their names, or their first bytes, tell. Raises BindError if there is no such file or its kind is not known, ExecutionError if a file cannot be read.
     """
-    return read_again_if_changed(lambda: _read(name, paths, device))
+    return read_again_if_changed(lambda: _read(name, paths, device, kind))
 
 
 def up_to_date(source: Source) -> Source:
@@ -45,7 +43,7 @@ def up_to_date(source: Source) -> Source:
     if files is None or files.are_unchanged():
         return source
     try:
-        anew = file_source(source.name, files.registered, source.device)
+        anew = file_source(source.name, files.registered, source.device, files.kind)
     except Error as error:
         anew = _unreadable(source, files, error)
     anew.threads = source.threads
@@ -55,14 +53,14 @@ def up_to_date(source: Source) -> Source:
 def _unreadable(source: Source, files: FileSet, error: Error) -> Source:
     """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
     empty = ArrowSource(source.name, pa.table({}), source.device)
-    empty.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {})  # never unchanged
+    empty.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {}, files.kind)  # never unchanged
     empty.error = error
     return empty
 
 
-def _read(name: str, paths: Any, device: torch.device) -> Source:
-    files = _expand(name, paths)
-    kinds = {_kind(file) for file in files.files}
+def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None) -> Source:
+    files = _expand(name, paths, kind)
+    kinds = {kind or _kind(file) for file in files.files}
     if len(kinds) > 1:
         raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
     kind = kinds.pop()
@@ -92,7 +90,7 @@ def _with_partitions(files: list[str], table: pa.Table, parts: list[pa.Table]) -
     return table
 
 
-def _expand(name: str, paths: Any) -> FileSet:
+def _expand(name: str, paths: Any, kind: FileKind | None) -> FileSet:
     """The files that a path, pattern, directory or list of these stands for, in a fixed order."""
     files: list[str] = []
     searched: set[str] = set()
@@ -102,7 +100,7 @@ def _expand(name: str, paths: Any) -> FileSet:
             found = sorted(
                 file
                 for file in glob.glob(os.path.join(glob.escape(text), "**", "*"), recursive=True)
-                if file.lower().endswith(_PARQUET_ENDINGS)
+                if file.lower().endswith(PARQUET_ENDINGS)
             )
         elif os.path.exists(text):
             files.append(text)
@@ -114,7 +112,7 @@ def _expand(name: str, paths: Any) -> FileSet:
             raise BindError(f'table "{name}": {what} {text}')
         searched.update(_directories(text, found))
         files += found
-    return FileSet.of(paths, files, searched)
+    return FileSet.of(paths, files, searched, kind)
 
 
 def _directories(pattern: str, files: Iterable[str]) -> set[str]:
@@ -149,17 +147,16 @@ def _local_path(name: str, path: Any) -> str:
     return str(os.path.expanduser(text))
 
 
-def _kind(file: str) -> str:
-    lower = file.lower()
-    for kind, endings in (("parquet", _PARQUET_ENDINGS), ("csv", _CSV_ENDINGS), ("Arrow IPC", _IPC_ENDINGS)):
-        if lower.endswith(endings):
-            return kind
+def _kind(file: str) -> FileKind:
+    kind = kind_of_name(file)
+    if kind is not None:
+        return kind
     with reading(file), open(file, "rb") as stream:
         if stream.read(4) == b"PAR1":
             return "parquet"
     raise BindError(
         f"cannot tell what kind of file {file} is; its name should end in one of"
-        f" {', '.join((*_PARQUET_ENDINGS, *_CSV_ENDINGS, *_IPC_ENDINGS))}"
+        f" {', '.join(itertools.chain(*ENDINGS.values()))}"
     )
 
 

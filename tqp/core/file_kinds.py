@@ -1,0 +1,25 @@
+"""What kinds of files there are, and what their names tell of it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+FileKind = Literal["parquet", "csv", "Arrow IPC"]
+
+PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
+#: By kind, how the names of such files end, in lower case.
+ENDINGS: dict[FileKind, tuple[str, ...]] = {
+    "parquet": PARQUET_ENDINGS,
+    "csv": (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz", ".tbl", ".txt"),
+    "Arrow IPC": (".arrow", ".feather", ".ipc"),
+}
+
+
+def kind_of_name(file: str) -> FileKind | None:
+    """The kind that the name of a file, or a pattern of names, tells; None if it tells none.
+
+    >>> kind_of_name("sales/*.Parquet"), kind_of_name("sales")
+    ('parquet', None)
+    """
+    lower = file.lower()
+    return next((kind for kind, endings in ENDINGS.items() if lower.endswith(endings)), None)
