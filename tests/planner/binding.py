@@ -111,6 +111,9 @@ class FakeCatalog:
     def lookup(self, name: str) -> FakeTable | None:
         return self.tables.get(name.lower())
 
+    def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
+        return None
+
     def table_names(self) -> Sequence[str]:
         return list(self.tables)
 

@@ -23,6 +23,9 @@ class Catalog:
     def lookup(self, name: str) -> MemoryTable | None:
         return self.tables.get(name.lower())
 
+    def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
+        return None
+
     def table_names(self) -> Sequence[str]:
         return tuple(self.tables)
 

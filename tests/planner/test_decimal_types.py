@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import duckdb
 import pytest
@@ -40,6 +40,9 @@ _EXPRESSIONS = [
 
 class _NoTables:
     def lookup(self, name: str) -> None:
+        return None
+
+    def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
         return None
 
     def table_names(self) -> list[str]:
