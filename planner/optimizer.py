@@ -12,6 +12,7 @@ from tqp.core.schema import Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
+from tqp.planner.rules.aggregate_partitions import aggregate_partitions
 from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.context import OptimizerContext
@@ -45,6 +46,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ignore_unread_inputs", ignore_unread_inputs),
     ("simplify_expressions", simplify_expressions),
     ("push_down_predicates", push_down_predicates),
+    ("aggregate_partitions", aggregate_partitions),
     ("match_once", match_once),
     ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
     ("remove_redundant", remove_redundant),

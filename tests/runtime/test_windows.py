@@ -66,6 +66,8 @@ def test_rows_are_sorted_once_for_all_calls_and_not_for_whole_partitions() -> No
         ).code
         assert code.count("sort the rows") == 1 and "return (num_rows, k, None, v, v_valid)" in code
         assert "compute 3 columns" in code  # the average is of the same sum, and a count
+    with tqp.connect(disabled_rules=["aggregate_partitions"]) as connection:
+        connection.register("t", TABLE)
         assert "group the rows" in connection.compile("SELECT v - avg(v) OVER (PARTITION BY k) FROM t").code
 
 

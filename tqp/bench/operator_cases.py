@@ -153,17 +153,26 @@ def _groups() -> Iterator[Case]:
 
 
 def _windows() -> Iterator[Case]:
-    """Over partitions of about 20 rows at 2 million."""
+    """Over partitions of about 20 rows at 2 million, or of 2,000."""
     ordered = "PARTITION BY k100000 ORDER BY amount"
     calls = {
         "rank": f"rank() OVER ({ordered})",
         "running sum": f"sum(amount) OVER ({ordered})",
         "sum of 21 rows": f"sum(amount) OVER ({ordered}, k2500000 ROWS BETWEEN 10 PRECEDING AND 10 FOLLOWING)",
         "share of the partition": "amount - avg(amount) OVER (PARTITION BY k1000)",
+        "share of 100 thousand partitions": "amount - avg(amount) OVER (PARTITION BY k100000)",
+        "share of all rows": "amount - avg(amount) OVER ()",
     }
     for name, call in calls.items():
         text = f"SELECT count(w) AS n, sum(w)::BIGINT AS total FROM (SELECT {call} AS w FROM events)"
         yield Case(f"window: {name}", "events", text)
+    for function, key in (("row_number", "k1000"), ("row_number", "k100000"), ("rank", "k1000")):
+        order = (
+            "amount" if function == "rank" else "amount, k2500000"
+        )  # of rows that tie any may be among the first
+        text = f"""SELECT count(*) AS n, sum(amount) AS total, sum(item) AS items FROM
+ (SELECT amount, item FROM events QUALIFY {function}() OVER (PARTITION BY {key} ORDER BY {order}) <= 3)"""
+        yield Case(f"window: {function} up to 3 by {key}", "events", text)
 
 
 def _sorts() -> Iterator[Case]:
