@@ -5,7 +5,8 @@ with, listed constants and words that are searched for have one shape: these bec
 the planner or of the program sees their values. Only estimates do, by an example; a plan whose constants keep another share of
 the rows is another one of the shape.
 
-Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, and which constants are equal.
+Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, which constants are equal, and what
+ranks are compared with, which tells how many rows of a partition are wanted.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ from tqp.planner.algebra.expressions import (
     Varying,
     are_literals,
     conjuncts,
+    read_ids,
     transform,
     walk,
 )
 from tqp.planner.algebra.known_fields import KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan
+from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, Window
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
+from tqp.planner.functions.registry import counts_rows_before
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 
 #: Constants of a list, at most: a longer one is part of the shape.
@@ -193,9 +196,13 @@ def _is_one(value: Value, other: Value) -> bool:
 def shape_of(plan: LogicalPlan) -> Shape:
     """The shape of a bound plan `without_subqueries` (see the optimizer) whose columns are encoded."""
     fields = KnownFields()
+    ranks: set[int] = set()
     for node in walk_plan(plan):
         if isinstance(node, Scan):
             fields.put(node.field_facts.values())
+        if isinstance(node, Window):
+            pairs = zip(node.fields, node.calls, strict=True)
+            ranks.update(field.id for field, call in pairs if counts_rows_before(call.function))
         if node.scorings:  # constants prune models
             return Shape((), plan, ShapeConstants())
     lifting, shares = Lifting(), Shares(fields)
@@ -204,7 +211,7 @@ def shape_of(plan: LogicalPlan) -> Shape:
 
     def lifted(expression: Expression) -> Expression:
         result = lifting.lifted(expression)
-        if result is None:
+        if result is None or (ranks and not ranks.isdisjoint(read_ids(expression))):
             return expression
         lifts.append((expression, result))
         return result

@@ -99,6 +99,11 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
     return order
 
 
+def leading_codes(columns: Sequence[SortColumn]) -> Tensor:
+    """int64 [n] that ascend in the order of the columns; rows tie that differ in it only behind their first 63 bits."""
+    return _next_codes(_bits(columns), None, _MANY_BITS)[0]
+
+
 def _first_sort(bits: Sequence[Bits]) -> tuple[Tensor, Tensor, Sequence[Bits]]:
     """The first bits of all rows, sorted, the rows in their order, and the bits that are left."""
     codes, width, left = _next_codes(bits, None, _FEW_BITS)

@@ -13,6 +13,9 @@ of a row is a range of rows, or up to three with EXCLUDE (`frames.py`); bounds o
 | sums of floats, products, variances | any | a table for each bit of the number of rows, so that no frame sees values of another |
 | DISTINCT | from the start of the partition, or to its end | as above, of the first or last row with each value |
 
+Where only rows up to a rank are wanted, most others are dropped before the sort (`first_rows.py`). Aggregates of whole partitions of
+many rows do not come here: they are a GROUP BY that is joined with the rows (`planner/rules/aggregate_partitions.py`).
+
 Values other than numbers are compared by their places in a sort of them. No step loops over rows or partitions; those of the tables
 are as many as the longest frame has bits.
 """

@@ -89,6 +89,12 @@ def window_overloads(name: str) -> tuple[Overload, ...] | None:
     return _windows.overloads(name)
 
 
+def counts_rows_before(function: str) -> bool:
+    """Is the window function, by its canonical name, one that tells how many rows come before? No aggregate is."""
+    known = WINDOWS.get(function)
+    return known is not None and known.counts_rows_before
+
+
 def scalar_names() -> tuple[str, ...]:
     """Every SQL spelling of a scalar function, operators among them."""
     return (*_scalars.written, *_scalars.aliases, *SPECIAL_FORMS)

@@ -20,6 +20,8 @@ class WindowFunction:
     takes_frame: bool = False  # else it sees the whole partition, whatever the frame
     picks_value: bool = False  # it is its first argument in one of the rows, or NULL; NULLs may be ignored
     numbers_rows: bool = False  # from 1 to at most the number of rows
+    looks_back: bool = False  # it depends on no row behind the row and its peers
+    counts_rows_before: bool = False  # it is one more than the rows before the row, or before its peers
     nullable: bool = True
     raises: bool = False  # for some values of its arguments
 
@@ -29,10 +31,12 @@ def window_function(names: str, *lines: str, **facts: bool) -> WindowFunction:
     return WindowFunction(names.split()[0], forms_of(names, lines), **facts)
 
 
+_PLACE = {"numbers_rows": True, "looks_back": True, "nullable": False}
+
 WINDOW_FUNCTIONS = (
-    window_function("row_number", "-> BIGINT", numbers_rows=True, nullable=False),
-    window_function("rank", "-> BIGINT", numbers_rows=True, nullable=False),
-    window_function("dense_rank rank_dense", "-> BIGINT", numbers_rows=True, nullable=False),
+    window_function("row_number", "-> BIGINT", **_PLACE, counts_rows_before=True),
+    window_function("rank", "-> BIGINT", **_PLACE, counts_rows_before=True),
+    window_function("dense_rank rank_dense", "-> BIGINT", **_PLACE),
     window_function("percent_rank", "-> DOUBLE", nullable=False),
     window_function("cume_dist", "-> DOUBLE", nullable=False),
     window_function("ntile", "BIGINT -> BIGINT", numbers_rows=True, raises=True),

@@ -163,7 +163,7 @@ def test_physical_node_keeps_what_is_read() -> None:
         ("n <> 1", None),
     ],
 )
-def test_a_condition_on_row_numbers_tells_how_many_rows_are_wanted(condition: str, most: int | None) -> None:
+def test_a_condition_on_ranks_tells_how_many_rows_are_wanted(condition: str, most: int | None) -> None:
     query = f"SELECT k, n FROM (SELECT *, row_number() OVER (PARTITION BY a ORDER BY k) AS n FROM t) WHERE {condition}"
 
     def planned(query: str, *disabled: str) -> physical.Window:
@@ -177,7 +177,13 @@ def test_a_condition_on_row_numbers_tells_how_many_rows_are_wanted(condition: st
         "AS n", "AS n, sum(k) OVER (PARTITION BY a ORDER BY k ROWS BETWEEN CURRENT ROW AND 1 FOLLOWING) AS s"
     )
     assert planned(others.replace("k, n FROM", "k, n, s FROM")).most is None
-    assert planned(query.replace("row_number()", "rank()")).most is None
+    assert planned(query.replace("row_number()", "rank()")).most == most
+    assert planned(query.replace("row_number()", "dense_rank()")).most is None
+    ranks = query.replace("AS n", "AS n, {} OVER (PARTITION BY a ORDER BY k) AS r").replace(
+        "k, n FROM", "k, n, r FROM"
+    )
+    assert planned(ranks.format("dense_rank()")).most == most
+    assert planned(ranks.format("cume_dist()")).most is None
 
 
 def test_names_are_of_aggregates_or_of_window_functions() -> None:

@@ -20,6 +20,7 @@ from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.windows import frames, ranking, reductions, values
+from tqp.operators.windows.first_rows import candidates
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
@@ -241,6 +242,13 @@ class WindowRows(CollectRows):
     device: torch.device
     most: int | None = None
 
+    def partial(self, outputs: Sequence[Any], state: Any) -> Frame:
+        frame = super().partial(outputs, state)
+        is_numbered = not any(
+            isinstance(key.values, Strings) for key in frame.columns[: self.num_partition_keys]
+        )
+        return frame if self.most is None or not is_numbered else self._candidates(frame, self.most)
+
     def finish_rows(self, state: Frame, program_state: State) -> State:
         reserve(_ROW_BYTES * state.num_rows)
         if self._only_groups:
@@ -261,41 +269,69 @@ class WindowRows(CollectRows):
 
     def _grouped(self, state: Frame) -> Frame:
         """The rows as they come, beside what their groups have been reduced to."""
-        words = [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
-        ids, _, count = group_ids.group_ids_of_columns(words)
+        ids, _, count = group_ids.group_ids_of_columns(self._partition_words(state))
         reduced = (
             reduce_rows(call.reduction, state, ids, count) for call in self.calls if isinstance(call, Reduce)
         )
         columns = (FrameColumn(_take(each, ids), None) for each in reduced)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
+    def _candidates(self, frame: Frame, most: int) -> Frame:
+        """The frame without most of the rows that are not among the first of their partitions."""
+        words, order = self._partition_words(frame), self._sort_columns(frame, self.num_partition_keys)
+        if not order and self._by_rank:
+            return frame  # all rows of a partition are peers
+        if not words and not order:
+            return frame.cut(0, min(most, frame.num_rows))
+        rows = candidates(words, order, most)
+        return frame if rows is None else take_frame(frame, rows)
+
     def _first(self, state: Frame, most: int) -> Frame:
         """The first rows of each partition: the others need not be moved, nor are their columns read."""
+        state = self._candidates(state, most)
         columns = self._sort_columns(state)
         if not columns:
-            return state.cut(0, min(most, state.num_rows))
+            return state
         order = sort_rows(columns)
-        words = [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
-        partitions = segments([take(word, order) for word in words], state.num_rows, self.device)
-        rows = Partitions(partitions, partitions)
-        return take_frame(state, take(order, row_indices(ranking.row_number(rows) <= most)))
+        rows = self._partitions(
+            [[take(word, order) for word in key] for key in self._key_words(state)], state.num_rows
+        )
+        places = ranking.rank(rows) if self._by_rank else ranking.row_number(rows)
+        return take_frame(state, take(order, row_indices(places <= most)))
 
-    def _sort_columns(self, state: Frame) -> list[SortColumn]:
+    @property
+    def _by_rank(self) -> bool:
+        """Do the rows that tie with a first one count as first, as some call may see them?"""
+        return any(isinstance(call, Rank) and call.function != "row_number" for call in self.calls)
+
+    def _partition_words(self, state: Frame) -> list[Tensor]:
+        return [word for key in state.columns[: self.num_partition_keys] for word in key_columns(key)]
+
+    def _key_words(self, state: Frame) -> list[list[Tensor]]:
+        """Of each key integers that are equal where its values are."""
+        return [key_columns(key) for key in state.columns[: len(self.directions)]]
+
+    def _partitions(self, words: Sequence[Sequence[Tensor]], num_rows: int) -> Partitions:
+        """The partitions and peers of sorted rows, whose key words are given."""
+        by_partition, by_order = (
+            [word for key in keys for word in key]
+            for keys in (words[: self.num_partition_keys], words[self.num_partition_keys :])
+        )
+        partitions = segments(by_partition, num_rows, self.device)
+        return Partitions(partitions, segments(by_order, num_rows, self.device, partitions))
+
+    def _sort_columns(self, state: Frame, first_key: int = 0) -> list[SortColumn]:
         return [
             column
-            for key, directions in zip(state.columns, self.directions, strict=False)
+            for key, directions in zip(state.columns[first_key:], self.directions[first_key:], strict=False)
             for column in sort_columns(key.values, key.validity, *directions)
         ]
 
     def _sorted(self, state: Frame, workers: Workers) -> SortedRows:
-        count, columns = state.num_rows, self._sort_columns(state)
+        columns = self._sort_columns(state)
         if columns:
             state = in_order(state, columns, workers)
-        words = [key_columns(key) for key in state.columns[: len(self.directions)]]
-        by_partition = [word for key in words[: self.num_partition_keys] for word in key]
-        by_order = [word for key in words[self.num_partition_keys :] for word in key]
-        partitions = segments(by_partition, count, self.device)
-        return SortedRows(state, Partitions(partitions, segments(by_order, count, self.device, partitions)))
+        return SortedRows(state, self._partitions(self._key_words(state), state.num_rows))
 
     def describe(self) -> str:
         how = "group" if self._only_groups else "sort"
