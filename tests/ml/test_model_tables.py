@@ -98,7 +98,7 @@ def test_wherever_a_table_may_stand(con: tqp.Connection, query: str, wanted: str
         ("FROM ML_PREDICT('value')", "TABLE name"),
         ("FROM ML_PREDICT('value', TABLE u)", 'no table "u"'),
         ("FROM ML_PREDICT('value', (SELECT 'x' AS a, 1 AS b))", 'the input "a" is a number'),
-        ("FROM read_csv('file')", "the table function read_csv"),
+        ("FROM read_xlsx('file')", "the table function read_xlsx"),
         ("SELECT ML_PREDICT('value', TABLE t)", "stands in FROM"),
     ],
 )  # fmt: skip
