@@ -194,6 +194,8 @@ class Names:
         query = node.args.get("query")
         if query is not None:
             return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
+        if not node.expressions:
+            return f'contains("row"(), {self.text(node.this)})'
         choices = ", ".join(self.text(choice) for choice in node.expressions)
         return f"({self.text(node.this)} IN ({choices}))"
 
