@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from random import Random
 
@@ -17,6 +18,8 @@ from tests.random.reduction import Case, judge, reduced
 from tests.random.run import run
 from tests.random.tables import RandomTable, TableColumn, random_tables
 from tests.random.tokens import order_of, shape_of, text_of, tokens_of
+from tests.random.values import FAMILIES
+from tests.random.variants import parsed, text_of_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output")
 
@@ -332,6 +335,14 @@ def test_a_sum_of_integers_hinges_on_nothing(answer: bool, monkeypatch: pytest.M
     assert judge({}, query, {}, False).outcome == ("wrong" if answer else "equal")
 
 
+@pytest.mark.parametrize(("keys", "outcome"), [("c0 IS NULL", "intended"), ("c0 IS NULL, k", "wrong")])
+def test_windows_over_rows_that_tie(keys: str, outcome: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(("k", "before"), ("INTEGER", "INTEGER"), [(1, 300), (300, None), (2, 1)])
+    monkeypatch.setattr("tests.random.comparison.in_tqp", lambda *_: rows)
+    query = RandomQuery(f"SELECT k, lag(k) OVER (ORDER BY {keys}) AS before FROM t0")
+    assert judge({"t0": _TABLE}, query, {}, False).outcome == outcome
+
+
 def test_a_limit_takes_the_wrong_rows_of_medians(monkeypatch: pytest.MonkeyPatch) -> None:
     in_tqp = comparison.in_tqp
 
@@ -371,12 +382,68 @@ def test_a_constant_as_a_group_key_is_a_column_in_duckdb() -> None:
             assert both.compare(RandomQuery(keys.format(key), {}, "?")).outcome == "intended"
 
 
+def test_variants_keep_what_calls_say_of_nulls() -> None:
+    sql = "SELECT LAG(x, 1 IGNORE NULLS) OVER (ORDER BY y), FIRST_VALUE(x RESPECT NULLS) OVER (ORDER BY y) FROM t"
+    tree = parsed(sql)
+    assert tree is not None and text_of_tree(tree) == sql
+
+
 def test_parameters_are_written_in_every_style() -> None:
     values = {"p0": 1, "p1": "a"}
     sql = "SELECT $p1 || $p0, $p1"
     assert RandomQuery(sql, values, "$name").rendered() == (sql, {"p1": "a", "p0": 1})
     assert RandomQuery(sql, values, "?").rendered() == ("SELECT ? || ?, ?", ["a", 1, "a"])
     assert RandomQuery(sql, values, "$1").rendered() == ("SELECT $1 || $2, $1", ["a", 1])
+
+
+@pytest.mark.parametrize(
+    "construct",
+    [
+        r"(LEFT|FULL|RIGHT) JOIN .* WHERE .*(coalesce|ifnull)\(\(.* (OR|AND) ",
+        r"CASE WHEN .* THEN .* WHEN .* THEN .* WHEN ",
+        *(
+            rf"THEN CAST\(r\d+\.\w+ AS {each}\b"
+            for each in ("UTINYINT", "UBIGINT", "HUGEINT", "DECIMAL", "DATE")
+        ),
+        *(
+            rf"THEN CAST\(r\d+\.\w+ AS {each}\b"
+            for each in ("TIME", "TIMESTAMP", "INTERVAL", "BOOLEAN", "DOUBLE")
+        ),
+        r"SELECT DISTINCT r\d+\.k\b",
+        r"GROUP BY r\d+\.k\b",
+        r"TRY_CAST\(r\d+\.s AS (HUGEINT|DECIMAL\((19|28|38))",
+        r"LATERAL \(",
+        r"FROM \w+ (AS )?r\d+, [^()]* JOIN ",
+        r"FROM \(SELECT [^()]*\(SELECT ",
+        r"WITH [^()]* AS \(SELECT [^()]*\$p0",
+        r"lag\([^()]*\) OVER \(",
+        r"OVER \([^()]* ROWS BETWEEN ",
+        r"OVER \([^()]* RANGE BETWEEN INTERVAL ",
+    ],
+)
+def test_every_construct_is_made(construct: str, queries: list[str]) -> None:
+    assert any(re.search(construct, each) for each in queries)
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[str]:
+    tables = [random_tables(Random(f"tables {index}")) for index in range(50)]
+    return [random_query(Random(f"query {index}"), tables[index % 50]).sql for index in range(4000)]
+
+
+def test_every_kind_of_table_is_made() -> None:
+    tables = [table for index in range(400) for table in random_tables(Random(f"tables {index}")).values()]
+    assert {0, 1, 100, 20_000} <= {table.num_rows for table in tables}
+    for few in (0, 1):
+        types = {column.sql_type for table in tables if table.num_rows == few for column in table.columns}
+        assert types >= {each for family in FAMILIES.values() for each in family}
+    sequences = [
+        [int(row[index]) for row in table.rows]
+        for table in tables
+        for index, column in enumerate(table.columns)
+        if column.layout == "sequence" and column.sql_type == "BIGINT" and len(table.rows) > 10
+    ]
+    assert any(each == sorted(each) and len(set(each)) < len(each) and each[-1] > 2**16 for each in sequences)
 
 
 def test_generation_depends_on_the_seed_alone() -> None:

@@ -13,6 +13,7 @@ from tqp.planner.binder.from_clause.tables import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.block import SelectBlock
 from tqp.planner.binder.select.limits import bind_limit
+from tqp.planner.binder.select.named_windows import check_windows
 from tqp.planner.binder.select.output import BoundQuery, Branch
 from tqp.planner.binder.select.set_operations import bind_result_order, bind_set_operation
 from tqp.planner.binder.unsupported_clauses import check_understood
@@ -102,6 +103,7 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
         check_understood(cte)
         if not isinstance(cte.this, (exp.Query, exp.Values)):
             raise UnsupportedError("only queries may stand in WITH", span_of(cte))
+        check_windows(cte.this)
         alias = cte.args["alias"]
         # a CTE sees the enclosing query and the CTEs before it, not the FROM clause it is used in
         definition = CteDefinition(alias.name, cte.this, cte.alias_column_names, scope.outside())

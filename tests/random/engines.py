@@ -46,10 +46,11 @@ class SlowError(Exception):
 
 
 class Oracle:
-    """DuckDB with tables; `arrow` holds them as it reads them."""
+    """DuckDB with tables, their rows in reverse order if that is wanted; `arrow` holds them as it reads them."""
 
-    def __init__(self, tables: Mapping[str, RandomTable]) -> None:
+    def __init__(self, tables: Mapping[str, RandomTable], *, is_reversed: bool = False) -> None:
         self._tables = tables
+        self._is_reversed = is_reversed
         self._open()
         names = [table.name for table in tables.values()]
         self.arrow = {name: arrow_of(self._connection.sql(f"FROM {name}")) for name in names}
@@ -59,6 +60,9 @@ class Oracle:
         for table in self._tables.values():
             for statement in table.statements():
                 self._connection.execute(statement).fetchall()
+            if self._is_reversed:
+                reverse = f"CREATE OR REPLACE TABLE {table.name} AS FROM {table.name} ORDER BY rowid DESC"
+                self._connection.execute(reverse).fetchall()
 
     def close(self) -> None:
         """Drops the tables."""

@@ -41,6 +41,8 @@ class Scope:
     outer: Sequence[Column] = ()
     #: How deeply subqueries may be nested here.
     num_subqueries: int = 0
+    #: What no two rows have in common, of all that can be told of them; nothing if that is not known.
+    unique_keys: Sequence[str] = ()
 
     def visible(self) -> tuple[Column, ...]:
         """What a query inside this one may refer to."""
@@ -103,9 +105,11 @@ class Expressions:
     def window(self, family: str, scope: Scope) -> str:
         """A call of a window function with a result of `family`."""
         keys = Scope(scope.columns)
-        return self.fill(
-            random_window(self.random, family, lambda kind: self.draw(kind, keys, 1)), family, keys, 1
-        )
+
+        def draw(kind: str) -> str:
+            return self.draw(kind, keys, 1)
+
+        return self.fill(random_window(self.random, family, draw, scope.unique_keys), family, keys, 1)
 
     def fill(self, template: str, family: str, scope: Scope, depth: int) -> str:
         """The template with all its holes filled; `{x}` is of one family throughout."""
@@ -186,23 +190,37 @@ class Expressions:
 
     def _guarded(self, family: str, scope: Scope) -> str:
         """A cast that fails for some rows, behind a condition that keeps those rows from it."""
-        column = self.column(self.random.choice(("int", "dec", "float")), scope)
-        if column is None or family not in ("int", "dec"):
+        random = self.random
+        if family not in ("int", "dec") or random.random() < 0.3:
+            text = self.column("str", scope)
+            if text is None:
+                return self.draw(family, scope, 1)
+            form = "CASE WHEN TRY_CAST({0} AS {1}) IS NOT NULL THEN CAST({0} AS {1}) END"
+            return form.format(text.sql, random.choice(FAMILIES[family]))
+        column = self.column(random.choice(("int", "dec", "float")), scope)
+        if column is None:
             return self.draw(family, scope, 1)
-        narrow = self.random.choice(
-            ("UTINYINT", "TINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL(5,2)")
-        )
-        low, high = self.random.choice(((0, 100), (0, 8), (1, 50)))
-        form = self.random.choice(
+        low, high = random.choice(((0, 100), (0, 8), (1, 50)))
+        form = random.choice(
             (
                 "CASE WHEN {0} > {1} AND {0} < {2} THEN CAST({0} AS {3}) ELSE 0 END",
                 "if({0} BETWEEN {1} AND {2}, CAST({0} AS {3}), NULL)",
                 "CASE WHEN {0} < {1} OR {0} > {2} THEN NULL ELSE {0}::{3} END",
             )
         )
-        return form.format(column.sql, low, high, narrow)
+        return form.format(column.sql, low, high, random.choice(_HOLD_SMALL_NUMBERS))
 
 
+#: Types that hold whole numbers of two digits.
+_HOLD_SMALL_NUMBERS = (
+    *INTEGERS,
+    "HUGEINT",
+    "DECIMAL(5,2)",
+    "DECIMAL(9,2)",
+    "DECIMAL(18,3)",
+    "DECIMAL(28,6)",
+    "DECIMAL(38,10)",
+)
 _PARTS = (
     "year month day hour minute second quarter week dow doy epoch decade century millisecond isoyear".split()
 )

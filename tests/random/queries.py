@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 
@@ -16,6 +16,8 @@ from tests.random.relations import Relations
 from tests.random.tables import RandomTable
 from tests.random.tokens import text_of, tokens_of
 
+#: Of windows that order rows by all their columns.
+_MAX_KEYS = 16
 _DIRECTIONS = ("", "", " DESC", " NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST", " DESC NULLS FIRST")
 
 
@@ -111,10 +113,11 @@ class Queries:
             return self._grouped(relations, scope, wanted), tuple(wanted)
         items = [self.expressions.draw(family, scope, random.choice((0, 1, 2, 2, 3))) for family in wanted]
         if scope.columns and random.random() < 0.15:
+            rows = replace(scope, unique_keys=_unique_keys(scope.columns))
             place = random.randrange(len(items))
-            items[place] = self.expressions.window(wanted[place], scope)
+            items[place] = self.expressions.window(wanted[place], rows)
             if random.random() < 0.3:
-                ranks = self.expressions.window("int", scope)
+                ranks = self.expressions.window("int", rows)
                 relations += f" QUALIFY {ranks} {random.choice(('<=', '=', '>'))} {random.randint(0, 3)}"
         distinct = "DISTINCT " if random.random() < 0.15 else ""
         sql = f"SELECT {distinct}{_named(items)}{relations}"
@@ -143,6 +146,7 @@ class Queries:
         keys: list[str] = []
         items: list[str] = []
         computed: list[Column] = []  # keys and aggregates so far
+        windows: list[int] = []  # places of window functions
         for family in families:
             form = random.random()
             if form < 0.45:
@@ -154,6 +158,9 @@ class Queries:
                 )
                 items.append(keys[-1])
                 computed.append(Column(keys[-1], family))
+            elif form < 0.48 and computed:
+                windows.append(len(items))
+                items.append("")
             elif form < 0.6 and computed:
                 outer = scope.outer if random.random() < 0.3 else ()
                 items.append(expressions.draw(family, Scope(computed, outer), 2))
@@ -164,18 +171,21 @@ class Queries:
                 items.append(
                     nested.format(call, random.choice("+-*"), random.choice((1, 2))) if nested else call
                 )
+        for place in windows:
+            groups = Scope(computed, unique_keys=() if _has_floats(computed) else keys)
+            items[place] = expressions.window(families[place], groups)
         if not keys and random.random() < 0.5:
             return f"SELECT {_named(items)}{relations}{self._having(inner, [], computed, 0.2)}"
         form = random.random()
         hidden = expressions.draw(expressions.family(scope), Scope(scope.columns), 1)
-        if form < 0.2:
+        if form < (0.05 if windows else 0.2):
             group = "ALL"
         elif form < 0.35:
             group = ", ".join(str(index + 1) for index, item in enumerate(items) if item in keys) or hidden
         elif form < 0.45:
             group = ", ".join(f"o{index}" for index, item in enumerate(items) if item in keys) or hidden
         else:
-            group = ", ".join((*keys, hidden) if random.random() < 0.15 else keys) or hidden
+            group = ", ".join((*keys, hidden) if not windows and random.random() < 0.15 else keys) or hidden
         return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, computed, 0.3)}"
 
     def _having(self, scope: Scope, keys: Sequence[str], computed: Sequence[Column], share: float) -> str:
@@ -221,6 +231,15 @@ class Queries:
         return f"SELECT {self.expressions.draw(family, local, 1)}{relations}{where}"
 
 
+def _unique_keys(columns: Sequence[Column]) -> list[str]:
+    """All columns, if they are few and none has values that another computation gives a last digit of its own."""
+    return [] if len(columns) > _MAX_KEYS or _has_floats(columns) else [column.sql for column in columns]
+
+
+def _has_floats(columns: Sequence[Column]) -> bool:
+    return any(column.family == "float" for column in columns)
+
+
 def _named(items: Sequence[str]) -> str:
     return ", ".join(f"{item} AS o{index}" for index, item in enumerate(items))
 
@@ -238,7 +257,7 @@ def _with_parameters(random: Random, sql: str) -> RandomQuery:
     share = random.choice((0.1, 0.3, 1.0))
     for index, token in enumerate(tokens[:-1]):
         before = tokens[index - 1].upper() if index else ""
-        in_type = before.startswith("DECIMAL") or before == "FLOAT" or (in_type and token != ")")
+        in_type = before.startswith("DECIMAL") or before in ("FLOAT", "ENUM") or (in_type and token != ")")
         in_group = token == "BY" or (in_group and token not in (")", "HAVING", "LIMIT"))
         is_literal = token[0] == "'" or token[0].isdigit()
         if not is_literal or in_type or in_group or before in _NOT_BEFORE or tokens[index + 1] in _NOT_AFTER:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.duckdb import DuckDB
 
 from tests.random.templates import INEXACT
 from tqp import Error
@@ -23,9 +24,21 @@ def parsed(sql: str) -> exp.Expr | None:
         return None
 
 
+class _Generator(DuckDB.Generator):
+    """As sqlglot's, which leaves out what it does not know functions to take."""
+
+    def ignorenulls_sql(self, node: exp.IgnoreNulls) -> str:
+        """Text before the bracket that closes a call."""
+        return f"{self.sql(node, 'this')} IGNORE NULLS"
+
+    def respectnulls_sql(self, node: exp.RespectNulls) -> str:
+        """Text before the bracket that closes a call."""
+        return f"{self.sql(node, 'this')} RESPECT NULLS"
+
+
 def text_of_tree(tree: exp.Expr) -> str:
     """SQL of a tree."""
-    return str(tree.sql(dialect="duckdb"))
+    return str(_Generator(dialect=DuckDB()).generate(tree))
 
 
 def _is_call(node: exp.Expr, *names: str) -> bool:

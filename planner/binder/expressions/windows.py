@@ -46,17 +46,6 @@ class WindowCollector:
     uses: int = 0  # calls as they are written
     is_inside: bool = False  # while one is bound
 
-    def check_definitions(self) -> None:
-        """Raise BindError for a name that stands twice, or for one that no earlier definition has."""
-        seen: set[str] = set()
-        for place, definition in enumerate(self.definitions):
-            if definition.name.lower() in seen:
-                raise BindError(
-                    f'the window "{definition.name}" is defined twice', head_span(definition.this)
-                )
-            seen.add(definition.name.lower())
-            definition_of(definition, self.definitions[:place])
-
     def bind(self, binder: ExpressionBinder, node: exp.Window) -> Expression:
         """A reference to the column that holds the values of the call."""
         if binder.inside_aggregate:

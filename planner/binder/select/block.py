@@ -29,6 +29,7 @@ from tqp.planner.binder.select.grouping import (
     keys_of_having,
 )
 from tqp.planner.binder.select.limits import bind_limit, keys_of
+from tqp.planner.binder.select.named_windows import check_definitions
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
@@ -60,7 +61,7 @@ class SelectBlock:
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
         self.windows = WindowCollector(self.context, self.select.args.get("windows") or ())
-        self.windows.check_definitions()
+        check_definitions(self.windows.definitions)
 
     def bind(self) -> BoundQuery:
         select = self.select

@@ -64,14 +64,17 @@ def keys_of_all(
     """
     keys: list[Expression] = []
     for value, used, holds_aggregate, holds_window in zip(values, uses, aggregates, windows, strict=True):
-        if holds_window and not holds_aggregate:
-            raise BindError("GROUP BY ALL: a window function cannot be a key; write the keys out in GROUP BY")
         if holds_aggregate:
             if used:
                 raise BindError(
                     f'GROUP BY ALL: "{used[0].name}" stands beside an aggregate in one expression; '
                     "write the keys out in GROUP BY",
                     used[0].span,
+                )
+        elif holds_window:
+            if used:
+                raise BindError(
+                    "GROUP BY ALL: a window function cannot be a key; write the keys out in GROUP BY"
                 )
         elif used or any(isinstance(part, ColumnRef) and part.id not in outer for part in walk(value)):
             keys.append(value)

@@ -19,6 +19,30 @@ class Definition(NamedTuple):
     frame: exp.WindowSpec | None
 
 
+def check_definitions(windows: Sequence[exp.Window]) -> None:
+    """Raise BindError for a name in a WINDOW clause that stands twice, or that no earlier definition has."""
+    seen: set[str] = set()
+    for place, definition in enumerate(windows):
+        if definition.name.lower() in seen:
+            raise BindError(f'the window "{definition.name}" is defined twice', head_span(definition.this))
+        seen.add(definition.name.lower())
+        definition_of(definition, windows[:place])
+
+
+def check_windows(tree: exp.Expr) -> None:
+    """Raise BindError for a window of this query, or of one in it, whose name there is not or that changes what is named.
+
+    As in DuckDB, that is part of the syntax: it is wrong also where nobody reads the query.
+    """
+    for block in tree.find_all(exp.Select):
+        check_definitions(block.args.get("windows") or ())
+    for window in tree.find_all(exp.Window):
+        around = window.find_ancestor(exp.Select)
+        definitions = () if around is None else around.args.get("windows") or ()
+        if not any(window is each for each in definitions):
+            definition_of(window, definitions)
+
+
 def definition_of(over: exp.Window, windows: Sequence[exp.Window]) -> Definition:
     """What an OVER clause, or a definition in a WINDOW clause, says; `windows` are those that it may name."""
     order, frame = over.args.get("order"), over.args.get("spec")
