@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.operators.groups.averages import AVERAGE_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
@@ -20,6 +21,7 @@ _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
     **INTEGER_KERNELS,
     **EXTREME_KERNELS,
+    **AVERAGE_KERNELS,
     **DATE_PART_KERNELS,
     **SPAN_KERNELS,
     **FORMAT_KERNELS,

@@ -13,6 +13,7 @@ from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.rules.aggregate_partitions import aggregate_partitions
+from tqp.planner.rules.coarser_from_finer import coarser_from_finer
 from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.context import OptimizerContext
@@ -41,6 +42,7 @@ Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 
 #: In the order in which they run.
 RULES: tuple[tuple[str, Rule], ...] = (
+    ("coarser_from_finer", coarser_from_finer),
     ("inline_ctes", inline_ctes),
     ("unnest_subqueries", unnest_subqueries),
     ("ignore_unread_inputs", ignore_unread_inputs),
@@ -65,6 +67,9 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("prune_columns", prune_columns),
 )
 
+#: So many of them leave joins in place of subqueries.
+_FIRST_RULES = 3
+
 #: Rules without which a plan cannot be executed; these cannot be switched off.
 REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "prune_columns"})
 
@@ -75,12 +80,13 @@ _OF_MODELS = frozenset(
 
 
 def without_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """What the first two rules make of a bound plan: joins only. To be optimized with a context of its own."""
+    """What the first rules make of a bound plan: joins only. To be optimized with a context of its own."""
     schema = plan.schema
     context.avoid(walk_plan(plan, into_subqueries=True))
-    for rule in (inline_ctes, unnest_subqueries):
-        context.rewritten.clear()
-        plan = restore_schema(rule(plan, context), schema)
+    for name, rule in RULES[:_FIRST_RULES]:
+        if name not in context.disabled_rules:
+            context.rewritten.clear()
+            plan = restore_schema(rule(plan, context), schema)
     return plan
 
 

@@ -253,9 +253,9 @@ class Interpreter:
     def aggregate(self, call: AggregateCall, values: list[Any]) -> Any:
         """An aggregate of values that are not NULL."""
         if not values:
-            return None
+            return 0 if call.function == "sum_of_counts" else None
         functions: dict[str, Callable[[list[Any]], Any]] = {
-            "sum": sum,
+            **dict.fromkeys(("sum", "sum_of_sums", "sum_of_counts"), sum),
             "min": min,
             "max": max,
             "any_value": lambda values: values[0],
@@ -356,6 +356,8 @@ class Interpreter:
                 return arguments[0] == arguments[1]
         if None in arguments:
             return None
+        if call.function == "average":
+            return arguments[0] / arguments[1] / 10 ** call.arguments[0].data_type.scale
         if call.function in _STRICT:
             return _STRICT[call.function](*arguments)
         return self.compare(call.function, call.arguments[0].data_type, *arguments)

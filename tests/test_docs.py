@@ -338,7 +338,7 @@ ERRORS = (
     "SELECT i + s FROM t",
     "SELECT lenght(s) FROM t",
     "SELECT i, sum(d) FROM t",
-    "SELECT i FROM t GROUP BY ROLLUP (i)",
+    "SELECT * FROM t AT (VERSION => 1)",
     "SELECT i * 2147483647 FROM t",
     "SELECT i // 0 FROM t",
     "SELECT CAST(s AS INTEGER) FROM t",

@@ -44,6 +44,10 @@ class Compiler:
     fuser: Fuser | None
     executor: Executor
 
+    def without_subqueries(self, plan: LogicalPlan) -> LogicalPlan:
+        """A bound plan as joins only."""
+        return without_subqueries(plan, OptimizerContext(disabled_rules=self.disabled_rules))
+
     def plans(
         self, plan: LogicalPlan, without: frozenset[str] = frozenset()
     ) -> tuple[LogicalPlan, PhysicalPlan]:
@@ -88,7 +92,7 @@ class Compiler:
     def explain(self, statement: BoundStatement, analyze: bool) -> str:
         """The statement's plans as text; with `analyze` also what a run of its program took."""
         statement.encode_columns()
-        shape = explain_shape(shape_of(without_subqueries(statement.plan, OptimizerContext())))
+        shape = explain_shape(shape_of(self.without_subqueries(statement.plan)))
         logical, physical = self.plans(statement.plan)
         text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:

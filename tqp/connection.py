@@ -42,10 +42,9 @@ from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
 from tqp.planner.bind import BoundStatement, bind
 from tqp.planner.functions.registry import function_names
-from tqp.planner.optimizer import RULES, without_subqueries
+from tqp.planner.optimizer import RULES
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.physical.planner import PHYSICAL_RULES
-from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
@@ -408,7 +407,7 @@ class Connection:
         statement.encode_columns()
         program = None
         if text is not None:
-            statement = replace(statement, plan=without_subqueries(statement.plan, OptimizerContext()))
+            statement = replace(statement, plan=self._compiler.without_subqueries(statement.plan))
             program = self._program_of_shape(key, query, params, text, statement, snapshot)
         if program is None:
             program = self._compiler.program(statement)

@@ -6,7 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.core.datatypes import DataType
 from tqp.data.backend import is_host
+from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, float_pairs, wide
 
 #: 10 to this many places times a number of rows is an int64.
@@ -116,3 +118,11 @@ def _long_double(values: np.ndarray) -> np.ndarray:
     whole = low.view(np.uint64).astype(np.longdouble) + high.astype(np.longdouble) * np.longdouble(2.0**64)
     below_zero = -(~low).view(np.uint64).astype(np.longdouble) - 1
     return np.where(high == -1, below_zero, whole)
+
+
+def _resolve_average(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    scale = argument_types[0].scale if argument_types[0].is_decimal else 0
+    return Kernel(lambda totals, counts: average(totals, counts, scale), accepts_wide=True)
+
+
+AVERAGE_KERNELS: dict[str, Overload] = {"average": _resolve_average}

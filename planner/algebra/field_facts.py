@@ -297,7 +297,10 @@ def _aggregate_field(
         return with_facts(field, (least, max(least, max_rows)), False, distinct_counts, is_checked=is_checked)
     argument = call.arguments[0]
     can_be_null = (
-        not grouped or function.fewest_values > 1 or call.filter is not None or nullable(argument, fields)
+        (not grouped and function.of_nothing is None)
+        or function.fewest_values > 1
+        or call.filter is not None
+        or nullable(argument, fields)
     )
     if function.picks_value:
         distinct = expression_distinct(argument, fields)

@@ -24,6 +24,13 @@ def _sum_overflows(call: AggregateCall, known: Range | None, rows: int) -> bool:
     return not within(_total(known, rows), HUGEINT if call.function == "avg" else call.data_type)
 
 
+def _sum_of_sums(call: AggregateCall, known: Range | None, rows: int) -> Range | None:
+    """A sum of sums of other rows each is one of these rows, as each of them is: the range of one is that of all."""
+    return (
+        None if known is None or not call.data_type.is_integer_like else (min(known[0], 0), max(known[1], 0))
+    )
+
+
 AGGREGATE_FUNCTIONS = (
     aggregate("count_star", of_nothing=0, counts=True),
     aggregate("count", "ANY -> BIGINT", of_nothing=0, counts=True),
@@ -34,6 +41,9 @@ AGGREGATE_FUNCTIONS = (
         range=_sum,
         raises=_sum_overflows,
     ),
+    # of what sum and count make of parts of a group, no row of which is in two of them; SQL has no name for them
+    aggregate("sum_of_sums", range=_sum_of_sums),
+    aggregate("sum_of_counts", of_nothing=0, range=_sum_of_sums),
     aggregate(
         "avg mean",
         *("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),

@@ -232,6 +232,9 @@ ARITHMETIC = (
         range=_modulo,
     ),
     _division("modulo_of_decimals", Infix("%", 7), (), _fold_modulo, raises=_division_raises),
+    scalar(
+        "average", work=Work.CALCULATION
+    ),  # a sum and a count, which is 0 where the sum is NULL; no SQL calls it
     scalar("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
     scalar("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
     scalar("floor", *_TO_WHOLE, range=_round),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
@@ -118,6 +118,17 @@ def shared_twice(plan: LogicalPlan, new: NewIds) -> tuple[Shared, Shared]:
 def with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery:
     """The subquery expression with another plan."""
     return subquery if plan is subquery.plan else replace(subquery, plan=plan)
+
+
+def in_subqueries(plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
+    """The node with `function` of the plans of the subqueries in its own expressions."""
+    if not plan.subqueries:
+        return plan
+
+    def on_part(part: Expression) -> Expression:
+        return with_plan(part, function(part.plan)) if isinstance(part, Subquery) else part
+
+    return plan.map_expressions(lambda whole: transform(whole, on_part))
 
 
 def restore_schema(plan: LogicalPlan, fields: Schema) -> LogicalPlan:

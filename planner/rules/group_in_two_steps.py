@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from tqp.core.datatypes import HUGEINT
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
-from tqp.planner.algebra.may_raise import aggregate_may_raise
-from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.functional_dependencies import Dependencies
+from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of
 
 #: Most groups that the first step may leave, as a share of the rows.
 _LARGEST_SHARE = 0.8
@@ -38,9 +36,8 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     wide = {key.id for key in plan.keys if isinstance(key, ColumnRef) and _is_wide(fields[key.id])}
     if not wide:
         return plan
-    for call in plan.aggregates:
-        if call.distinct or _merging(call) is None or aggregate_may_raise(call, fields, max_rows):
-            return plan
+    if not all(is_mergeable(call, fields, max_rows) for call in plan.aggregates):
+        return plan
     dependencies = Dependencies.of(plan.input)
     determinant = _determinant(wide, dependencies, plan.input)
     if determinant is None:
@@ -60,24 +57,23 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     rows, groups = estimator.rows(plan.input), estimator.distinct(plan.input, keys)
     if groups > _LARGEST_SHARE * rows or (rows - groups) * len(wide) < _FEWEST_SAVED:
         return plan
-    partial = [context.new_field(field.name, field.data_type) for field in plan.aggregate_fields]
+    parts = tuple(dict.fromkeys(part for call in plan.aggregates for part in parts_of(call)))
+    partial = [context.new_field(part.function, part.data_type) for part in parts]
     picks = [AggregateCall("any_value", (reference(each),), each.data_type) for each in picked]
-    first = Aggregate(
-        plan.input, tuple(key_fields), tuple(keys), (*partial, *picked), (*plan.aggregates, *picks)
-    )
-    return _merged(plan, first, partial, context)
+    first = Aggregate(plan.input, tuple(key_fields), tuple(keys), (*partial, *picked), (*parts, *picks))
+    made = tuple(context.renewed(field) for field in partial)
+    calls = tuple(map(merged, parts, map(reference, partial)))
+    grouped = Aggregate(first, plan.key_fields, tuple(map(reference, plan.key_fields)), made, calls)
+    values = dict(zip(parts, map(reference, made), strict=True))
+    results = [
+        result_of(call, [values[part] for part in parts_of(call)], plan.aggregates, fields)
+        for call in plan.aggregates
+    ]
+    return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
 
 
 def _is_wide(field: Field) -> bool:
     return field.data_type.is_string and field.facts.dictionary_size is None
-
-
-def _merging(call: AggregateCall) -> str | None:
-    """The aggregate that makes one value of those of several groups."""
-    function = AGGREGATES[call.function]
-    if function.ignores_duplicates:
-        return call.function
-    return "sum" if function.counts or call.function == "sum" else None
 
 
 def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) -> frozenset[int] | None:
@@ -98,25 +94,3 @@ def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) 
         found |= best
         missing = wide - dependencies.closure(found)
     return found
-
-
-def _merged(
-    plan: Aggregate, first: Aggregate, partial: Sequence[Field], context: OptimizerContext
-) -> LogicalPlan:
-    """The groups of `first` grouped as `plan` does."""
-    keys = tuple(map(reference, plan.key_fields))
-    fields: list[Field] = []
-    calls: list[AggregateCall] = []
-    outputs: list[Expression] = [*keys]
-    for call, field, value in zip(plan.aggregates, plan.aggregate_fields, partial, strict=True):
-        merging = _merging(call)
-        assert merging is not None
-        is_count = AGGREGATES[call.function].counts  # the sum of which has a wider type
-        made = context.new_field(field.name, HUGEINT) if is_count else field
-        fields.append(made)
-        calls.append(AggregateCall(merging, (reference(value),), made.data_type))
-        outputs.append(Cast(reference(made), field.data_type) if is_count else reference(made))
-    grouped = Aggregate(first, plan.key_fields, keys, tuple(fields), tuple(calls))
-    return (
-        grouped if tuple(fields) == plan.aggregate_fields else Project(grouped, plan.schema, tuple(outputs))
-    )

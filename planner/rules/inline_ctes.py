@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from math import inf
 
-from tqp.planner.algebra.expressions import Expression, Subquery, transform
 from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared, Window
-from tqp.planner.rules.columns import fresh_copy, renumber, with_plan
+from tqp.planner.rules.columns import fresh_copy, in_subqueries, renumber
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import readers, shared_inputs
 
@@ -59,17 +58,7 @@ class _Inlining:
         """The plan with the references in it, and in its subqueries, replaced."""
         if isinstance(plan, Shared) and plan.identifier in self.relations:
             return self._copy(plan)
-        plan = self.context.rewrite_inputs(plan, self.expanded)
-        if plan.subqueries:
-            plan = plan.map_expressions(lambda whole: transform(whole, self._in_subquery))
-        return plan
-
-    def _in_subquery(self, expression: Expression) -> Expression:
-        return (
-            with_plan(expression, self.expanded(expression.plan))
-            if isinstance(expression, Subquery)
-            else expression
-        )
+        return in_subqueries(self.context.rewrite_inputs(plan, self.expanded), self.expanded)
 
     def _copy(self, reference: Shared) -> LogicalPlan:
         """The plan of the CTE with the reference's columns."""

@@ -186,7 +186,31 @@ class Queries:
             group = ", ".join(f"o{index}" for index, item in enumerate(items) if item in keys) or hidden
         else:
             group = ", ".join((*keys, hidden) if not windows and random.random() < 0.15 else keys) or hidden
+        if not windows and form >= 0.2 and random.random() < 0.25:
+            group = self._sets(group.split(", ") if form < 0.45 else [*keys] or [hidden])
+            numbers = [place for place, family in enumerate(families) if family == "int"]
+            places = [place for place in numbers if items[place] not in keys]
+            if places and keys:
+                bits = random.sample(keys, random.randint(1, len(keys)))
+                items[random.choice(places)] = f"grouping({', '.join(bits)})"
         return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, computed, 0.3)}"
+
+    def _sets(self, keys: Sequence[str]) -> str:
+        """GROUPING SETS, ROLLUP or CUBE of the keys, or of some beside the others."""
+        random = self.random
+        chosen = random.sample(keys, min(len(keys), random.randint(1, 3)))
+        others = [key for key in keys if key not in chosen]
+        form = random.random()
+        if form < 0.35:
+            sets = f"ROLLUP ({', '.join(chosen)})"
+        elif form < 0.6:
+            sets = f"CUBE ({', '.join(chosen)})"
+        else:
+            subsets = [
+                random.sample(chosen, random.randint(0, len(chosen))) for _ in range(random.randint(1, 3))
+            ]
+            sets = "GROUPING SETS (" + ", ".join(f"({', '.join(subset)})" for subset in subsets) + ")"
+        return ", ".join((*others, sets))
 
     def _having(self, scope: Scope, keys: Sequence[str], computed: Sequence[Column], share: float) -> str:
         """HAVING over aggregates, keys, or nothing of the rows at all."""

@@ -36,11 +36,12 @@ QUERIES = [
     f"SELECT name, city, year, count(quantity), sum(quantity) {JOINED} GROUP BY name, city, year",
     f"SELECT name, year + 1 AS y, bool_or(quantity > 7), sum(price) FILTER (WHERE quantity > 3) {JOINED} GROUP BY name, y",
     f"SELECT name, city {JOINED} GROUP BY name, city",
+    f"SELECT name, avg(quantity), avg(price), max(year) {JOINED} GROUP BY name",
     "SELECT name, count(*), count(quantity) FROM {0} LEFT JOIN customers ON customer = id GROUP BY name",
 ]
 UNCHANGED = [
     f"SELECT name, count(DISTINCT year) {JOINED} GROUP BY name",
-    f"SELECT name, avg(quantity) {JOINED} GROUP BY name",
+    f"SELECT name, median(quantity) {JOINED} GROUP BY name",
     f"SELECT name || 'x' AS n, count(*) {JOINED} GROUP BY n",
     "SELECT name, count(*) FROM customers GROUP BY name",
 ]

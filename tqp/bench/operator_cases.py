@@ -129,6 +129,21 @@ def _groups() -> Iterator[Case]:
     for name, key in keys.items():
         text = f"SELECT {reduced} FROM (SELECT {key}, {aggregates} FROM events GROUP BY {key})"
         yield Case(f"group by: {name}", "events", text)
+    sets = {
+        "rollup of 3": "ROLLUP (u, v, w)",
+        "rollup of 3, 2 million groups": "ROLLUP (u, k1000, k100000)",
+        "cube of 3": "CUBE (u, v, k1000)",
+        "cube of 4": "CUBE (u, v, w, k6)",
+        "one key each": "GROUPING SETS (k1000, k100000, s1000)",
+        "strings": "ROLLUP (s6, s1000)",
+    }
+    for name, key in sets.items():
+        inner = f"SELECT grouping() AS g, {aggregates} FROM events GROUP BY {key}"
+        yield Case(
+            f"grouping sets: {name}", "events", f"SELECT g, {reduced} FROM ({inner}) GROUP BY g ORDER BY g"
+        )
+    inner = "SELECT k1000, u, count(DISTINCT item) AS d FROM events GROUP BY ROLLUP (u, k1000)"
+    yield Case("grouping sets: count distinct", "events", f"SELECT count(*) AS n, sum(d) AS d FROM ({inner})")
     floats = (
         "SELECT k1000, sum(weight) AS s, avg(weight) AS m, min(weight) AS a, max(weight) AS z FROM events"
     )

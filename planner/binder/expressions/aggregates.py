@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,12 +25,33 @@ if TYPE_CHECKING:
     from tqp.planner.binder.scope import Scope
 
 
+#: Those of a BIGINT that is not negative.
+_MOST_BITS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """GROUPING(keys): a bit for each, the first the highest, that is 1 in the rows of a set without the key."""
+
+    keys: tuple[Expression, ...]
+
+    def number(self, grouping_set: Collection[Expression]) -> int:
+        """Its value in the rows of a set."""
+        bits = (key not in grouping_set for key in reversed(self.keys))
+        return sum(bit << place for place, bit in enumerate(bits))
+
+
 @dataclass(slots=True)
 class AggregateCollector:
-    """The aggregates of one query block; equal calls are computed once."""
+    """The aggregates of one query block; equal calls are computed once.
+
+    `keys`: those of GROUP BY, if there is one.
+    """
 
     context: BindContext
     calls: dict[AggregateCall, Field] = field(default_factory=dict)
+    keys: Sequence[Expression] | None = None
+    groupings: dict[Grouping, Field] = field(default_factory=dict)
     uses: int = 0  # calls as they are written, equal ones included
     is_inside: bool = False  # while one is bound
 
@@ -68,6 +89,22 @@ class AggregateCollector:
         parts = arguments if filter_ is None else [*arguments, filter_]
         self._refuse_outer(parts, binder.scope, name, span)
         return self._add(aggregate_call(name, arguments, distinct, filter_, node), name)
+
+    def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+        """GROUPING(keys), or of all keys without any: a reference to its column."""
+        if self.keys is None or binder.inside_aggregate:
+            where = "an aggregate" if binder.inside_aggregate else "a query without GROUP BY"
+            raise BindError(f"GROUPING() is not allowed in {where}", span_of(node))
+        keys = tuple(map(binder.bind, node.expressions)) if node.expressions else tuple(self.keys)
+        for key, written in zip(keys, node.expressions):
+            if key not in self.keys:
+                raise BindError("GROUPING() takes keys of GROUP BY, and this is none", span_of(written))
+        if len(keys) > _MOST_BITS:
+            raise BindError(f"GROUPING() takes at most {_MOST_BITS} keys", span_of(node))
+        grouping = Grouping(keys)
+        if grouping not in self.groupings:
+            self.groupings[grouping] = self.context.new_field("grouping", BIGINT, nullable=False)
+        return ColumnRef.of(self.groupings[grouping])
 
     def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
         if condition is None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
     from tqp.planner.binder.scope import Scope
 
+#: Two names of one thing.
+GROUPING_NAMES = ("grouping", "grouping_id")
+
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     """`name(arguments)`, scalar or aggregate."""
@@ -31,6 +34,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         return bind_aggregate(binder, node, name, None)
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)
+    if name in GROUPING_NAMES:
+        return _bind_grouping(binder, node)
     nodes: list[exp.Expr] = node.expressions
     special = bind_special_form(binder, name, nodes, span)
     if special is not None:
@@ -47,6 +52,17 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     refuse_missing_form(name, len(nodes), head_span(node))
     return apply(name, arguments, span, f"{name}()")
+
+
+def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+    """GROUPING(...), by the collector of the block whose keys it names."""
+    outer = _block_of(binder.scope, [node])
+    if outer is not None:
+        assert outer.open_aggregates is not None
+        return outer.open_aggregates.bind_grouping(binder.for_scope(outer), node)
+    if binder.aggregates is None:
+        raise BindError(f"GROUPING() is not allowed in {binder.clause}", span_of(node))
+    return binder.aggregates.bind_grouping(binder, node)
 
 
 def bind_aggregate(

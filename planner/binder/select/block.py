@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
@@ -28,6 +28,7 @@ from tqp.planner.binder.select.grouping import (
     keys_of_all,
     keys_of_having,
 )
+from tqp.planner.binder.select.grouping_sets import GroupingSet, aggregate_sets, bind_grouping_sets, has_sets
 from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.named_windows import check_definitions
 from tqp.planner.binder.select.names import expression_name
@@ -41,7 +42,6 @@ from tqp.planner.parse import span_of
 
 #: Clauses that are computed after window functions.
 _HOLD_WINDOWS = ("SELECT", "QUALIFY", "ORDER BY")
-_GROUPINGS: dict[type, str] = {exp.GroupingSets: "GROUPING SETS", exp.Rollup: "ROLLUP", exp.Cube: "CUBE"}
 
 
 @dataclass(slots=True)
@@ -93,7 +93,9 @@ class SelectBlock:
         select = self.select
         group = select.args.get("group")
         collector = AggregateCollector(self.context)
-        keys = self._group_keys(group, nodes, aliases) if group is not None else []
+        sets = [()] if group is None else self._grouping_sets(group, nodes, aliases)
+        keys = list(dict.fromkeys(chain(*sets)))
+        collector.keys = None if group is None else keys
         self.scope.open_aggregates = (
             collector  # subqueries of the clauses below may hold aggregates of this block
         )
@@ -127,7 +129,8 @@ class SelectBlock:
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
             items = keys_of_all(values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids())
-            keys = [*items, *keys_of_having(uses[before:])]
+            keys = list(dict.fromkeys((*items, *keys_of_having(uses[before:]))))
+            sets = [tuple(keys)]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:
                     self._remember(item.node, value)
@@ -139,7 +142,7 @@ class SelectBlock:
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
             check_uses(uses, () if of_all else keys)
-            plan, rewriter = self._aggregate(plan, keys, collector)
+            plan, rewriter = self._aggregate(plan, sets, keys, collector)
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
                 plan = Filter(plan, rewriter.rewrite(condition))
@@ -213,34 +216,30 @@ class SelectBlock:
             if item.node is not None:
                 binder.bind(item.node)
         if collector.calls:
-            plan, _ = self._aggregate(plan, [], collector)
+            plan, _ = self._aggregate(plan, [()], [], collector)
         for query in (self.select, *self.around):
             plan = bind_limit(self.context, query, plan, self.scope)
         return BoundQuery(plan, [])
 
     # ---- GROUP BY ----
 
-    def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[Expression]:
+    def _grouping_sets(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[GroupingSet]:
         check_understood(group)
         binder = self.binder("GROUP BY", None, aliases)
         binder.written_keys = None  # a key is no part of another
-        keys: list[Expression] = []
-        for node in () if is_of_all(group) else group.expressions:
-            if type(node) in _GROUPINGS:
-                raise UnsupportedError(f"{_GROUPINGS[type(node)]} is not supported", span_of(node))
-            parts = node.expressions if isinstance(node, exp.Tuple) else [node]
-            for part in parts:
-                keys.append(self._group_key(part, nodes, binder))
-        return keys
+        if is_of_all(group):
+            return [()]
+        return bind_grouping_sets(group, lambda node: self._group_key(node, nodes, binder))
 
     def _remember(self, node: exp.Expr, key: Expression) -> Expression:
         """The same text means this key wherever it stands: a subquery bound once more would be another one.
 
-        `coalesce(a)` is `a`, but grouping by it does not make `a` a key.
+        `coalesce(a)` is `a`, but grouping by it does not make `a` a key. A constant is NULL in the rows of a set without it.
         """
         if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
             return key
-        if isinstance(key, ColumnRef):
+        group = self.select.args["group"]
+        if isinstance(key, ColumnRef) or (isinstance(key, Literal) and has_sets(group)):
             key = self.bound_items[id(node)] = Cast(key, key.data_type)
         self.written_keys.add(node, key)
         return key
@@ -265,29 +264,33 @@ class SelectBlock:
         return self._remember(node, binder.bind(node))
 
     def _aggregate(
-        self, plan: LogicalPlan, keys: Sequence[Expression], collector: AggregateCollector
+        self,
+        plan: LogicalPlan,
+        sets: Sequence[GroupingSet],
+        keys: Sequence[Expression],
+        collector: AggregateCollector,
     ) -> tuple[LogicalPlan, GroupedRewriter]:
-        by_id = {made.id: made for made in plan.schema}
-        unique = list(dict.fromkeys(keys))
-        fields: list[Field] = []
-        key_ids: set[int] = set()
-        expression_keys: dict[Expression, ColumnRef] = {}
-        for key in unique:
-            if isinstance(key, ColumnRef) and key.id in by_id:
-                fields.append(by_id[key.id])
-                key_ids.add(key.id)
-            else:
-                made = self.context.new_field(_key_name(key), key.data_type)
-                fields.append(made)
-                expression_keys[key] = ColumnRef.of(made)
-        calls: tuple[AggregateCall, ...] = tuple(collector.calls)
-        if not calls and not unique:
-            # GROUP BY () or HAVING alone: one row, no columns
-            return Aggregate(plan, (), (), (), ()), GroupedRewriter(self.scope, frozenset(), {})
-        aggregated = Aggregate(plan, tuple(fields), tuple(unique), tuple(collector.calls.values()), calls)
-        for made in collector.calls.values():
-            key_ids.add(made.id)
-        return aggregated, GroupedRewriter(self.scope, frozenset(key_ids), expression_keys)
+        """The groups of all sets; `keys`: those that any set has, each once."""
+        own = {made.id: made for made in plan.schema} if len(sets) == 1 else {}
+        fields = {
+            key: own[key.id]
+            if isinstance(key, ColumnRef) and key.id in own
+            else self.context.new_field(_key_name(key), key.data_type)
+            for key in keys
+        }
+        calls, groupings = collector.calls, collector.groupings
+        passed = {made.id for key, made in fields.items() if isinstance(key, ColumnRef) and key.id == made.id}
+        passed.update(made.id for made in (*calls.values(), *groupings.values()))
+        others = {key: ColumnRef.of(made) for key, made in fields.items() if made.id not in passed}
+        rewriter = GroupedRewriter(self.scope, frozenset(passed), others)
+        if len(sets) != 1:
+            return aggregate_sets(self.context, plan, sets, fields, calls, groupings), rewriter
+        aggregated = Aggregate(plan, tuple(fields.values()), tuple(keys), tuple(calls.values()), tuple(calls))
+        if not groupings:
+            return aggregated, rewriter
+        constants = [Literal(grouping.number(keys), made.data_type) for grouping, made in groupings.items()]
+        outputs = (*map(ColumnRef.of, aggregated.schema), *constants)
+        return Project(aggregated, (*aggregated.schema, *groupings.values()), outputs), rewriter
 
     # ---- SELECT list, DISTINCT, ORDER BY, LIMIT ----
 
@@ -461,6 +464,8 @@ class _SortBinder:
 
 
 def _key_name(key: Expression) -> str:
-    """A display name for a computed key."""
+    """A display name for a key."""
+    if isinstance(key, ColumnRef):
+        return key.name
     function = getattr(key, "function", None)
     return str(function) if function else type(key).__name__.lower()

@@ -96,7 +96,10 @@ def keys_of_having(uses: Iterable[ColumnUse]) -> list[Expression]:
 
 @dataclass(slots=True)
 class GroupedRewriter:
-    """Makes an expression of the FROM clause one over the groups; whatever is neither key nor aggregate is an error."""
+    """Makes an expression of the FROM clause one over the groups; whatever is neither key nor aggregate is an error.
+
+    `key_ids`: the columns that groups have under their own ids; `expression_keys`: the columns that stand for other keys.
+    """
 
     scope: Scope
     key_ids: frozenset[int]
@@ -104,6 +107,9 @@ class GroupedRewriter:
 
     def rewrite(self, expression: Expression) -> Expression:
         if isinstance(expression, ColumnRef):
+            key = self.expression_keys.get(expression)
+            if key is not None:
+                return key
             if expression.id in self.scope.used and expression.id not in self.key_ids:
                 raise ungrouped(next(self.scope.uses_in(expression)))
             return expression

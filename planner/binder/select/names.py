@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from tqp.core.units import UNIT_NAMES
+from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
@@ -262,6 +263,8 @@ class Names:
         arguments = node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0].unnest(), exp.Star)):
             return "count_star()"
+        if name in GROUPING_NAMES:
+            return f"GROUPING({', '.join(map(self.text, arguments))})"
         if name == "+":
             return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):

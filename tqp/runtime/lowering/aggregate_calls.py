@@ -222,6 +222,19 @@ class AggregateCalls:
 
         return self._optional(argument, total, checked)
 
+    def _merged_sum(self, call: AggregateCall, argument: Value) -> Pending:
+        """A sum of sums or counts of parts, which is no further from 0 than these may be."""
+        if argument.layout.data_type.is_float:
+            return self._plain(argument, "sum_float", canonical_layout(call.data_type, False))
+        is_wide = argument.layout.form is Form.WIDE
+        low, high = (0, 0) if is_wide else range_of(argument)
+        known = None if is_wide else (min(low, 0), max(high, 0))
+        layout = Layout(call.data_type, argument.layout.form, torch.int64, False, known)
+        total = self._reduce("sum_wide" if is_wide else "sum", argument)
+        if call.function == "sum_of_counts":
+            return Pending((total,), lambda _, nodes: Value(layout, nodes[0]))
+        return self._optional(argument, total, lambda _, nodes: (layout, nodes[0]))
+
     def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
         """A sum or an average whose sum is multiplied by group, or an extreme of values counted by group."""
         lowering, base = self.lowering, factored.base
@@ -379,6 +392,8 @@ _LOWERED: dict[str, Callable[[AggregateCalls, AggregateCall, Any], Pending]] = {
     "count_star": AggregateCalls._count,
     "count": AggregateCalls._count,
     "sum": AggregateCalls._sum,
+    "sum_of_sums": AggregateCalls._merged_sum,
+    "sum_of_counts": AggregateCalls._merged_sum,
     "avg": AggregateCalls._average,
     "min": AggregateCalls._extreme,
     "max": AggregateCalls._extreme,

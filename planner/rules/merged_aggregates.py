@@ -1,0 +1,82 @@
+"""Aggregates in two steps: of parts of the groups, and of what these came to.
+
+| aggregate | of each part | of the parts |
+|---|---|---|
+| count | itself | `sum_of_counts` |
+| sum | itself | `sum_of_sums` |
+| avg | sum, count | the quotient of both |
+| min, max, bool_and, ...: DISTINCT changes nothing | itself | itself |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, decimal
+from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.may_raise import aggregate_may_raise
+from tqp.planner.algebra.outcomes import nullable
+from tqp.planner.functions.registry import AGGREGATES
+
+#: What makes one value of those of several parts.
+_MERGING = {"sum": "sum_of_sums", "count": "sum_of_counts", "count_star": "sum_of_counts"}
+
+
+def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
+    """Whether the call can be made of what it comes to for parts of the groups. It may not fail, nor may a part.
+
+    any_value() of a query takes the first value, which is not that of the first part.
+    """
+    if call.distinct or (call.function == "any_value" and call.span is not None):
+        return False
+    parts = parts_of(call)
+    return bool(parts) and not any(aggregate_may_raise(part, fields, max_rows) for part in parts)
+
+
+def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
+    """What is to be known of each part; nothing if the call cannot be made of parts."""
+    if call.function in _MERGING or AGGREGATES[call.function].ignores_duplicates:
+        return (call,)
+    if call.function != "avg" or call.arguments[0].data_type.is_temporal:
+        return ()
+    summed = call.arguments[0].data_type
+    total = decimal(MAX_DECIMAL_PRECISION, summed.scale) if summed.is_decimal else HUGEINT
+    return (
+        replace(call, function="sum", data_type=DOUBLE if summed.is_float else total),
+        replace(call, function="count", data_type=BIGINT),
+    )
+
+
+def merged(part: AggregateCall, column: Expression) -> AggregateCall:
+    """The aggregate that makes one value of a column of those of the parts."""
+    return AggregateCall(
+        _MERGING.get(part.function, part.function), (column,), part.data_type, span=part.span
+    )
+
+
+def result_of(
+    call: AggregateCall, parts: Sequence[Expression], calls: Collection[AggregateCall], fields: FieldsById
+) -> Expression:
+    """The call's value, of the values of its parts. `calls`: all of its GROUP BY, over rows with these fields."""
+    if call.function != "avg":
+        (value,) = parts
+        return value
+    total, count = parts
+    if total.data_type.is_float or _divides_float_sum(call, calls, fields):
+        return Call("divide", (Cast(total, DOUBLE), Cast(count, DOUBLE)), DOUBLE, call.span)
+    return Call("average", (total, count), DOUBLE, call.span)
+
+
+def _divides_float_sum(call: AggregateCall, calls: Collection[AggregateCall], fields: FieldsById) -> bool:
+    """Whether DuckDB makes sum(x) / count(x) of the average, as it saves an accumulator. It differs in the last digit only."""
+    if call.filter is not None:
+        return False
+    counts_rows = not nullable(call.arguments[0], fields)
+    return any(
+        (other.function in ("sum", "count") and other.arguments == call.arguments)
+        or (other.function in ("count", "count_star") and counts_rows)
+        for other in calls
+        if not other.distinct and other.filter is None
+    )
