@@ -16,7 +16,7 @@ _KINDS = {
     **dict.fromkeys(("first", "last"), "this aggregate without OVER"),
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by", "approx_count_distinct"), "this aggregate"),
     **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
-    **dict.fromkeys(("struct_pack", "row", "map", "columns"), "a nested value"),
+    **dict.fromkeys(("struct_pack", "row", "map"), "a nested value"),
 }
 _PREFIXES = ("pg_", "has_", "enum_", "regr_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(

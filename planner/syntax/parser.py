@@ -7,7 +7,7 @@ almost no function, so that a call arrives as it was written and `planner/functi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -41,6 +41,20 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
 TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
 ARRAY_WORD = "array_word"
+
+#: Key in the meta of a call: it is written `*COLUMNS(...)`.
+_UNPACKED = "unpacked"
+
+
+def is_columns_call(node: exp.Expr) -> TypeGuard[exp.Anonymous]:
+    """Is it COLUMNS(...) of one argument?"""
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "COLUMNS" and len(node.expressions) == 1
+
+
+def is_unpacked(call: exp.Anonymous) -> bool:
+    """Does a star stand before the call?"""
+    return _UNPACKED in call.meta
+
 
 _TEXT_TOKENS = (TokenType.STRING, TokenType.BYTE_STRING)
 
@@ -131,6 +145,13 @@ class Parser(OperatorParser):
         if self._match_text_seq("TO"):
             unit = exp.IntervalSpan(this=unit, expression=self._parse_var(any_token=True, upper=True))
         return self.expression(exp.Interval(this=this, unit=unit))
+
+    def _parse_star_ops(self) -> exp.Expr | None:
+        """`*COLUMNS(...)` keeps its star."""
+        found = super()._parse_star_ops()
+        if found is not None and is_columns_call(found):
+            found.meta[_UNPACKED] = True
+        return found
 
     def _parse_as_command(self, start: Token) -> exp.Command:
         """sqlglot would print a warning and keep the text unread."""

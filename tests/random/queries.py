@@ -73,6 +73,8 @@ class Queries:
             prefixes.append(f"w{index}{names} AS {materialized}({body})")
         prefix = f"WITH {', '.join(prefixes)} " if prefixes else ""
         sql, families = self.select(2, (), None)
+        if random.random() < 0.04:
+            return prefix + self._of_columns(sql)
         if random.random() < 0.4:
             sql = (
                 f"SELECT * FROM ({sql})"
@@ -81,6 +83,27 @@ class Queries:
             )
             sql += self.ordered(len(families))
         return prefix + sql
+
+    def _of_columns(self, sql: str) -> str:
+        """Columns of a derived table by their names, o0 to o3."""
+        random = self.random
+        names = random.choice(
+            ("'o[02]'", "*", "* EXCLUDE (o0)", "lambda c: c LIKE 'o%' AND c <> 'o1'", "['o0']")
+        )
+        items = random.choice(
+            (
+                f"COLUMNS({names})",
+                f"COLUMNS({names}) IS NULL",
+                f"max(COLUMNS({names})), count(*)",
+                f"concat_ws(',', *COLUMNS({names}))",
+                f"CASE WHEN o0 IS NULL THEN COLUMNS({names}) END AS 'c_\\0'",
+                "* RENAME (o0 AS p), p",
+                "* NOT LIKE 'o1'",
+                "* REPLACE (o0 IS NULL AS o0)",
+            )
+        )
+        where = random.choice(("", "", f" WHERE COLUMNS({names}) IS NOT NULL"))
+        return f"SELECT {items} FROM ({sql}) q{where}"
 
     def ordered(self, num_columns: int) -> str:
         """ORDER BY over all columns, with LIMIT now and then."""

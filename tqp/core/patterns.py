@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import pyarrow as pa
@@ -37,6 +38,22 @@ def words_of_like(pattern: str) -> tuple[str, ...] | None:
     return None if "_" in pattern else tuple(pattern.split("%"))
 
 
+def like_expression(pattern: str, escape: str) -> str:
+    """The regular expression that a whole text fills where it is LIKE the pattern.
+
+    >>> like_expression("a%_b", "")
+    'a.*.b'
+    """
+    pieces, letters = [], iter(pattern)
+    for letter in letters:
+        if letter == escape:
+            letter = next(letters, "")
+            pieces.append(re.escape(letter))
+        else:
+            pieces.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
+    return "".join(pieces)
+
+
 # regular expressions
 
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.
@@ -61,6 +78,31 @@ def replacement_problem(pattern: str, replacement: str, options: str = "") -> st
     except pa.ArrowInvalid as error:
         return str(error)
     return None
+
+
+def fills_pattern(text: str, pattern: str, *, ignore_case: bool = False) -> bool:
+    """Whether the whole text matches. Raises ExecutionError for a pattern that RE2 does not take."""
+    check_regular_expression(pattern)
+    flags = "(?si)" if ignore_case else "(?s)"
+    return bool(pc.match_substring_regex(pa.scalar(text), f"{flags}^(?:{pattern})$").as_py())
+
+
+def groups_of_match(text: str, pattern: str) -> list[str] | None:
+    """What the first match in the text is, and each of its groups ("" for one that has no part); None if there is none.
+
+    Raises ExecutionError for a pattern that RE2 does not take.
+    """
+    check_regular_expression(pattern)
+    if not pc.match_substring_regex(pa.scalar(text), pattern).as_py():
+        return None
+    whole = f"(?s:^.*?)({pattern})(?s:.*$)"
+    groups: list[str] = []
+    while len(groups) < 9 and replacement_problem(whole, f"\\{len(groups) + 1}") is None:
+        replaced = pc.replace_substring_regex(
+            pa.scalar(text), pattern=whole, replacement=f"\\{len(groups) + 1}"
+        )
+        groups.append(replaced.as_py())
+    return groups
 
 
 def invalid_pattern(pattern: str, error: pa.ArrowInvalid) -> ExecutionError:

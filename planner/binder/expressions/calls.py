@@ -16,6 +16,7 @@ from tqp.planner.binder.expressions.subqueries import bind_exists
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.unsupported import refuse_missing, refuse_missing_form
 from tqp.planner.parse import head_span, span_of
+from tqp.planner.syntax.parser import is_columns_call
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -46,6 +47,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
             return prediction
         if functions.window_overloads(name) is not None and name not in ("first", "last"):
             raise BindError(f"{name}() needs OVER, as a window function", head_span(node))
+        if is_columns_call(node):
+            raise BindError("COLUMNS(...) is allowed in SELECT, WHERE and ORDER BY only", head_span(node))
         refuse_missing(name, head_span(node))
         hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))

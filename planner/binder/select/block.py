@@ -21,6 +21,7 @@ from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
+from tqp.planner.binder.select.columns_calls import expanded_condition
 from tqp.planner.binder.select.grouping import (
     GroupedRewriter,
     check_uses,
@@ -71,13 +72,14 @@ class SelectBlock:
             plan = tree.plan
             self.scope.relations = tree.relations
             self.scope.merged = tree.merged
-        nodes = expand_items(self.scope, select.expressions)
+        nodes = expand_items(self.context, self.scope, select.expressions)
         aliases = self.scope.aliases = {
             item.alias.lower(): item for item in nodes if item.is_aliased and item.alias
         }
         where = select.args.get("where")
         if where is not None:
-            condition = self.binder("WHERE", None, aliases).bind_condition(where.this)
+            written = expanded_condition(self.context, self.scope, where.this)
+            condition = self.binder("WHERE", None, aliases).bind_condition(written)
             plan = Filter(plan, condition)
         return self._outputs(plan, nodes, aliases)
 
@@ -422,9 +424,8 @@ class _SortBinder:
             if position is not None:
                 result.append((position, descending, nulls_first))
                 continue
-            for item in expand_items(
-                self.block.scope, [node]
-            ):  # a star next to other keys: the columns of FROM
+            # a star next to other keys: the columns of FROM
+            for item in expand_items(self.block.context, self.block.scope, [node]):
                 before = len(self.block.scope.uses or ())
                 value = binder.bind_item(item, span_of(node)) if item.node is None else binder.bind(item.node)
                 if self.keys is not None:

@@ -20,7 +20,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import transform_plan
 from tqp.planner.binder.scope import ColumnUse, Scope
-from tqp.planner.binder.select.select_list import star_of
+from tqp.planner.binder.select.stars import star_of
 
 
 def check_uses(uses: Iterable[ColumnUse], keys: Iterable[Expression]) -> None:

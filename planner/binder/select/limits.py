@@ -14,7 +14,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
-from tqp.planner.binder.select.select_list import star_of
+from tqp.planner.binder.select.stars import star_of
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import span_of

@@ -14,7 +14,7 @@ from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
-from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START
+from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START, is_columns_call, is_unpacked
 from tqp.planner.syntax.words import KEYWORDS
 
 
@@ -265,6 +265,8 @@ class Names:
             return "count_star()"
         if name in GROUPING_NAMES:
             return f"GROUPING({', '.join(map(self.text, arguments))})"
+        if is_columns_call(node):
+            return f"{'*' * is_unpacked(node)}COLUMNS({self.text(arguments[0])})"
         if name == "+":
             return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):

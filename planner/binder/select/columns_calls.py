@@ -1,0 +1,276 @@
+"""COLUMNS(...): an expression for each column whose name is meant; `* LIKE 'a%'`; and `*COLUMNS(...)`, arguments in a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.patterns import fills_pattern, groups_of_match, like_expression
+from tqp.planner.algebra.expressions import Literal
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.output import Item
+from tqp.planner.binder.select.stars import star_items, star_of
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import head_span, span_of
+from tqp.planner.syntax.parser import is_columns_call, is_unpacked
+
+_PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A column that is meant: the name it goes by, an expression of it, and what `\\0`, `\\1` stand for in an alias."""
+
+    name: str
+    node: exp.Expr
+    groups: Sequence[str]
+
+
+def expanded(context: BindContext, scope: Scope, node: exp.Expr, alias: str | None) -> list[Item] | None:
+    """The items that an expression of SELECT or ORDER BY with COLUMNS(...) in it stands for; None if it has none."""
+    calls = _calls(node)
+    if not calls:
+        return None
+    node, calls = _unpacked(context, scope, node, calls)
+    if not calls:
+        return [Item(node, alias, alias, is_aliased=alias is not None)]
+    items: list[Item] = []
+    for tree, column in _copies(context, scope, node, calls):
+        name = column.name if alias is None else _with_groups(alias, column.groups) or column.name
+        items.append(Item(tree, name, name, is_aliased=alias is not None))
+    return items
+
+
+def expanded_condition(context: BindContext, scope: Scope, node: exp.Expr) -> exp.Expr:
+    """A condition of WHERE, which with COLUMNS(...) in it holds where it holds for every column."""
+    calls = _calls(node)
+    if not calls:
+        return node
+    node, calls = _unpacked(context, scope, node, calls)
+    if not calls:
+        return node
+    copies = [tree for tree, _ in _copies(context, scope, node, calls)]
+    condition = copies[0]
+    for each in copies[1:]:
+        condition = exp.And(this=condition, expression=each)
+    return condition
+
+
+def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
+    """The columns of `* LIKE 'a%'`, and of ILIKE, SIMILAR TO and GLOB; None for anything else."""
+    node = node.unnest()
+    star = node.this if isinstance(node, exp.Column) else node
+    if isinstance(star, exp.Star) and star.args.get("ilike"):
+        pattern = star.args["ilike"]
+        node, plain = node.copy(), star.copy()
+        plain.set("ilike", None)
+        star = exp.Column(this=plain, table=node.args.get("table")) if isinstance(node, exp.Column) else plain
+        predicate: exp.Expr = exp.ILike(this=star, expression=pattern)
+    else:
+        inner = node
+        while isinstance(inner, exp.Not | exp.Escape):
+            inner = inner.this
+        found = star_of(inner.this) if isinstance(inner, _PATTERNS) else None
+        if found is None:
+            return None
+        star, predicate = found, node
+    items = [item for item in star_items(scope, star) if _matches(predicate, item.name or "")]
+    if not items:
+        raise BindError("no column has a name that the pattern after * matches", span_of(predicate))
+    return items
+
+
+def _calls(node: exp.Expr) -> list[exp.Anonymous]:
+    """The COLUMNS(...) of an expression, those of its subqueries not."""
+    if isinstance(node, exp.Query):
+        return []
+    if is_columns_call(node):
+        argument = node.expressions[0]
+        if _calls(argument):
+            raise BindError("COLUMNS(...) must not stand inside COLUMNS(...)", span_of(argument))
+        return [node]
+    return [call for part in node.iter_expressions() for call in _calls(part)]
+
+
+def _unpacked(
+    context: BindContext, scope: Scope, node: exp.Expr, calls: Sequence[exp.Anonymous]
+) -> tuple[exp.Expr, list[exp.Anonymous]]:
+    """A copy in which `*COLUMNS(...)` are their columns, in a row, and the other calls in it."""
+    if any(is_unpacked(call) for call in calls) and is_columns_call(node):
+        raise BindError(
+            "*COLUMNS(...) stands among arguments; COLUMNS(...) is items of SELECT", span_of(node)
+        )
+    node = node.copy()
+    rest = []
+    for call in _calls(node):
+        if is_unpacked(call):
+            columns = [column.node for column in _chosen(context, scope, call)]
+            if len(columns) > 1 and call.arg_key != "expressions":
+                raise BindError(
+                    "*COLUMNS(...) of several columns stands among arguments only", head_span(call)
+                )
+            call.replace(columns if call.arg_key == "expressions" else columns[0])
+        else:
+            rest.append(call)
+    return node, rest
+
+
+def _copies(
+    context: BindContext, scope: Scope, node: exp.Expr, calls: Sequence[exp.Anonymous]
+) -> Iterator[tuple[exp.Expr, _Chosen]]:
+    """The expression once for each column, which stands in place of the calls."""
+    for other in calls[1:]:
+        if other != calls[0]:
+            raise BindError("COLUMNS(...) of one expression must all be the same", head_span(other))
+    for column in _chosen(context, scope, calls[0]):
+        copied = node.copy()
+        for call in _calls(copied):
+            if call is copied:
+                copied = column.node.copy()
+            else:
+                call.replace(column.node.copy())
+        yield copied, column
+
+
+def _with_groups(alias: str, groups: Sequence[str]) -> str:
+    return re.sub(r"\\(\d)", lambda found: "".join(groups[int(found[1]) :][:1]), alias)
+
+
+def _chosen(context: BindContext, scope: Scope, call: exp.Anonymous) -> list[_Chosen]:
+    """The columns that COLUMNS(...) means, in the order of FROM. Raises BindError if there are none."""
+    argument = call.expressions[0]
+    span = span_of(argument) or head_span(call)
+    star = star_of(argument)
+    meant: Callable[
+        [str], Sequence[str] | None
+    ]  # by the name: what the groups of an alias are, None if not meant
+    if star is not None:
+        meant = _itself
+    elif isinstance(argument, exp.Lambda):
+        meant = _by_lambda(context, argument)
+    elif isinstance(argument, exp.Array):
+        meant = _listed(context, scope, argument.expressions)
+    else:
+        pattern = _text(context, argument)
+        try:
+            groups_of_match("", pattern)
+        except ExecutionError as error:
+            raise BindError(error.message, span) from None
+
+        def meant(name: str) -> Sequence[str] | None:
+            return groups_of_match(name, pattern)
+
+    chosen = []
+    for item in star_items(scope, star or exp.Star().update_positions(call)):
+        assert item.name is not None
+        groups = meant(item.name)
+        if groups is not None:
+            chosen.append(_Chosen(item.name, _node_of(scope, item, call), groups))
+    if not chosen:
+        raise BindError("COLUMNS(...) means none of the columns of FROM", span)
+    return chosen
+
+
+def _itself(name: str) -> Sequence[str]:
+    return (name,)
+
+
+def _node_of(scope: Scope, item: Item, call: exp.Anonymous) -> exp.Expr:
+    """A column of a star as it may be written."""
+    if item.node is not None:
+        return exp.Paren(this=item.node.copy())
+    assert item.column is not None
+    owners = [each.alias for each in scope.relations if item.column in each.columns]
+    return exp.column(
+        exp.to_identifier(item.column.name, quoted=True).update_positions(call),
+        table=exp.to_identifier(owners[0], quoted=True) if owners and owners[0] else None,
+    )
+
+
+def _text(context: BindContext, node: exp.Expr) -> str:
+    """A constant text."""
+    value = None
+    if node.find(exp.Column, exp.Query) is None:
+        value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(node)))
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        raise BindError(
+            "COLUMNS takes *, a regular expression, a list of names or a lambda of a name", span_of(node)
+        )
+    return value.value
+
+
+def _listed(
+    context: BindContext, scope: Scope, nodes: Sequence[exp.Expr]
+) -> Callable[[str], Sequence[str] | None]:
+    names = {}
+    for node in nodes:
+        name = _text(context, node)
+        if not scope.has_column(name, None):
+            raise scope.unknown_column(name, None, span_of(node))
+        names[name.lower()] = name
+    return lambda name: (name,) if name.lower() in names else None
+
+
+def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequence[str] | None]:
+    if len(node.expressions) != 1:
+        raise BindError("the lambda in COLUMNS takes one name", span_of(node))
+    parameter = node.expressions[0].name.lower()
+
+    def is_parameter(part: exp.Expr) -> bool:
+        return isinstance(part, exp.Identifier | exp.Column) and part.name.lower() == parameter
+
+    def holds(part: exp.Expr, name: str) -> bool | None:
+        part = part.unnest()
+        if isinstance(part, exp.Not):
+            inner = holds(part.this, name)
+            return None if inner is None else not inner
+        if isinstance(part, exp.And | exp.Or):
+            sides = (holds(part.this, name), holds(part.expression, name))
+            decisive = isinstance(part, exp.Or)
+            return decisive if decisive in sides else None if None in sides else not decisive
+        if isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part)):
+            return _matches(part, name)
+        written = part.transform(
+            lambda each: exp.Literal.string(name) if is_parameter(each) else each, copy=True
+        )
+        value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(written)))
+        if not isinstance(value, Literal):
+            raise UnsupportedError("this lambda in COLUMNS is not supported", span_of(node))
+        return None if value.value is None else bool(value.value)
+
+    return lambda name: (name,) if holds(node.this, name) else None
+
+
+def _subject(node: exp.Expr) -> exp.Expr:
+    inner: exp.Expr = node.this if isinstance(node, exp.Escape) else node
+    subject: exp.Expr = inner.this
+    return subject
+
+
+def _matches(node: exp.Expr, name: str) -> bool:
+    """Whether a name has the pattern that stands in the predicate, which may be negated."""
+    if isinstance(node, exp.Not):
+        return not _matches(node.this, name)
+    escape = ""
+    if isinstance(node, exp.Escape):
+        escape, node = _constant(node.expression), node.this
+    pattern = _constant(node.expression)
+    if isinstance(node, exp.Glob):
+        raise UnsupportedError("GLOB patterns are not supported; use LIKE", span_of(node))
+    expression = pattern if isinstance(node, exp.SimilarTo) else like_expression(pattern, escape)
+    found = fills_pattern(name, expression, ignore_case=isinstance(node, exp.ILike))
+    return found != bool(node.args.get("negate"))
+
+
+def _constant(node: exp.Expr) -> str:
+    inner = node.unnest()
+    if not inner.is_string:
+        raise BindError("the pattern for names of columns must be a constant text", span_of(node))
+    return str(inner.name)

@@ -1,0 +1,127 @@
+"""Stars of SELECT, written out: `*` and `t.*`, with EXCLUDE, REPLACE and RENAME."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.binder.select.output import Item
+from tqp.planner.binder.unsupported_clauses import check_understood
+from tqp.planner.parse import head_span, span_of
+
+
+def star_of(node: exp.Expr) -> exp.Expr | None:
+    """`*` or `t.*` without the parentheses around it; None for anything else, `* ILIKE 'a%'` included."""
+    node = node.unnest()
+    star = node.this if isinstance(node, exp.Column) else node
+    return node if isinstance(star, exp.Star) and not star.args.get("ilike") else None
+
+
+def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
+    """The columns of what `star_of` gives, an item for each."""
+    star = node if isinstance(node, exp.Star) else node.this
+    table = node.args.get("table")
+    qualifier = table.name if table is not None else None
+    span = head_span(table) if table is not None else head_span(star)
+    here = scope
+    if qualifier is not None:
+        scope = _owner(scope, qualifier)
+    if not scope.relations and (qualifier is None or scope.parent is None):
+        raise BindError("* without FROM: there are no columns", span)
+    if not any(relation.is_named(qualifier) for relation in scope.relations):
+        raise here.unknown_column("*", qualifier, span)
+    check_understood(star)
+    excluded = _excluded(scope, star, qualifier)
+    replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
+    renamed = _by_name("RENAME", [(each.this.name, each) for each in star.args.get("rename") or ()])
+    if replaced and scope is not here:
+        raise UnsupportedError("* REPLACE of a table of an enclosing query is not supported", span)
+    for name, written in replaced.items():
+        _check_known(scope, name, qualifier, written)
+    for name, written in renamed.items():
+        _check_known(scope, name, written.this.table or qualifier, written)
+    _check_apart(("EXCLUDE", {name for _, name in excluded}), ("REPLACE", replaced), ("RENAME", renamed))
+    kept = list(scope.star(qualifier, span, excluded))
+    if not kept:
+        raise BindError("* EXCLUDE leaves no column", span)
+    for name, column in kept:
+        replacement = replaced.get(name.lower())
+        label = _label(scope, renamed.get(name.lower()), column)
+        is_renamed = label is not None
+        label = label or name
+        if replacement is not None:
+            yield Item(replacement.this, name, name)
+        elif scope is not here:
+            node = exp.column(name, table=qualifier, quoted=True)
+            yield Item(node, label if is_renamed else None, label, is_aliased=is_renamed)
+        else:
+            yield Item(None, label, label, column, is_renamed)
+
+
+def _label(scope: Scope, rename: exp.Expr | None, column: ScopeColumn | MergedColumn) -> str | None:
+    """The name that RENAME gives the column; None if it means none, or one of another table."""
+    if rename is None:
+        return None
+    table = rename.this.table
+    is_meant = not table or any(
+        relation.is_named(table) and column in relation.columns for relation in scope.relations
+    )
+    return rename.alias if is_meant else None
+
+
+def _check_apart(*lists: tuple[str, Collection[str]]) -> None:
+    """A column stands in one of EXCLUDE, REPLACE and RENAME at most."""
+    for (keyword, names), (other, others) in itertools.combinations(lists, 2):
+        for name in names:
+            if name in others:
+                raise BindError(f'column "{name}" stands in both {keyword} and {other}')
+
+
+def _owner(scope: Scope, qualifier: str) -> Scope:
+    """The nearest query with a table of that name, for a star; the scope itself if there is none."""
+    owner: Scope | None = scope
+    while owner is not None:
+        if any(relation.is_named(qualifier) for relation in owner.relations):
+            return owner
+        owner = owner.parent
+    return scope
+
+
+def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[str, str]]:
+    """The columns of EXCLUDE: table, or "" if it is left open, and name, in lower case."""
+    excluded: set[tuple[str, str]] = set()
+    for node in star.args.get("except_") or ():
+        table, name = node.table.lower(), node.name.lower()
+        if any(name == other and (table == of or not table or not of) for of, other in excluded):
+            raise BindError(f'column "{node.name}" stands twice in EXCLUDE', span_of(node))
+        if table and qualifier is not None and table != qualifier.lower():
+            raise BindError(f'"{qualifier}.*" has no column of "{node.table}"', span_of(node))
+        if table and not scope.has_column(name, table):
+            raise scope.unknown_column(node.name, node.table, span_of(node))
+        _check_known(scope, name, qualifier, node)
+        excluded.add((table, name))
+    return excluded
+
+
+def _check_known(scope: Scope, name: str, qualifier: str | None, node: exp.Expr) -> None:
+    if not scope.has_column(name, qualifier):
+        names = [
+            column.name
+            for relation in scope.relations
+            if relation.is_named(qualifier)
+            for column in relation.columns
+        ]
+        raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
+
+
+def _by_name(keyword: str, entries: Sequence[tuple[str, exp.Expr]]) -> dict[str, exp.Expr]:
+    found: dict[str, exp.Expr] = {}
+    for name, node in entries:
+        if name.lower() in found:
+            raise BindError(f'column "{name}" stands twice in {keyword}', span_of(node))
+        found[name.lower()] = node
+    return found
