@@ -35,7 +35,7 @@ class _Chosen:
 
 def expanded(context: BindContext, scope: Scope, node: exp.Expr, alias: str | None) -> list[Item] | None:
     """The items that an expression of SELECT or ORDER BY with COLUMNS(...) in it stands for; None if it has none."""
-    calls = _calls(node)
+    calls = _calls(node) if _may_call(context) else []
     if not calls:
         return None
     node, calls = _unpacked(context, scope, node, calls)
@@ -50,7 +50,7 @@ def expanded(context: BindContext, scope: Scope, node: exp.Expr, alias: str | No
 
 def expanded_condition(context: BindContext, scope: Scope, node: exp.Expr) -> exp.Expr:
     """A condition of WHERE, which with COLUMNS(...) in it holds where it holds for every column."""
-    calls = _calls(node)
+    calls = _calls(node) if _may_call(context) else []
     if not calls:
         return node
     node, calls = _unpacked(context, scope, node, calls)
@@ -85,6 +85,11 @@ def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
     if not items:
         raise BindError("no column has a name that the pattern after * matches", span_of(predicate))
     return items
+
+
+def _may_call(context: BindContext) -> bool:
+    """Does the text hold the word? To look through the tree of every expression would take longer."""
+    return "columns" in context.query.lower()
 
 
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
