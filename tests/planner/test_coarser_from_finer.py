@@ -49,8 +49,10 @@ def _read_by(plan: LogicalPlan) -> str:
         # as many groups by both as there are rows
         ("SELECT k, a, count(*) FROM t GROUP BY GROUPING SETS (k, a)", ["rows", "rows"]),
         (
-            "WITH c AS (SELECT t.a, t.b, t.k FROM t, u WHERE t.k = u.k) "
-            "SELECT a, b, sum(k) FROM c GROUP BY a, b UNION ALL SELECT b, NULL, max(k) FROM c GROUP BY b",
+            (
+                "WITH c AS (SELECT t.a, t.b, t.k FROM t, u WHERE t.k = u.k) "
+                "SELECT a, b, sum(k) FROM c GROUP BY a, b UNION ALL SELECT b, NULL, max(k) FROM c GROUP BY b"
+            ),
             ["groups by 2", "rows"],
         ),
         (
