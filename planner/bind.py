@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.logical_plan import LogicalPlan, Scan
+from tqp.planner.algebra.expressions import ColumnRef, Literal
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
+from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.query import QueryBinder
+from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Query, parse, text_of
@@ -49,10 +53,22 @@ class BoundStatement:
             table.encode(names)
 
 
+#: What becomes of a query's columns, by their names: for each of the new ones, the place of the old one (None: NULL), and
+#: the type that it is cast to.
+Arrangement = Callable[[Sequence[str]], Sequence[tuple[int | None, DataType]]]
+
+
 def bind(
-    query: Query, catalog: Catalog, parameters: Parameters = None, *, with_text_constants: bool = False
+    query: Query,
+    catalog: Catalog,
+    parameters: Parameters = None,
+    *,
+    with_text_constants: bool = False,
+    arranged: Arrangement | None = None,
 ) -> BoundStatement:
     """Bind one statement, which is parsed first where it is text.
+
+    `arranged`: what is put out in place of the query's own columns; the names stay those.
 
     `with_text_constants`: constants that predicates compare with, list and search for are `Varying`.
 
@@ -60,13 +76,17 @@ def bind(
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
     """
     try:
-        return call_deep(lambda: _bind(query, catalog, parameters, with_text_constants))
+        return call_deep(lambda: _bind(query, catalog, parameters, with_text_constants, arranged))
     except Error as error:
         raise error.with_query(text_of(query)) from None
 
 
 def _bind(
-    query: Query, catalog: Catalog, parameters: Parameters, with_text_constants: bool
+    query: Query,
+    catalog: Catalog,
+    parameters: Parameters,
+    with_text_constants: bool,
+    arranged: Arrangement | None,
 ) -> BoundStatement:
     statement = parse(query) if isinstance(query, str) else query
     varying: frozenset[Place] = frozenset()
@@ -77,8 +97,22 @@ def _bind(
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(statement.tree, None)
     check_unread_placeholders(context, statement.tree)
-    _check_parameters(context)
-    return BoundStatement(bound.plan, bound.names, statement.explain, varying)
+    if not statement.is_part:
+        _check_parameters(context)
+    plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))
+    return BoundStatement(plan, bound.names, statement.explain, varying)
+
+
+def _arrange(
+    context: BindContext, bound: BoundQuery, columns: Sequence[tuple[int | None, DataType]]
+) -> LogicalPlan:
+    schema = bound.plan.schema
+    outputs = tuple(
+        Literal(None, data_type) if place is None else cast_to(ColumnRef.of(schema[place]), data_type, None)
+        for place, data_type in columns
+    )
+    fields = tuple(context.new_field("", data_type) for _, data_type in columns)
+    return Project(bound.plan, fields, outputs)
 
 
 def _check_parameters(context: BindContext) -> None:

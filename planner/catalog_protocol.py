@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import ModelSignature
 from tqp.core.schema import TableSource
+from tqp.planner.parse import ParsedStatement
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A query under a name; equal to nothing but itself. `columns`: what they are called, all or the first of them.
+
+    `catalog`: where it looks up names; None: where the query around it does.
+    """
+
+    name: str
+    query: ParsedStatement
+    columns: tuple[str, ...] = ()
+    temporary: bool = False
+    catalog: Catalog | None = None
 
 
 class Catalog(Protocol):
-    """The tables and models a query may name; names match without regard to case."""
+    """The tables, views and models a query may name; names match without regard to case."""
 
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None."""
+        ...
+
+    def lookup_view(self, name: str) -> View | None:
+        """The view of that name, or None."""
         ...
 
     def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
@@ -26,7 +46,7 @@ class Catalog(Protocol):
         ...
 
     def table_names(self) -> Sequence[str]:
-        """Every table's name, for the "did you mean" of an error."""
+        """Every table's and view's name, for the "did you mean" of an error."""
         ...
 
     def lookup_model(self, name: str) -> ModelSignature | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 
-from tqp.core.errors import ParseError, UnsupportedError
+from tqp.core.errors import BindError, ParseError, UnsupportedError
+from tqp.planner.syntax.clauses import Clauses, Part
 from tqp.planner.syntax.parser import Parser
-from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query, statements
-from tqp.planner.syntax.sqlglot_tokens import sqlglot_tokens
+from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query
+from tqp.planner.syntax.sqlglot_tokens import spliced_tokens
+from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import Tokens, tokenize
 
 Span = tuple[int, int]
@@ -31,6 +34,8 @@ class ParsedStatement:
     tree: exp.Expr
     explain: Explain
     parameter_keys: Mapping[int, int | str]
+    #: It is made of parts of another statement, and has only some of its parameters.
+    is_part: bool = False
 
 
 #: SQL as text, or parsed before.
@@ -43,29 +48,116 @@ def text_of(query: Query) -> str:
 
 
 def parse(query: str) -> ParsedStatement:
-    """Parse one SELECT-like statement, perhaps under EXPLAIN. Raises ParseError with a span, UnsupportedError.
+    """Parse one query, perhaps under EXPLAIN. Raises ParseError with a span, UnsupportedError.
 
     >>> type(parse("EXPLAIN SELECT 1").tree).__name__, parse("EXPLAIN SELECT 1").explain
     ('Select', 'plan')
     """
-    tokens = tokenize(query)
+    parsed = parse_statement(query)
+    if not isinstance(parsed, ParsedStatement):
+        raise not_a_query(parsed.word)
+    return parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A statement that is no query: what it says, and the tokens that its parts stand for. `word`: its first one."""
+
+    text: str
+    tokens: Tokens
+    clauses: Clauses
+    word: str
+
+    def source(self, part: Part) -> str:
+        """The text of a part."""
+        return self.text[self.tokens.starts[part.start] : self.tokens.stops[part.stop - 1]]
+
+    def span(self, part: Part) -> Span:
+        """The characters of a part."""
+        return self.tokens.starts[part.start], self.tokens.stops[part.stop - 1]
+
+    @property
+    def parameter_keys(self) -> Mapping[int, int | str]:
+        """See `ParsedStatement`."""
+        keys: dict[int, int | str] = {}
+        questions = 0
+        for index, kind in enumerate(self.tokens.kinds):
+            if kind == "?":
+                questions += 1
+                keys[self.tokens.starts[index]] = questions
+            elif kind == "$":
+                name = self.tokens.source(index + 1)
+                keys[self.tokens.starts[index]] = int(name) if name.isdigit() else name
+        return keys
+
+    def check_parameters(self, params: Sequence[object] | Mapping[str, object] | None) -> None:
+        """Raises BindError for values that no parameter uses."""
+        keys = set(self.parameter_keys.values())
+        given = set(params or ()) if isinstance(params, Mapping) else set(range(1, len(params or ()) + 1))
+        extra = sorted(f"${key}" for key in given - keys)
+        if extra:
+            plural = "s" if len(extra) > 1 else ""
+            raise BindError(f"the statement does not use the parameter{plural} {', '.join(extra)}")
+
+    def query(self, *pieces: str | Part) -> ParsedStatement:
+        """The query that parts of the statement, with words of ours around them, make up."""
+        return ParsedStatement(self.text, _tree(self.tokens, pieces), None, self.parameter_keys, is_part=True)
+
+
+def parse_statement(text: str) -> ParsedStatement | Command:
+    """Parse one statement. Raises ParseError with a span, UnsupportedError."""
+    tokens = tokenize(text)
     found = statements(tokens)
     if not found:
         raise ParseError("there is no statement in the SQL text")
     if len(found) > 1:
         raise UnsupportedError(f"the text holds {len(found)} statements; pass them one at a time")
     statement = found[0]
-    if not statement.is_query:
-        raise not_a_query(statement.word)
-    tree = _tree(tokens, statement)
-    return ParsedStatement(query, tree, statement.explain, _parameter_keys(query, tree))
+    if statement.is_query:
+        tree = _tree(tokens, [Part(statement.start, statement.stop)])
+        return ParsedStatement(text, tree, statement.explain, _parameter_keys(text, tree))
+    _check_known(statement)
+    assert statement.clauses is not None
+    return Command(text, tokens, statement.clauses, statement.word)
 
 
-def _tree(tokens: Tokens, statement: Statement) -> exp.Expr:
-    """sqlglot's tree of a statement that the grammar allows. What sqlglot cannot read is a feature that tqp lacks."""
+#: A text that begins as a query does and holds nothing that could end it before its end.
+_ONE_QUERY = re.compile(r"\s*(?:SELECT|FROM|WITH|VALUES|EXPLAIN)\b[^;]*;?\s*", re.IGNORECASE)
+
+
+def is_one_query(text: str) -> bool:
+    """Whether that can be told at a glance: what is not told so may still be one."""
+    return _ONE_QUERY.fullmatch(text) is not None
+
+
+def split_statements(text: str) -> list[str]:
+    """The statements of a text, each as a text of its own. Raises ParseError where one of them is none, UnsupportedError."""
+    tokens = tokenize(text)
+    found = statements(tokens)
+    if not found:
+        raise ParseError("there is no statement in the SQL text")
+    for statement in found:
+        if not statement.is_query:
+            _check_known(statement)
+    if len(found) == 1:
+        return [text]
+    ends = [tokens.stops[statement.stop - 1] for statement in found]
+    starts = [0, *(tokens.starts[statement.stop] + 1 for statement in found[:-1])]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def _check_known(statement: Statement) -> None:
+    if statement.clauses is None:
+        raise UnsupportedError(f"{statement.word} statements are not supported")
+    if statement.explain is not None:
+        raise UnsupportedError(f"EXPLAIN of {statement.word} is not supported; explain the query in it")
+
+
+def _tree(tokens: Tokens, pieces: Sequence[str | Part]) -> exp.Expr:
+    """sqlglot's tree of a query that the grammar allows. What sqlglot cannot read is a feature that tqp lacks."""
     parser = Parser(dialect=_DIALECT)
     try:
-        (tree,) = parser.parse(sqlglot_tokens(tokens, statement.start, statement.stop), tokens.text)
+        (tree,) = parser.parse(spliced_tokens(tokens, pieces), tokens.text)
     except errors.ParseError:
         place = parser.token_at_hand
         span = (place.start, place.end + 1)

@@ -37,10 +37,10 @@ def test_a_table_replaced_or_forgotten_takes_its_programs_with_it() -> None:
         connection.sql("SELECT t.x FROM t, (SELECT 1 AS y)")
         connection.register("T", _table(2))
         gc.collect()
-        assert old() is None and len(connection._compiled.programs) == 0
+        assert old() is None and len(connection._queries.compiled.programs) == 0
         assert connection.sql("SELECT x FROM t").fetchall() == [(2,)]
         connection.unregister("t")
-        assert len(connection._compiled.programs) == 0
+        assert len(connection._queries.compiled.programs) == 0
         with pytest.raises(tqp.BindError, match='no table "t"'):
             connection.sql("SELECT x FROM t")
 
@@ -106,7 +106,7 @@ def test_a_table_is_freed_when_it_is_forgotten() -> None:
             for leave in ("unregister", "register", "close"):
                 connection.register("t", {"x": np.arange(10)})
                 connection.sql(query).fetchall()
-                table = weakref.ref(connection._sources["t"])
+                table = weakref.ref(connection._catalog.state.tables["t"])
                 if leave == "register":
                     connection.register("t", _table(1))
                 elif leave == "unregister":

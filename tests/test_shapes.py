@@ -76,7 +76,7 @@ def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _variants(connection: tqp.Connection) -> int:
-    return sum(len(known.variants) for known, _ in connection._compiled.shapes._items.values())
+    return sum(len(known.variants) for known, _ in connection._queries.compiled.shapes._items.values())
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
@@ -95,7 +95,7 @@ def test_comparisons_with_other_constants(
                 for where in (condition, f"NOT ({condition})", f"({condition}) IS NULL OR byte = {number}"):
                     query = f"SELECT text, byte FROM t WHERE {where} ORDER BY ALL"
                     assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
-            assert len(connection._compiled.programs) == 0
+            assert len(connection._queries.compiled.programs) == 0
 
 
 def _agree(
@@ -107,7 +107,7 @@ def _agree(
         connection.register("t", _TABLE)
         for query in queries:
             assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
-        assert len(connection._compiled.programs) == 0
+        assert len(connection._queries.compiled.programs) == 0
         return _variants(connection)
 
 
@@ -200,9 +200,9 @@ def test_the_second_text_of_a_shape_makes_the_program_of_the_others() -> None:
         connection.register("t", _TABLE)
         for number in range(8):
             connection.sql(f"SELECT count(*) FROM t WHERE text <> 'row {number}' AND money > 1.0{number}")
-        assert _variants(connection) == 1 and len(connection._compiled.programs) == 1
+        assert _variants(connection) == 1 and len(connection._queries.compiled.programs) == 1
         connection.sql("SELECT count(*) FROM t WHERE text <> 'row 7' AND money > 1.07")
-        assert len(connection._compiled.programs) == 2  # sent again: planned for its own constants
+        assert len(connection._queries.compiled.programs) == 2  # sent again: planned for its own constants
 
 
 def test_what_tells_shapes_apart() -> None:
@@ -221,7 +221,7 @@ def test_what_tells_shapes_apart() -> None:
         connection.register("t", _TABLE)
         for query in queries:
             connection.sql(query)
-        assert len(connection._compiled.shapes) == len(queries) - 3
+        assert len(connection._queries.compiled.shapes) == len(queries) - 3
 
 
 def test_one_constant_in_two_places_may_become_two() -> None:
@@ -269,7 +269,7 @@ def test_a_table_that_is_replaced_takes_its_shapes_with_it() -> None:
                 assert connection.sql(f"SELECT count(*) FROM t WHERE k <> {number}").fetchall() == expected
             assert _variants(connection) == 1
         connection.unregister("t")
-        assert len(connection._compiled.shapes) == 0
+        assert len(connection._queries.compiled.shapes) == 0
         with pytest.raises(tqp.BindError, match='no table "t"'):
             connection.sql("SELECT count(*) FROM t WHERE k <> 9")
 

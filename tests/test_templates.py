@@ -40,14 +40,14 @@ class Known:
         self.connection, self._oracle, self.by_words = connection, oracle, 0
         connection.register("t", _TABLE)
         oracle.register("t", _TABLE)
-        find = connection._program_of_words
+        find = connection._queries._program_of_words
 
         def counted(*arguments: object) -> object:
             program = find(*arguments)  # type: ignore[arg-type]
             self.by_words += program is not None
             return program
 
-        connection._program_of_words = counted  # type: ignore[method-assign, assignment]
+        connection._queries._program_of_words = counted  # type: ignore[method-assign, assignment]
 
     def check(self, query: str, params: Any = None) -> None:
         """Both answer alike, names and types included, or both refuse."""
@@ -236,7 +236,7 @@ def test_a_table_that_is_replaced_or_dropped(known: Known) -> None:
         connection.sql(f"SELECT count(*) FROM t WHERE i > {number}")
     assert known.by_words == 2
     connection.register("t", pa.table({"i": ["7", "8"]}))
-    assert len(connection._compiled.words) == 0
+    assert len(connection._queries.compiled.words) == 0
     with pytest.raises(tqp.Error):
         connection.sql("SELECT count(*) FROM t WHERE i + 1 > 3")
     assert connection.sql("SELECT count(*) FROM t WHERE i > '7'").fetchall() == [(1,)]

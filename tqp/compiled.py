@@ -12,12 +12,8 @@ from typing import Generic, TypeVar
 import numpy as np
 import torch
 
+from tqp.catalog.snapshot import Meanings, Snapshot
 from tqp.core.arguments import list_elements
-from tqp.core.file_kinds import FileKind, kind_of_name
-from tqp.core.schema import TableSource
-from tqp.data.sources.base import Source
-from tqp.data.sources.open_files import NamedFiles, OpenFiles
-from tqp.ml.model import Model
 from tqp.planner.binder.text_constants import Constants, GivenValue, Place, place_of_parameter
 from tqp.planner.shapes import ShapeConstants
 from tqp.planner.templates import Template
@@ -37,96 +33,6 @@ Item = TypeVar("Item")
 
 #: Values for `?` and `$1`, or by name.
 Parameters = Sequence[object] | Mapping[str, object]
-
-#: What names meant when they were looked up: the version of a table or of files, a model, or None for nothing.
-Meanings = dict[tuple[str, str | NamedFiles], int | Model | None]
-
-
-class Snapshot:
-    """The tables and models at one moment, by name in lower case: what one query is bound to, whatever happens meanwhile.
-
-    Implements `tqp.planner.catalog_protocol.Catalog`. `read`: the names that were looked up.
-    """
-
-    def __init__(self, tables: dict[str, Source], models: dict[str, Model], files: OpenFiles) -> None:
-        self._tables, self._models = tables, models
-        self._files, self._open_files = files.tables(), files
-        self.read: Meanings = {}
-
-    def lookup(self, name: str) -> TableSource | None:
-        """The table of that name, or None. Raises what keeps it from being read, such as that its file is gone."""
-        self.read["table", name.lower()] = self.meaning("table", name.lower())
-        table = self._tables.get(name.lower())
-        if table is not None and table.error is not None:
-            raise type(table.error)(table.error.message)
-        return table
-
-    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
-        """The files of these names, which stay the same for the whole query; see `Catalog`."""
-        if kind is None and any(kind_of_name(path) is None for path in paths):
-            return None
-        named = NamedFiles(tuple(paths), kind)
-        if named not in self._files or self._files[named].error is not None:
-            self._files = {**self._files, named: self._open_files.open(named)}
-        self.read["file", named] = self.meaning("file", named)
-        return self._files[named]
-
-    def table_names(self) -> Sequence[str]:
-        """Every table's name as it was registered."""
-        return [table.name for table in self._tables.values()]
-
-    def lookup_model(self, name: str) -> Model | None:
-        """The model of that name, or None."""
-        self.read["model", name.lower()] = self.meaning("model", name.lower())
-        return self._models.get(name.lower())
-
-    def model_names(self) -> Sequence[str]:
-        """Every model's name as it was registered."""
-        return [model.name for model in self._models.values()]
-
-    def meaning(self, kind: str, name: str | NamedFiles) -> int | Model | None:
-        """What a name (of a "table" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
-        if isinstance(name, NamedFiles):
-            table = self._files.get(name)
-        elif kind == "model":
-            return self._models.get(name)
-        else:
-            table = self._tables.get(name)
-        return None if table is None else table.version
-
-    def agrees(self, read: Meanings) -> bool:
-        """Whether all these names still mean what they meant."""
-        return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
-
-
-@dataclass(frozen=True, slots=True)
-class RestrictedSnapshot:
-    """A snapshot in which tables lack rows that one query does not want; implements `Catalog`."""
-
-    snapshot: Snapshot
-    restricted: Mapping[TableSource, TableSource]
-
-    def lookup(self, name: str) -> TableSource | None:
-        """The table of that name, or None."""
-        table = self.snapshot.lookup(name)
-        return None if table is None else self.restricted.get(table, table)
-
-    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
-        """The files of these names; see `Catalog`."""
-        table = self.snapshot.lookup_files(paths, kind)
-        return None if table is None else self.restricted.get(table, table)
-
-    def table_names(self) -> Sequence[str]:
-        """Every table's name as it was registered."""
-        return self.snapshot.table_names()
-
-    def lookup_model(self, name: str) -> Model | None:
-        """The model of that name, or None."""
-        return self.snapshot.lookup_model(name)
-
-    def model_names(self) -> Sequence[str]:
-        """Every model's name as it was registered."""
-        return self.snapshot.model_names()
 
 
 class Kept(Generic[Item]):

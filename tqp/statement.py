@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 
-from tqp.compiled import Meanings, Parameters, Snapshot
+import torch
+
+from tqp.catalog.snapshot import Meanings
+from tqp.catalog.variables import Variables
+from tqp.compiled import Parameters
 from tqp.compiler import EXPLAINED
 from tqp.core.datatypes import DataType
+from tqp.core.errors import UnsupportedError
 from tqp.planner.describe import Description, describe
-from tqp.planner.parse import ParsedStatement
+from tqp.planner.parse import Command, ParsedStatement
 from tqp.result import Result
+from tqp.statements.session import Session
 
 
 class Statement:
@@ -20,15 +26,8 @@ class Statement:
     compared with share a program. Nothing of a result is kept. With the connection closed it raises BindError.
     """
 
-    def __init__(
-        self,
-        parsed: ParsedStatement,
-        execute: Callable[[ParsedStatement, Parameters | None], Result],
-        explain: Callable[[ParsedStatement, bool, Parameters | None], str],
-        snapshot: Callable[[], Snapshot],
-    ) -> None:
-        self._parsed = parsed
-        self._execute, self._explain, self._snapshot = execute, explain, snapshot
+    def __init__(self, parsed: ParsedStatement | Command, session: Session, device: torch.device) -> None:
+        self._parsed, self._session, self._device = parsed, session, device
         self._described: tuple[Description, Meanings] | None = None
 
     @property
@@ -67,14 +66,26 @@ class Statement:
 
         Raises BindError for values that are missing or too many, and what `Connection.sql` raises.
         """
-        return self._execute(self._parsed, params)
+        return self._execute(params, Variables(sys._getframe(1), self._device))
+
+    def _execute(self, params: Parameters | None, variables: Variables | None) -> Result:
+        return self._session.execute(self._parsed, params, variables)
 
     def explain(self, analyze: bool = False, params: Parameters | None = None) -> str:
         """The plans for these values as text, with estimates; with `analyze` also what a run took."""
-        return self._explain(self._parsed, analyze, params)
+        if not isinstance(self._parsed, ParsedStatement):
+            raise UnsupportedError(
+                f"EXPLAIN of {self._parsed.word} is not supported; explain the query in it"
+            )
+        variables = Variables(sys._getframe(1), self._device)
+        return self._session.queries.explain(self._parsed, analyze, params, variables)
 
     def _description(self) -> Description:
-        snapshot = self._snapshot()
+        if not isinstance(self._parsed, ParsedStatement):
+            raise UnsupportedError(
+                f"the columns that {self._parsed.word} answers are not known before it is executed"
+            )
+        snapshot = self._session.catalog.snapshot()
         if self._parsed.explain is not None:
             return EXPLAINED
         if self._described is None or not snapshot.agrees(self._described[1]):

@@ -17,8 +17,16 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 
 @dataclass(slots=True)
+class Ids:
+    """The numbers of columns and CTEs in one plan."""
+
+    next_id: int = 0
+    next_shared: int = 0
+
+
+@dataclass(slots=True)
 class BindContext:
-    """State of one `bind` call."""
+    """State of one `bind` call, or of a view in it, which has a text of its own and shares the ids."""
 
     catalog: Catalog
     parameters: Parameters
@@ -27,15 +35,16 @@ class BindContext:
     #: Set by the statement; breaks the circle query -> expression -> subquery -> query.
     bind_query: QueryBinder = field(init=False)
     used_parameters: set[int | str] = field(default_factory=set)
-    next_id: int = 0
-    next_shared: int = 0
+    ids: Ids = field(default_factory=Ids)
+    #: Names of the views around, in lower case.
+    views: frozenset[str] = frozenset()
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""
-        self.next_id += 1
-        return Field(self.next_id, name, data_type, nullable)
+        self.ids.next_id += 1
+        return Field(self.ids.next_id, name, data_type, nullable)
 
     def new_shared(self) -> int:
         """An identifier for the references to one CTE."""
-        self.next_shared += 1
-        return self.next_shared - 1
+        self.ids.next_shared += 1
+        return self.ids.next_shared - 1

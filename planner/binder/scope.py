@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class ScopeColumn:
-    """A column that may be named: its field is made on first use."""
+    """A column that may be named: its field is made on first use. `*` does not stand for a hidden one."""
 
     name: str
     _make: Callable[[], Field]
     _reference: ColumnRef | None = None
+    is_hidden: bool = False
 
     @property
     def id(self) -> int | None:
@@ -40,9 +41,10 @@ class ScopeColumn:
         return self._reference
 
     def renamed(self, name: str) -> ScopeColumn:
-        return ScopeColumn(name, self._field)
+        return ScopeColumn(name, self.field)
 
-    def _field(self) -> Field:
+    def field(self) -> Field:
+        """What stands for the column in a plan that renames it."""
         reference = self.reference()
         return Field(reference.id, reference.name, reference.data_type)
 
@@ -65,7 +67,7 @@ class Relation:
                 number = last_numbers[column.name.lower()] = last_numbers.get(column.name.lower(), 0) + 1
                 name = f"{column.name}_{number}"
             self.by_name[name.lower()] = column if name == column.name else column.renamed(name)
-        self.columns = tuple(self.by_name.values())
+        self.columns = tuple(column for column in self.by_name.values() if not column.is_hidden)
 
     def is_named(self, qualifier: str | None) -> bool:
         """Whether `qualifier.column` may mean a column of it; None is no qualifier."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal as OneOf
 
 from tqp.core.errors import UnsupportedError, nearest
+from tqp.planner.syntax.clauses import Clauses
 from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_STARTS
 from tqp.planner.syntax.table_grammar import TableGrammar
-from tqp.planner.syntax.tokens import Tokens
 from tqp.planner.syntax.words import (
     BARE_LABELS,
     COLUMN_NAMES,
@@ -35,6 +35,9 @@ _OTHER_STATEMENTS = (
     """.split()
     )
 )
+_FIRST_WORDS = tuple(
+    "SELECT FROM WITH VALUES EXPLAIN CREATE INSERT UPDATE DELETE DROP DESCRIBE SHOW COPY".split()
+)
 _CLAUSES = (
     "FROM",
     "WHERE",
@@ -52,13 +55,17 @@ _CLAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a text: its first token, the one behind its last, and the word with which it begins."""
+    """One statement of a text: its first token, the one behind its last, and the word with which it begins.
+
+    `clauses`: what it says if it is no query, and of a kind that is read.
+    """
 
     start: int
     stop: int
     word: str
     is_query: bool
     explain: Explain = None
+    clauses: Clauses | None = None
 
 
 class QueryGrammar(TableGrammar):
@@ -72,25 +79,32 @@ class QueryGrammar(TableGrammar):
                 self.advance()
             if self.kind == END:
                 return found
-            found.append(self._statement())
+            found.append(self.statement())
             if self.kind not in (";", END):
                 hint = self._misspelt(self.index - 1, _CLAUSES)
                 self.refuse("an operator, a comma, a clause or the end of the statement" + hint)
 
-    def _statement(self) -> Statement:
+    def statement(self) -> Statement:
+        """One statement."""
         explain: Explain = None
         if self.kind == "EXPLAIN":
             explain = self._explain()
         start, word = self.index, self.kind
+        clauses: Clauses | None = None
         if word in _OTHER_STATEMENTS:
-            while self.kind not in (";", END):
-                self.advance()
+            clauses = self.other_statement()
         elif word in QUERY_STARTS or word == "(":
             self.query()
         else:
-            hint = self._misspelt(start, ("SELECT", "FROM", "WITH", "VALUES", "EXPLAIN"))
+            hint = self._misspelt(start, _FIRST_WORDS)
             self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES" + hint)
-        return Statement(start, self.index, word, word not in _OTHER_STATEMENTS, explain)
+        return Statement(start, self.index, word, word not in _OTHER_STATEMENTS, explain, clauses)
+
+    def other_statement(self) -> Clauses | None:
+        """A statement that is no query, which is not read here."""
+        while self.kind not in (";", END):
+            self.advance()
+        return None
 
     def _misspelt(self, index: int, words: tuple[str, ...]) -> str:
         """A hint at the word that the token, a name until now, may stand for."""
@@ -311,12 +325,5 @@ class QueryGrammar(TableGrammar):
 
 
 def not_a_query(word: str, span: tuple[int, int] | None = None) -> UnsupportedError:
-    """The error for a statement of another kind, which begins with this word."""
-    return UnsupportedError(
-        f"{word} statements are not supported: tqp answers queries (SELECT, VALUES, WITH, FROM)", span
-    )
-
-
-def statements(tokens: Tokens) -> list[Statement]:
-    """The statements of a text, its queries checked against DuckDB's grammar. Raises ParseError, UnsupportedError."""
-    return QueryGrammar(tokens).statements()
+    """The error for a statement of another kind where a query should stand, which begins with this word."""
+    return UnsupportedError(f"{word} in the place of a query is not supported", span)

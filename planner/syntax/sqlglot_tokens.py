@@ -7,12 +7,14 @@ instead, so that what the grammar allowed is what is parsed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.core.errors import UnsupportedError
-from tqp.planner.syntax.tokens import PIECES, Tokens
+from tqp.planner.syntax.clauses import Part
+from tqp.planner.syntax.tokens import PIECES, Tokens, tokenize
 from tqp.planner.syntax.words import KEYWORDS, NAME, NUMBER, TEXT
 
 _KEYWORDS: dict[str, TokenType] = DuckDB.Tokenizer.KEYWORDS
@@ -88,6 +90,22 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
             if types is None:
                 raise UnsupportedError(f"the operator {source} is not supported", (first, last + 1))
             made.extend(_token(token_type, source, first, last) for token_type in types)
+    return made
+
+
+def spliced_tokens(tokens: Tokens, pieces: Sequence[str | Part]) -> list[Token]:
+    """A query made of parts of the text, and of words of ours, which stand where the part behind them begins."""
+    made: list[Token] = []
+    place = len(tokens.text)
+    for piece in reversed(pieces):
+        if isinstance(piece, Part):
+            part = sqlglot_tokens(tokens, piece.start, piece.stop)
+            place = tokens.starts[piece.start] if piece.stop > piece.start else place
+        else:
+            words = tokenize(piece)
+            own = sqlglot_tokens(words, 0, len(words.stops) - 1)
+            part = [_token(token.token_type, token.text, place, place) for token in own]
+        made[:0] = part
     return made
 
 

@@ -152,7 +152,7 @@ def test_the_files_opened_last_are_kept(connection: tqp.Connection, folder: Path
     for number in range(open_files._MOST + 3):
         write(folder / f"f{number}.parquet", [number])
         assert connection.sql(f"SELECT sum(i) FROM 'f{number}.parquet'").fetchall() == [(number,)]
-        kept.append(weakref.ref(list(connection._files.tables().values())[-1]))
+        kept.append(weakref.ref(list(connection._catalog.files.tables().values())[-1]))
     names = {row[0] for row in connection.memory().fetchall()}
     assert names == {f"f{number}.parquet" for number in range(3, open_files._MOST + 3)}
     connection.sql("SELECT 1")

@@ -123,7 +123,7 @@ def test_memory_that_nobody_can_write_to_is_shared() -> None:
     values.flags.writeable = False
     with tqp.connect(threads=1) as connection:
         connection.register("t", {"a": values})
-        assert connection._sources["t"].column("a").values.data_ptr() == values.ctypes.data
+        assert connection._catalog.state.tables["t"].column("a").values.data_ptr() == values.ctypes.data
 
 
 def test_trained_tensors_are_read_when_a_program_with_gradients_runs() -> None:

@@ -80,6 +80,10 @@ class FakeTable:
         self.encoded: list[str] = []
 
     @property
+    def hidden_names(self) -> Sequence[str]:
+        return ()
+
+    @property
     def column_names(self) -> Sequence[str]:
         return list(self.columns)
 
@@ -110,6 +114,9 @@ class FakeCatalog:
 
     def lookup(self, name: str) -> FakeTable | None:
         return self.tables.get(name.lower())
+
+    def lookup_view(self, name: str) -> None:
+        return None
 
     def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
         return None

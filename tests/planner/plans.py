@@ -23,6 +23,9 @@ class Catalog:
     def lookup(self, name: str) -> MemoryTable | None:
         return self.tables.get(name.lower())
 
+    def lookup_view(self, name: str) -> None:
+        return None
+
     def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
         return None
 

@@ -31,6 +31,10 @@ class FakeTable:
         self.fields = {field.name: field for field in fields}
 
     @property
+    def hidden_names(self) -> Sequence[str]:
+        return ()
+
+    @property
     def column_names(self) -> Sequence[str]:
         return tuple(self.fields)
 

@@ -42,6 +42,9 @@ class _NoTables:
     def lookup(self, name: str) -> None:
         return None
 
+    def lookup_view(self, name: str) -> None:
+        return None
+
     def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
         return None
 

@@ -192,5 +192,5 @@ def test_the_planner_scans_nothing(tpch_data: Path, monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(EncodedColumns, "get", watched)
         for statement in statements:
-            con._compiler.plans(statement.plan)
+            con._queries.compiler.plans(statement.plan)
         assert not set(found) - {ValueDictionary}

@@ -17,7 +17,7 @@ import pytest
 
 from tqp.core.errors import ParseError, UnsupportedError
 from tqp.planner.parse import parse
-from tqp.planner.syntax.query_grammar import statements
+from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import tokenize
 
 from .binding import bound

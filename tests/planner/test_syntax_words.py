@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from tqp.core.errors import ParseError, UnsupportedError
-from tqp.planner.syntax.query_grammar import statements
+from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import tokenize
 from tqp.planner.syntax.words import KEYWORDS
 

@@ -85,7 +85,7 @@ class Kernels:
             raise TooLongError("too many programs")
         connection = self._connection
         statement = BoundStatement(plan, ("x",))
-        program = connection._compiler.lower(
+        program = connection._queries.compiler.lower(
             statement, plan_physical(plan, PhysicalOptions(connection._backend))
         )
         return _storage(program().columns[0])[0]

@@ -199,9 +199,11 @@ class Pairs:
             tqp.connect(**settings) as shared,
             tqp.connect(**settings) as own,
             patch.object(KnownShape, "is_worth_parameters", lambda self, text: True),
-            patch.object(own, "_program_of_shape", lambda *_: None),
+            patch.object(own._queries, "_program_of_shape", lambda *_: None),
             patch.object(TensorProgram, "with_parameters", self._counted(TensorProgram.with_parameters)),
-            patch.object(shared, "_program_of_words", self._noted(shared._program_of_words)),
+            patch.object(
+                shared._queries, "_program_of_words", self._noted(shared._queries._program_of_words)
+            ),
         ):
             oracle = Oracle(tables)
             for name, table in oracle.arrow.items():

@@ -90,6 +90,11 @@ class TableSource(Protocol):
     @property
     def column_names(self) -> Sequence[str]: ...
 
+    @property
+    def hidden_names(self) -> Sequence[str]:
+        """Columns that a query may name, and that `*` does not stand for."""
+        ...
+
     def column_type(self, name: str) -> DataType:
         """Raises UnsupportedError, naming the column, if there is no type for it. Encodes nothing."""
         ...

@@ -27,6 +27,7 @@ from tqp.planner.binder.from_clause.files import (
 )
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
+from tqp.planner.binder.from_clause.views import bind_view
 from tqp.planner.binder.scope import (
     MergedColumn,
     MergedColumns,
@@ -278,6 +279,10 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         renamed = _relation(name, bound.columns, definition.columns, span)
         return _under_alias(node, bound.plan, renamed.columns, name)
     table, relation = context.catalog.lookup(name), name
+    view = context.catalog.lookup_view(name) if table is None else None
+    if view is not None:
+        bound = bind_view(context, view, span)
+        return _under_alias(node, bound.plan, bound.columns, name)
     if table is None and schema is None:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
@@ -300,7 +305,9 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
         grow(scan, columns=(*scan.columns, column), fields=(*scan.fields, made))
         return made
 
-    return scan, [ScopeColumn(column, partial(make, column)) for column in table.column_names]
+    visible = [ScopeColumn(column, partial(make, column)) for column in table.column_names]
+    hidden = [ScopeColumn(column, partial(make, column), is_hidden=True) for column in table.hidden_names]
+    return scan, [*visible, *hidden]
 
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
@@ -391,7 +398,8 @@ def _relation(
     alias: str, columns: Sequence[ScopeColumn], names: Sequence[str], span: Span | None
 ) -> Relation:
     """The columns under an alias list, which may be shorter than they are."""
-    if len(names) > len(columns):
-        raise BindError(f'"{alias}" has {len(columns)} columns, and {len(names)} names are given', span)
+    num_columns = sum(not column.is_hidden for column in columns)
+    if len(names) > num_columns:
+        raise BindError(f'"{alias}" has {num_columns} columns, and {len(names)} names are given', span)
     renamed = [column.renamed(name) for column, name in zip(columns, names)]
     return Relation(alias, [*renamed, *columns[len(names) :]])

@@ -67,7 +67,7 @@ def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
         return plain(_storage(chunk), name, data_type)
     if pa.types.is_run_end_encoded(chunk.type):
         return plain(pc.run_end_decode(chunk), name, data_type)
-    if data_type.is_enum:
+    if data_type.is_enum and pa.types.is_dictionary(chunk.type):
         return chunk.indices
     if pa.types.is_dictionary(chunk.type) and not data_type.is_string:
         return plain(chunk.dictionary.take(chunk.indices), name, data_type)

@@ -91,9 +91,15 @@ class Source(ABC):
     num_rows: int
 
     def __init__(
-        self, name: str, names: Iterable[object], device: torch.device, encoded: EncodedColumns | None = None
+        self,
+        name: str,
+        names: Iterable[object],
+        device: torch.device,
+        encoded: EncodedColumns | None = None,
+        hidden_names: Sequence[str] = (),
     ) -> None:
         self.name = name
+        self.hidden_names = hidden_names
         self.device = device
         #: That encode a column, the one that asks for it among them; None: as many as there are processors.
         self.threads: int | None = None
@@ -104,8 +110,9 @@ class Source(ABC):
         self.column_names: Sequence[str] = unique_names(names)
         for column in self.column_names:
             check_text(f'table "{name}": the name of a column', column)
-        self._positions = {column: position for position, column in enumerate(self.column_names)}
-        self._encoded = encoded if encoded is not None else EncodedColumns(len(self.column_names))
+        self._all_names = (*self.column_names, *hidden_names)
+        self._positions = {column: position for position, column in enumerate(self._all_names)}
+        self._encoded = encoded if encoded is not None else EncodedColumns(len(self._all_names))
 
     @property
     def version(self) -> int:
@@ -119,7 +126,7 @@ class Source(ABC):
 
     def kept(self) -> list[tuple[str, str, int]]:
         """Of which columns what is kept, and its bytes, in the order of the columns."""
-        return [(self.column_names[index], what, size) for index, what, size in sorted(self._encoded.kept())]
+        return [(self._all_names[index], what, size) for index, what, size in sorted(self._encoded.kept())]
 
     def column_type(self, name: str) -> DataType:
         """Raises UnsupportedError naming the column if tqp has no type for it. Encodes nothing."""

@@ -1,0 +1,300 @@
+"""What statements other than queries say, one class for each kind; their queries and expressions are left as tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """The tokens of a query, an expression or the like: the first, and the one behind the last."""
+
+    start: int
+    stop: int
+
+
+class Name(NamedTuple):
+    """A name without its quotes, and the characters of the text where it stands."""
+
+    text: str
+    span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnClause:
+    """A column of CREATE TABLE; without `type` only its name was given, in front of AS."""
+
+    name: Name
+    type: Part | None = None
+    nullable: bool = True
+    default: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyClause:
+    """UNIQUE or PRIMARY KEY."""
+
+    columns: tuple[Name, ...]
+    is_primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """`query`: behind AS; `with_data` is false behind WITH NO DATA."""
+
+    name: Name
+    columns: tuple[ColumnClause, ...] = ()
+    keys: tuple[KeyClause, ...] = ()
+    checks: tuple[Part, ...] = ()
+    query: Part | None = None
+    with_data: bool = True
+    temporary: bool = False
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE VIEW name(columns) AS query."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    query: Part
+    temporary: bool = False
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+ObjectKind = OneOf["table", "view", "macro", "type"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP TABLE, VIEW, MACRO or TYPE."""
+
+    kind: ObjectKind
+    names: tuple[Name, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`rows`: of VALUES, each its expressions; `query`: any other; neither of DEFAULT VALUES."""
+
+    table: Name
+    columns: tuple[Name, ...] | None
+    by_name: bool
+    rows: tuple[tuple[Part, ...], ...] | None
+    query: Part | None
+    returning: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """column = value, where None stands for DEFAULT."""
+
+    column: Name
+    value: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`others`: the tables of FROM."""
+
+    table: Name
+    alias: Name | None
+    assignments: tuple[Assignment, ...]
+    others: Part | None
+    condition: Part | None
+    returning: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """`others`: the tables of USING. TRUNCATE is one without a condition."""
+
+    table: Name
+    alias: Name | None = None
+    others: Part | None = None
+    condition: Part | None = None
+    returning: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE table RENAME TO name."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """ALTER TABLE table RENAME column TO name."""
+
+    column: Name
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ALTER TABLE table ADD COLUMN."""
+
+    column: ColumnClause
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """ALTER TABLE table DROP COLUMN."""
+
+    column: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """ALTER TABLE table ALTER column TYPE type USING value."""
+
+    column: Name
+    type: Part
+    value: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDefault:
+    """ALTER TABLE table ALTER column SET DEFAULT, or DROP DEFAULT where `value` is None."""
+
+    column: Name
+    value: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNullable:
+    """ALTER TABLE table ALTER column SET NOT NULL, or DROP NOT NULL."""
+
+    column: Name
+    nullable: bool
+
+
+Alteration = RenameTable | RenameColumn | AddColumn | DropColumn | ChangeType | ChangeDefault | ChangeNullable
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """ALTER TABLE; of a view, only its name can be changed."""
+
+    kind: OneOf["table", "view"]
+    name: Name
+    if_exists: bool
+    alteration: Alteration
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE, SHOW or, with `summarize`, SUMMARIZE of a table or a query."""
+
+    query: Part
+    summarize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES; with `all`, SHOW ALL TABLES."""
+
+    all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET name = value; of a variable, SET VARIABLE."""
+
+    name: Name
+    value: Part
+    is_variable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET name; of a variable, RESET VARIABLE."""
+
+    name: Name
+    is_variable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """PREPARE name AS statement: its text."""
+
+    name: Name
+    statement: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A value, perhaps for a parameter of a name."""
+
+    name: Name | None
+    value: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """EXECUTE name(values)."""
+
+    name: Name
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """DEALLOCATE name."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """BEGIN, COMMIT or ROLLBACK."""
+
+    action: OneOf["begin", "commit", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """COPY table TO file, or COPY (query) TO file. `options`: in lower case, with their tokens."""
+
+    query: Part
+    path: Part
+    options: tuple[tuple[Name, Part | None], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFrom:
+    """COPY table(columns) FROM file."""
+
+    table: Name
+    columns: tuple[Name, ...] | None
+    path: Part
+    options: tuple[tuple[Name, Part | None], ...] = field(default=())
+
+
+Clauses = (
+    CreateTable
+    | CreateView
+    | Drop
+    | Insert
+    | Update
+    | Delete
+    | Alter
+    | Describe
+    | ShowTables
+    | Set
+    | Reset
+    | Prepare
+    | Execute
+    | Deallocate
+    | Transaction
+    | CopyTo
+    | CopyFrom
+)

@@ -1,0 +1,307 @@
+"""The grammar of statements about tables, views and the like: CREATE, DROP and ALTER."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from tqp.planner.syntax.clauses import (
+    AddColumn,
+    Alter,
+    Alteration,
+    ChangeDefault,
+    ChangeNullable,
+    ChangeType,
+    ColumnClause,
+    CreateTable,
+    CreateView,
+    Drop,
+    DropColumn,
+    KeyClause,
+    Name,
+    ObjectKind,
+    Part,
+    RenameColumn,
+    RenameTable,
+)
+from tqp.planner.syntax.query_grammar import QueryGrammar
+from tqp.planner.syntax.words import COLUMN_NAMES, LABELS
+
+Item = TypeVar("Item")
+
+#: Schemas that there are; others would have to be made first.
+_SCHEMAS = frozenset(("main", "memory", "temp"))
+_CONSTRAINTS = frozenset("CONSTRAINT PRIMARY UNIQUE CHECK FOREIGN".split())
+
+
+class DefinitionGrammar(QueryGrammar):
+    """What stands behind CREATE, DROP and ALTER."""
+
+    # pieces
+
+    def name(self, what: str) -> Name:
+        """A name."""
+        index = self.index
+        self.expect_any(COLUMN_NAMES, what)
+        return self._name_at(index)
+
+    def _name_at(self, index: int) -> Name:
+        source = self.tokens.source(index)
+        if source[0] in '"`':
+            source = source[1:-1].replace(source[0] * 2, source[0])
+        return Name(source, (self.tokens.starts[index], self.tokens.stops[index]))
+
+    def qualified_name(self, what: str) -> Name:
+        """A name, perhaps behind that of the one schema that there is."""
+        found = self.name(what)
+        while self.kind == ".":
+            if found.text.lower() not in _SCHEMAS:
+                self.go_back(self.index - 1)
+                self.lacks(f'a schema of your own ("{found.text}")')
+            self.advance()
+            index = self.index
+            self.expect_any(LABELS, what)
+            found = self._name_at(index)
+        return found
+
+    def part(self, read: Callable[[], object]) -> Part:
+        """The tokens that `read` moves over."""
+        start = self.index
+        read()
+        return Part(start, self.index)
+
+    def collected(self, read: Callable[[], Item]) -> tuple[Item, ...]:
+        """Items in parentheses."""
+        found: list[Item] = []
+        self.expect("(")
+        self.items(lambda: found.append(read()), lambda: self.kind != ")")
+        self.close()
+        return tuple(found)
+
+    def column_names(self) -> tuple[Name, ...]:
+        """`(a, b)`"""
+        return self.collected(lambda: self.name("the name of a column"))
+
+    def if_exists(self) -> bool:
+        """IF EXISTS, if it is there."""
+        return self.skip("IF", "EXISTS")
+
+    def _if_not_exists(self, or_replace: bool) -> bool:
+        if self.kind != "IF":
+            return False
+        if or_replace:
+            self.complain("OR REPLACE and IF NOT EXISTS do not go together")
+        self.expect("IF", "NOT", "EXISTS")
+        return True
+
+    def _skip_cascade(self) -> None:
+        self.skip_any(("CASCADE", "RESTRICT"))
+
+    # CREATE
+
+    def create(self) -> CreateTable | CreateView:
+        """CREATE, behind which stands what is made."""
+        self.expect("CREATE")
+        or_replace = self.skip("OR", "REPLACE")
+        temporary = self.skip_any(("TEMP", "TEMPORARY"))
+        if self.skip("TABLE"):
+            return self._create_table(temporary, or_replace)
+        if self.skip("VIEW"):
+            return self._create_view(temporary, or_replace)
+        self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
+
+    def _create_view(self, temporary: bool, or_replace: bool) -> CreateView:
+        if_not_exists = self._if_not_exists(or_replace)
+        name = self.qualified_name("the name of a view")
+        columns = self.column_names() if self.kind == "(" else ()
+        self.expect("AS")
+        return CreateView(name, columns, self.part(self.query), temporary, or_replace, if_not_exists)
+
+    def _create_table(self, temporary: bool, or_replace: bool) -> CreateTable:
+        if_not_exists = self._if_not_exists(or_replace)
+        name = self.qualified_name("the name of a table")
+        columns: list[ColumnClause] = []
+        keys: list[KeyClause] = []
+        checks: list[Part] = []
+
+        def element() -> None:
+            if self.kind in _CONSTRAINTS:
+                self._table_constraint(keys, checks)
+            else:
+                columns.append(self._column(keys, checks))
+
+        if self.kind == "(":
+            self.collected(element)
+            if not columns:
+                self.complain("a table has at least one column")
+        is_list_of_names = bool(columns) and all(column.type is None for column in columns)
+        if self.kind == "AS" and (not columns or is_list_of_names):
+            self.advance()
+            query = self.part(self.query)
+            with_data = True
+            if self.skip("WITH"):
+                with_data = not self.skip("NO")
+                self.expect("DATA")
+            return CreateTable(
+                name, tuple(columns), (), (), query, with_data, temporary, or_replace, if_not_exists
+            )
+        if not columns:
+            self.refuse('"(" or AS')
+        without = next((column for column in columns if column.type is None), None)
+        if without is not None:
+            self.complain(f'the column "{without.name.text}" has no type')
+        return CreateTable(
+            name,
+            tuple(columns),
+            tuple(keys),
+            tuple(checks),
+            None,
+            True,
+            temporary,
+            or_replace,
+            if_not_exists,
+        )
+
+    def _column(self, keys: list[KeyClause], checks: list[Part]) -> ColumnClause:
+        """A column with its constraints; those of the table go to `keys` and `checks`."""
+        name = self.name("the name of a column")
+        if self.kind in (",", ")"):
+            return ColumnClause(name)
+        if self.kind in ("GENERATED", "AS"):
+            self.lacks("a generated column")
+        data_type = self.part(self.type)
+        nullable, default = True, None
+        while True:
+            if self.skip("CONSTRAINT"):
+                self.name("the name of a constraint")
+            if self.skip("NOT", "NULL"):
+                nullable = False
+            elif self.skip("NULL"):
+                pass
+            elif self.skip("DEFAULT"):
+                default = self.part(self.arithmetic)
+            elif self.skip("PRIMARY", "KEY"):
+                keys.append(KeyClause((name,), True))
+            elif self.skip("UNIQUE"):
+                keys.append(KeyClause((name,), False))
+            elif self.kind == "CHECK":
+                checks.append(self._check())
+            elif self.kind == "REFERENCES":
+                self.lacks("a foreign key")
+            elif self.kind in ("GENERATED", "AS"):
+                self.lacks("a generated column")
+            elif self.kind == "COLLATE":
+                self.lacks("COLLATE")
+            else:
+                return ColumnClause(name, data_type, nullable, default)
+
+    def _check(self) -> Part:
+        self.expect("CHECK", "(")
+        condition = self.part(self.expression)
+        self.close()
+        return condition
+
+    def _table_constraint(self, keys: list[KeyClause], checks: list[Part]) -> None:
+        if self.skip("CONSTRAINT"):
+            self.name("the name of a constraint")
+        if self.skip("PRIMARY", "KEY"):
+            keys.append(KeyClause(self.column_names(), True))
+        elif self.skip("UNIQUE"):
+            keys.append(KeyClause(self.column_names(), False))
+        elif self.kind == "CHECK":
+            checks.append(self._check())
+        elif self.kind == "FOREIGN":
+            self.lacks("a foreign key")
+        else:
+            self.refuse("PRIMARY KEY, UNIQUE or CHECK")
+
+    # DROP
+
+    def drop(self) -> Drop:
+        """DROP TABLE, VIEW, ..."""
+        self.expect("DROP")
+        kind = self._object_kind("DROP")
+        if_exists = self.if_exists()
+        name = self.qualified_name(f"the name of a {kind}")
+        if self.kind == ",":
+            self.lacks("DROP of several at a time")
+        self._skip_cascade()
+        return Drop(kind, (name,), if_exists)
+
+    def _object_kind(self, statement: str, kinds: Sequence[ObjectKind] = ("table", "view")) -> ObjectKind:
+        for kind in kinds:
+            if self.skip(kind.upper()):
+                return kind
+        self.lacks(f"{statement} {self.tokens.source(self.index).upper()}".strip())
+
+    # ALTER
+
+    def alter(self) -> Alter:
+        """ALTER TABLE or VIEW."""
+        self.expect("ALTER")
+        kind = self._object_kind("ALTER")
+        if_exists = self.if_exists()
+        name = self.qualified_name(f"the name of a {kind}")
+        if kind == "view":
+            self.expect("RENAME", "TO")
+            return Alter("view", name, if_exists, RenameTable(self.name("a name")))
+        alteration = self._alteration()
+        if self.kind == ",":
+            self.lacks("ALTER of several things at a time")
+        return Alter("table", name, if_exists, alteration)
+
+    def _alteration(self) -> Alteration:
+        if self.skip("RENAME"):
+            if self.skip("TO"):
+                return RenameTable(self.name("a name"))
+            self.skip("COLUMN")
+            column = self.name("the name of a column")
+            self.expect("TO")
+            return RenameColumn(column, self.name("a name"))
+        if self.skip("ADD"):
+            return self._added()
+        if self.skip("DROP"):
+            if self.kind == "CONSTRAINT":
+                self.lacks("ALTER TABLE DROP CONSTRAINT")
+            self.skip("COLUMN")
+            if_exists = self.if_exists()
+            dropped = DropColumn(self.name("the name of a column"), if_exists)
+            self._skip_cascade()
+            return dropped
+        if self.skip("ALTER"):
+            self.skip("COLUMN")
+            return self._altered(self.name("the name of a column"))
+        self.refuse("RENAME, ADD, DROP or ALTER")
+
+    def _added(self) -> AddColumn:
+        if self.kind in _CONSTRAINTS:
+            self.lacks("ALTER TABLE ADD of a constraint")
+        self.skip("COLUMN")
+        if_not_exists = self._if_not_exists(or_replace=False)
+        keys: list[KeyClause] = []
+        checks: list[Part] = []
+        column = self._column(keys, checks)
+        if column.type is None:
+            self.refuse("a type")
+        if keys or checks or not column.nullable:
+            self.lacks("ALTER TABLE ADD COLUMN with a constraint")
+        return AddColumn(column, if_not_exists)
+
+    def _altered(self, column: Name) -> ChangeType | ChangeDefault | ChangeNullable:
+        if self.skip("SET", "NOT"):
+            self.expect("NULL")
+            return ChangeNullable(column, False)
+        if self.skip("DROP", "NOT"):
+            self.expect("NULL")
+            return ChangeNullable(column, True)
+        if self.skip("SET", "DEFAULT"):
+            return ChangeDefault(column, self.part(self.expression))
+        if self.skip("DROP"):
+            self.expect("DEFAULT")
+            return ChangeDefault(column, None)
+        if self.skip("SET"):
+            self.expect("DATA")
+        self.expect("TYPE")
+        data_type = self.part(self.type)
+        value = self.part(self.expression) if self.skip("USING") else None
+        return ChangeType(column, data_type, value)

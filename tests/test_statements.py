@@ -1,0 +1,208 @@
+"""Statements that make and change tables, beside DuckDB: the scripts of `tests/statements` are run by both, step by step."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tqp
+from tests.test_slt import SETTINGS
+
+SCRIPTS = sorted((Path(__file__).parent / "statements").glob("*.sql"))
+
+#: Names, types and rows; None of what is refused.
+Answer = tuple[list[str], list[str], list[Any]] | None
+
+
+def statements_of(path: Path) -> list[str]:
+    """The statements of a script: each ends with a semicolon at the end of a line."""
+    return [part.strip() for part in path.read_text(encoding="utf-8").split(";\n") if part.strip()]
+
+
+def answer_of_duckdb(connection: duckdb.DuckDBPyConnection, statement: str) -> Answer:
+    try:
+        found = connection.execute(statement)
+        types = [str(column[1]) for column in found.description or ()]
+        return [column[0] for column in found.description or ()], types, found.fetchall()
+    except duckdb.Error:
+        return None
+
+
+def answer_of_tqp(connection: tqp.Connection, statement: str) -> Answer:
+    try:
+        found = connection.sql(statement)
+    except tqp.UnsupportedError as error:
+        if "constraint" in str(error):  # DuckDB refuses to change such columns, too
+            return None
+        raise
+    except tqp.Error:
+        return None
+    types = ['"NULL"' if str(each) == "NULL" else str(each) for each in found.types]
+    return list(found.columns), types, found.fetchall()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts(path: Path, setting: str) -> None:
+    with duckdb.connect() as oracle, tqp.connect(**SETTINGS[setting]) as connection:
+        oracle.execute("SET TimeZone = 'UTC'")
+        for statement in statements_of(path):
+            expected = answer_of_duckdb(oracle, statement)
+            assert answer_of_tqp(connection, statement) == expected, statement
+
+
+def test_parameters_of_statements() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t(a INT, b VARCHAR)")
+        con.sql("INSERT INTO t VALUES (?, ?)", [1, "x"])
+        con.sql("INSERT INTO t VALUES ($a, $b)", {"a": 2, "b": "y"})
+        con.executemany("INSERT INTO t VALUES (?, ?)", [[3, "z"], [4, None]])
+        con.sql("UPDATE t SET b = ? WHERE a = ?", ["new", 2])
+        con.sql("DELETE FROM t WHERE a = $1", [3])
+        assert con.sql("FROM t").fetchall() == [(1, "x"), (2, "new"), (4, None)]
+        insert = con.prepare("INSERT INTO t SELECT $1, $2 RETURNING a")
+        assert insert.parameters == (1, 2)
+        assert insert.execute([9, "k"]).fetchall() == [(9,)]
+        with pytest.raises(tqp.BindError, match=r"does not use the parameter \$3"):
+            con.sql("INSERT INTO t VALUES (?, ?)", [1, "x", 3])
+        with pytest.raises(tqp.BindError, match="no value for the parameter"):
+            con.sql("INSERT INTO t VALUES (?, ?)", [1])
+        with pytest.raises(tqp.BindError, match="a view cannot have parameters"):
+            con.sql("CREATE VIEW v AS SELECT ?", [1])
+
+
+def test_errors_point_at_the_statement() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE orders(a INT)")
+        with pytest.raises(tqp.BindError, match='"ordrs"; did you mean "orders"') as raised:
+            con.sql("SELECT 1; INSERT INTO ordrs VALUES (1)")
+        assert "INSERT INTO ordrs VALUES (1)\n" in str(raised.value) and "^^^^^" in str(raised.value)
+        with pytest.raises(tqp.BindError, match='no column "b"') as raised:
+            con.sql("UPDATE orders SET a = b + 1")
+        assert raised.value.span == (22, 23)
+        with pytest.raises(tqp.ParseError, match="expected"):
+            con.sql("CREATE TABLE x(a INT); INSERT INTO x VALUES (1")
+        assert con.table_names() == ["orders"]  # nothing of a text that is not SQL is executed
+        con.register("frame", {"a": [1]})
+        with pytest.raises(tqp.UnsupportedError, match='CREATE TABLE ... AS FROM "frame"'):
+            con.sql("INSERT INTO frame VALUES (1)")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE INDEX i ON t(a)",
+        "CREATE SCHEMA s",
+        "CREATE SEQUENCE s",
+        "CREATE TABLE s.t(a INT)",
+        "CREATE TABLE t2(a INT, b INT GENERATED ALWAYS AS (a + 1))",
+        "CREATE TABLE t2(a INT REFERENCES t(a))",
+        "INSERT OR REPLACE INTO t VALUES (1)",
+        "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
+        "UPDATE t SET (a) = (1)",
+        "EXPLAIN INSERT INTO t VALUES (1)",
+        "MERGE INTO t USING t u ON true WHEN MATCHED THEN DELETE",
+        "WITH x AS (SELECT 1) INSERT INTO t FROM x",
+        "SET threads = 999",
+        "ATTACH 'x.db'",
+    ],
+)
+def test_what_is_not_supported_says_so(statement: str) -> None:
+    with (
+        tqp.connect() as con,
+        pytest.raises(tqp.UnsupportedError, match="not supported|its number of threads"),
+    ):
+        con.sql("CREATE TABLE t(a INT)")
+        con.sql(statement)
+
+
+def test_versions_share_what_does_not_change_and_die_with_their_readers() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t AS SELECT i, i * 2 AS j, 'text ' || i AS s FROM range(100000) r(i)")
+        con.sql("SELECT sum(i), sum(j), max(s) FROM t")
+        first = con._catalog.state.tables["t"]
+        con.sql("UPDATE t SET j = j + 1 WHERE i < 10")
+        second = con._catalog.state.tables["t"]
+        assert second.column("i") is first.column("i") and second.column("s") is first.column("s")
+        assert con.sql("SELECT sum(j) FROM t").fetchall() == [(99999 * 100000 + 10,)]
+        gone = weakref.ref(first)
+        del first, second
+        con.sql("INSERT INTO t VALUES (1, 1, 'x')")
+        gc.collect()
+        assert gone() is None
+
+
+def test_programs_of_other_tables_stay() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t AS SELECT 1 AS a; CREATE TABLE u AS SELECT 2 AS b")
+        con.sql("SELECT * FROM t"), con.sql("SELECT * FROM u")
+        assert len(con._queries.compiled.programs) == 2
+        con.sql("INSERT INTO u VALUES (3)")
+        assert len(con._queries.compiled.programs) == 1
+        assert con.sql("SELECT * FROM u").fetchall() == [(2,), (3,)]
+
+
+def test_a_result_is_what_it_was() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t AS SELECT i FROM range(5) r(i)")
+        before = con.sql("FROM t")
+        con.sql("UPDATE t SET i = 0; DELETE FROM t WHERE rowid > 2")
+        assert before.fetchall() == [(i,) for i in range(5)]
+        assert con.sql("FROM t").fetchall() == [(0,)] * 3
+
+
+def test_threads_see_whole_versions_and_lose_nothing() -> None:
+    """Each statement keeps the sum at zero; readers check that."""
+    seconds, errors, written = 4.0, list[str](), [0] * 3
+    with tqp.connect(threads=1) as con:
+        con.sql("CREATE TABLE t(writer INT, v BIGINT)")
+        end = time.monotonic() + seconds
+
+        def write(number: int) -> None:
+            while time.monotonic() < end:
+                step = written[number]
+                con.sql(f"INSERT INTO t VALUES ({number}, {step}), ({number}, {-step})")
+                if step % 5 == 4:
+                    con.sql(f"UPDATE t SET v = -v WHERE writer = {number}")
+                written[number] += 1
+
+        def read() -> None:
+            while time.monotonic() < end:
+                total, rows = con.sql("SELECT coalesce(sum(v), 0), count(*) FROM t").fetchall()[0]
+                if total != 0 or rows % 2:
+                    errors.append(f"{total} of {rows} rows")
+
+        threads = [threading.Thread(target=write, args=[number]) for number in range(3)]
+        threads += [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        found = con.sql("SELECT writer, count(*) FROM t GROUP BY writer ORDER BY writer").fetchall()
+        assert found == [(number, 2 * count) for number, count in enumerate(written) if count]
+
+
+def test_variables_of_the_caller_are_tables_beside_others() -> None:
+    frame = pa.table({"a": [1, 2, 3]})
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t AS SELECT a + 1 AS a FROM frame")
+        assert con.sql("SELECT count(*) FROM t JOIN frame USING (a)").fetchall() == [(2,)]
+        con.sql("INSERT INTO t FROM frame")
+        assert con.sql("SELECT sum(a) FROM t").fetchall() == [(15,)]
+        con.sql("CREATE VIEW v AS FROM frame")
+        assert con.sql("SELECT max(a) FROM v").fetchall() == [(3,)]
+        frame = pa.table({"a": [10]})  # noqa: F841 (the view reads it)
+        assert con.sql("SELECT max(a) FROM v").fetchall() == [(10,)]
+        statement = con.prepare("SELECT a FROM frame WHERE a > ?")
+        assert statement.execute([1]).fetchall() == [(10,)]
+    assert tqp.sql("SELECT count(*) FROM t, frame", {"t": {"x": np.arange(3)}}).fetchall() == [(3,)]

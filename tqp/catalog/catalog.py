@@ -1,0 +1,135 @@
+"""The catalog of a connection: the state that queries see now, changed under a lock, and the transaction around it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+from collections.abc import Callable, Iterator
+
+import torch
+
+from tqp.catalog.snapshot import Snapshot
+from tqp.catalog.state import CatalogState
+from tqp.catalog.variables import Variables
+from tqp.core.errors import BindError, ExecutionError
+from tqp.core.forks import renew_after_fork
+from tqp.data.sources.files import up_to_date
+from tqp.data.sources.open_files import OpenFiles
+from tqp.runtime.memory_limit import give_back_memory_of_tables
+
+_CLOSED = "the connection is closed; open a new one with tqp.connect()"
+
+
+class Catalog:
+    """Safe to use from several threads, which share its transaction as they share the connection.
+
+    `writing`: a lock that is held by whoever makes the next state of the state that there is. Readers do not take it.
+    """
+
+    def __init__(self, device: torch.device, threads: int | None) -> None:
+        self.state = CatalogState()
+        #: Called with what names mean now when that has changed.
+        self.on_change: Callable[[Snapshot], None] = lambda _: None
+        self.files = OpenFiles(device, threads)
+        self._before: CatalogState | None = None
+        self._failed = False
+        self._closed = False
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """Called in a forked child, where no other thread can hold a lock."""
+        self.lock, self.writing = threading.RLock(), threading.RLock()
+
+    def check_open(self) -> None:
+        """Raises BindError after `close`, ExecutionError in a transaction in which something has failed."""
+        if self._closed:
+            raise BindError(_CLOSED)
+        if self._failed:
+            raise ExecutionError("a statement of this transaction has failed; ROLLBACK ends it")
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """What the block raises makes the transaction fail, if there is one: then nothing of it is kept."""
+        try:
+            yield
+        except BaseException:
+            self._failed = self._before is not None
+            raise
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def change(self, next_state: Callable[[CatalogState], CatalogState]) -> None:
+        """What queries see from now on. What `next_state` raises changes nothing."""
+        with self.writing, self.lock:
+            self.check_open()
+            self._set(next_state(self.state))
+
+    def now(self, variables: Variables | None = None) -> Snapshot:
+        """What names mean, with files as they were when they were looked at last."""
+        return Snapshot(self.state, self.files, variables)
+
+    def snapshot(self, variables: Variables | None = None) -> Snapshot:
+        """What a query is bound to. Tables whose files have changed are read anew. Raises BindError after `close`."""
+        with self.lock:
+            self.check_open()
+            tables = self.state.tables
+            renewed = {name: up_to_date(table) for name, table in tables.items() if table.files is not None}
+            for name, table in renewed.items():
+                if tables[name] is not table:
+                    self._set(self.state.with_table(table))
+            if self.files.renew():
+                self.on_change(self.now())
+                free_tables()
+            return self.now(variables)
+
+    def begin(self) -> None:
+        """Begin a transaction. Raises BindError within one."""
+        with self.writing, self.lock:
+            self.check_open()
+            if self._before is not None:
+                raise BindError("a transaction has begun already; COMMIT or ROLLBACK ends it")
+            self._before = self.state
+
+    def end(self, keep: bool) -> None:
+        """End the transaction, and `keep` its changes or take them back, as where it has failed.
+
+        Raises BindError where there is none.
+        """
+        with self.writing, self.lock:
+            if self._closed:
+                raise BindError(_CLOSED)
+            if self._before is None:
+                raise BindError(
+                    f"there is no transaction to {'commit' if keep else 'roll back'}; BEGIN starts one"
+                )
+            before, failed = self._before, self._failed
+            self._before, self._failed = None, False
+            if failed or not keep:
+                self._set(before)
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self.lock:
+            self._closed = True
+            self.state, self._before = CatalogState(), None
+            self.files.close()
+
+    def _set(self, state: CatalogState) -> None:
+        before, self.state = self.state, state
+        self.on_change(self.now())
+        if any(state.tables.get(name) is not table for name, table in before.tables.items()):
+            del before
+            free_tables()
+
+
+def free_tables() -> None:
+    """Free what nobody but garbage refers to any more, and give back what large tables held.
+
+    Planning leaves cycles that refer to its tables; they are among the youngest objects (see `collected_later`).
+    """
+    gc.collect(0)
+    give_back_memory_of_tables()

@@ -1,0 +1,131 @@
+"""What one query is bound to: the state of the catalog at one moment, files, and the variables of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tqp.catalog.state import CatalogState
+from tqp.catalog.variables import Variables
+from tqp.core.errors import BindError
+from tqp.core.file_kinds import FileKind, kind_of_name
+from tqp.core.schema import TableSource
+from tqp.data.sources.base import Source
+from tqp.data.sources.open_files import NamedFiles, OpenFiles
+from tqp.ml.model import Model
+from tqp.planner.catalog_protocol import View
+
+#: What names meant when they were looked up: the version of a table or of files, a view, a model, or None for nothing.
+Meanings = dict[tuple[str, str | NamedFiles], int | View | Model | None]
+
+
+#: No version of anything.
+_NO_TABLE = -1
+
+
+class Snapshot:
+    """The tables, views and models at one moment, whatever happens meanwhile. A name that is none of them may be a variable.
+
+    Implements `tqp.planner.catalog_protocol.Catalog`. `read`: the names that were looked up.
+    """
+
+    def __init__(self, state: CatalogState, files: OpenFiles, variables: Variables | None = None) -> None:
+        self.state = state
+        self._files, self._open_files, self._variables = files.tables(), files, variables
+        self.read: Meanings = {}
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The table of that name, or None. Raises what keeps it from being read, such as that its file is gone."""
+        table = self._table(name.lower())
+        self.read["table", name.lower()] = None if table is None else table.version
+        if table is not None and table.error is not None:
+            raise type(table.error)(table.error.message)
+        return table
+
+    def lookup_view(self, name: str) -> View | None:
+        """The view of that name, or None."""
+        self.read["view", name.lower()] = self.meaning("view", name.lower())
+        return self.state.views.get(name.lower())
+
+    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+        """The files of these names, which stay the same for the whole query; see `Catalog`."""
+        if kind is None and any(kind_of_name(path) is None for path in paths):
+            return None
+        named = NamedFiles(tuple(paths), kind)
+        if named not in self._files or self._files[named].error is not None:
+            self._files = {**self._files, named: self._open_files.open(named)}
+        self.read["file", named] = self.meaning("file", named)
+        return self._files[named]
+
+    def table_names(self) -> Sequence[str]:
+        """The names of tables and views as they were given."""
+        return list(self.state.names())
+
+    def lookup_model(self, name: str) -> Model | None:
+        """The model of that name, or None."""
+        self.read["model", name.lower()] = self.meaning("model", name.lower())
+        return self.state.models.get(name.lower())
+
+    def model_names(self) -> Sequence[str]:
+        """Every model's name as it was registered."""
+        return [model.name for model in self.state.models.values()]
+
+    def _table(self, name: str) -> Source | None:
+        table = self.state.tables.get(name)
+        if table is None and name not in self.state.views and self._variables is not None:
+            return self._variables.table(name)
+        return table
+
+    def meaning(self, kind: str, name: str | NamedFiles) -> int | View | Model | None:
+        """What a name (of a "table", "view" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
+        table: Source | None
+        if isinstance(name, NamedFiles):
+            table = self._files.get(name)
+        elif kind == "view":
+            return self.state.views.get(name)
+        elif kind == "model":
+            return self.state.models.get(name)
+        else:
+            try:
+                table = self._table(name)
+            except BindError:  # a variable that is no table
+                return _NO_TABLE
+        return None if table is None else table.version
+
+    def agrees(self, read: Meanings) -> bool:
+        """Whether all these names still mean what they meant."""
+        return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedSnapshot:
+    """A snapshot in which tables lack rows that one query does not want; implements `Catalog`."""
+
+    snapshot: Snapshot
+    restricted: Mapping[TableSource, TableSource]
+
+    def lookup(self, name: str) -> TableSource | None:
+        """The table of that name, or None."""
+        table = self.snapshot.lookup(name)
+        return None if table is None else self.restricted.get(table, table)
+
+    def lookup_view(self, name: str) -> View | None:
+        """The view of that name, or None."""
+        return self.snapshot.lookup_view(name)
+
+    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+        """The files of these names; see `Catalog`."""
+        table = self.snapshot.lookup_files(paths, kind)
+        return None if table is None else self.restricted.get(table, table)
+
+    def table_names(self) -> Sequence[str]:
+        """The names of tables and views as they were given."""
+        return self.snapshot.table_names()
+
+    def lookup_model(self, name: str) -> Model | None:
+        """The model of that name, or None."""
+        return self.snapshot.lookup_model(name)
+
+    def model_names(self) -> Sequence[str]:
+        """Every model's name as it was registered."""
+        return self.snapshot.model_names()

@@ -1,0 +1,82 @@
+"""The state of a catalog: an immutable value, so that a statement makes the next one and a query keeps its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.data.sources.base import Source
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.ml.model import Model
+from tqp.planner.catalog_protocol import View
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogState:
+    """Everything by its name in lower case. Tables and views share their names.
+
+    `tables`: registered ones, and those that statements made (`StoredTable`).
+    """
+
+    tables: Mapping[str, Source] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
+    models: Mapping[str, Model] = field(default_factory=dict)
+
+    def with_table(self, table: Source) -> CatalogState:
+        """With the table in place of a table or view of its name."""
+        return self.without(table.name)._replaced(tables={**self.tables, table.name.lower(): table})
+
+    def with_view(self, view: View) -> CatalogState:
+        """With the view in place of a table or view of its name."""
+        return self.without(view.name)._replaced(views={**self.views, view.name.lower(): view})
+
+    def without(self, name: str) -> CatalogState:
+        """Without the table or view of that name, if there is one."""
+        return self._replaced(tables=_without(self.tables, name), views=_without(self.views, name))
+
+    def with_model(self, model: Model) -> CatalogState:
+        """With the model in place of one of its name."""
+        return self._replaced(models={**self.models, model.name.lower(): model})
+
+    def without_model(self, name: str) -> CatalogState:
+        """Without the model of that name, if there is one."""
+        return self._replaced(models=_without(self.models, name))
+
+    def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def kind_of(self, name: str) -> str | None:
+        """ "table" or "view"; None if there is nothing of that name."""
+        if name.lower() in self.tables:
+            return "table"
+        return "view" if name.lower() in self.views else None
+
+    def stored_table(self, name: str, span: tuple[int, int] | None = None) -> StoredTable:
+        """The table that a statement may change. Raises BindError if there is none of that name."""
+        table = self.tables.get(name.lower())
+        if isinstance(table, StoredTable):
+            return table
+        if table is not None:
+            raise UnsupportedError(
+                f'"{table.name}" was registered, and statements cannot change it; CREATE TABLE ... AS FROM "{table.name}"'
+                " makes a table that they can",
+                span,
+            )
+        if name.lower() in self.views:
+            raise BindError(f'"{name}" is a view, whose rows cannot be changed', span)
+        raise BindError(f'there is no table "{name}"{nearest(name, self.names())}', span)
+
+    def names(self) -> Iterator[str]:
+        """The names of all tables and views."""
+        yield from (table.name for table in self.tables.values())
+        yield from (view.name for view in self.views.values())
+
+
+Item = TypeVar("Item")
+
+
+def _without(items: Mapping[str, Item], name: str) -> Mapping[str, Item]:
+    key = name.lower()
+    return {known: item for known, item in items.items() if known != key} if key in items else items

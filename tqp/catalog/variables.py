@@ -1,0 +1,39 @@
+"""Tables among the variables of whoever sends a query: local before global, as DuckDB finds them."""
+
+from __future__ import annotations
+
+from types import FrameType
+
+import torch
+
+from tqp.core.errors import BindError
+from tqp.data.sources.base import Source
+from tqp.data.sources.make_source import make_source
+
+
+class Variables:
+    """The variables of a frame, looked at when a query names something that is no table: each once for a query."""
+
+    def __init__(self, frame: FrameType, device: torch.device) -> None:
+        self._frame, self._device = frame, device
+        self._found: dict[str, Source | None] = {}
+
+    def table(self, name: str) -> Source | None:
+        """The variable of that name, in lower case; None if there is none. BindError if it is there and is no table."""
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> Source | None:
+        unreadable: BindError | None = None
+        for variables in (self._frame.f_locals, self._frame.f_globals):
+            for variable, value in variables.items():
+                if variable.lower() != name or isinstance(value, str):
+                    continue  # any string would do for a path; a query has to say that it is one
+                try:
+                    return make_source(variable, value, self._device)
+                except BindError as error:
+                    unreadable = unreadable or error
+        if unreadable is not None:
+            raise unreadable
+        return None

@@ -1,0 +1,68 @@
+"""What a table made by CREATE TABLE was declared to be: columns, defaults, constraints. Expressions are kept as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """`default`: the SQL of an expression; None stands for NULL."""
+
+    name: str
+    data_type: DataType
+    nullable: bool = True
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """Columns whose values no two rows have in common; NULLs are not compared."""
+
+    columns: tuple[str, ...]
+    is_primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """`checks`: the SQL of conditions that are false for no row."""
+
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    keys: tuple[UniqueKey, ...] = ()
+    checks: tuple[str, ...] = ()
+    temporary: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def place_of(self, name: str, span: tuple[int, int] | None = None) -> int:
+        """Where the column stands, ignoring case. Raises BindError if there is none."""
+        for place, column in enumerate(self.columns):
+            if column.name.lower() == name.lower():
+                return place
+        raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.names), span)
+
+    def has_column(self, name: str) -> bool:
+        """Whether there is a column of that name, ignoring case."""
+        return name.lower() in map(str.lower, self.names)
+
+
+def quoted(name: str) -> str:
+    """The name as SQL text that means nothing else.
+
+    >>> print(quoted('a "b"c'))
+    "a ""b""c"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_list(names: Iterable[str]) -> str:
+    """Names with commas between."""
+    return ", ".join(map(quoted, names))

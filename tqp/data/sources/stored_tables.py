@@ -1,0 +1,134 @@
+"""Tables that statements made: versions of one are tables of their own, which share what did not change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.definitions import ColumnDefinition, TableDefinition
+from tqp.data.column import Column, Table
+from tqp.data.encoding.columns import encode_chunks
+from tqp.data.encoding.stored_columns import (
+    Chunk,
+    encode_stored,
+    nulls_stored,
+    storage_array,
+    take_stored,
+)
+from tqp.data.sources.base import Source
+
+#: What tells the rows of a version apart: their places in it.
+ROW_ID = "rowid"
+
+Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class StoredTable(Source):
+    """One version of a table. It never changes; the methods that change it give the next version.
+
+    `chunks`: the rows of each column, one part after the other. A column is encoded when a query first reads it.
+    """
+
+    def __init__(
+        self,
+        definition: TableDefinition,
+        chunks: Sequence[Sequence[Chunk]],
+        num_rows: int,
+        device: torch.device,
+        threads: int | None = None,
+    ) -> None:
+        names = definition.names
+        hidden = () if definition.has_column(ROW_ID) else (ROW_ID,)
+        super().__init__(definition.name, names, device, hidden_names=hidden)
+        self.definition, self.num_rows, self.threads = definition, num_rows, threads
+        self._chunks = [tuple(each) for each in chunks]
+
+    @staticmethod
+    def empty(definition: TableDefinition, device: torch.device, threads: int | None = None) -> StoredTable:
+        """The first version."""
+        return StoredTable(definition, [()] * len(definition.columns), 0, device, threads)
+
+    def with_rows(self, rows: Table) -> StoredTable:
+        """The version with these rows, whose columns are of its types, behind its own."""
+        if rows.num_rows == 0:
+            return self
+        chunks = [
+            (*known, storage_array(name, column)) if self.num_rows else (storage_array(name, column),)
+            for known, name, column in zip(self._chunks, self.column_names, rows.columns, strict=True)
+        ]
+        return self._version(chunks, self.num_rows + rows.num_rows)
+
+    def with_kept(self, rows: Rows) -> StoredTable:
+        """The version with only these rows."""
+        chunks = [
+            (take_stored(name, known, rows),)
+            for name, known in zip(self.column_names, self._chunks, strict=True)
+        ]
+        return self._version(chunks, len(rows))
+
+    def chunk(self, place: int, values: Column, rows: Rows) -> Chunk:
+        """The given rows of what is to stand in the column at a place."""
+        name = self.column_names[place]
+        return take_stored(name, [storage_array(name, values)], rows)
+
+    def with_values(self, rows: Rows, values: Mapping[int, Chunk]) -> StoredTable:
+        """The version with other values of these rows in some columns, given by their places."""
+        chunks = list(self._chunks)
+        places = np.arange(self.num_rows)
+        places[rows] = self.num_rows + np.arange(len(rows))
+        for place, chunk in values.items():
+            chunks[place] = (take_stored(self.column_names[place], (*self._chunks[place], chunk), places),)
+        return self._version(chunks, self.num_rows)
+
+    def defined(self, definition: TableDefinition) -> StoredTable:
+        """The same rows under another definition, whose columns are of the same types."""
+        return StoredTable(definition, self._chunks, self.num_rows, self.device, self.threads)
+
+    def with_column(self, definition: TableDefinition, place: int, column: Column | None) -> StoredTable:
+        """With these values, or NULLs, at a place where there was another column or, at the end, none."""
+        name, data_type = definition.names[place], definition.columns[place].data_type
+        if column is None:
+            chunk = nulls_stored(name, self.num_rows, data_type, self.device)
+        else:
+            chunk = storage_array(name, column)
+        chunks = [*self._chunks[:place], (chunk,), *self._chunks[place + 1 :]]
+        return StoredTable(definition, chunks, self.num_rows, self.device, self.threads)
+
+    def without_column(self, definition: TableDefinition, place: int) -> StoredTable:
+        """Without the column at a place."""
+        chunks = [*self._chunks[:place], *self._chunks[place + 1 :]]
+        return StoredTable(definition, chunks, self.num_rows, self.device, self.threads)
+
+    def _version(self, chunks: Sequence[Sequence[Chunk]], num_rows: int) -> StoredTable:
+        return StoredTable(self.definition, chunks, num_rows, self.device, self.threads)
+
+    def _type_at(self, position: int) -> DataType:
+        columns = self.definition.columns
+        return columns[position].data_type if position < len(columns) else BIGINT
+
+    def _encode(self, position: int) -> Column:
+        name, data_type = self._all_names[position], self._type_at(position)
+        if position == len(self._chunks):
+            return encode_chunks(name, [pa.array(np.arange(self.num_rows))], data_type, self.device)
+        column = encode_stored(name, self._chunks[position], data_type, self.device)
+        self._chunks[position] = (column,)  # the next versions go on from here
+        return column
+
+
+def definition_of(
+    name: str, names: Sequence[str], types: Sequence[DataType], temporary: bool = False
+) -> TableDefinition:
+    """The table that a query's result makes."""
+    columns = tuple(map(ColumnDefinition, names, types))
+    return TableDefinition(name, columns, temporary=temporary)
+
+
+def stored(
+    definition: TableDefinition, rows: Table, device: torch.device, threads: int | None
+) -> StoredTable:
+    """A table of the rows of a query."""
+    return StoredTable.empty(definition, device, threads).with_rows(rows)

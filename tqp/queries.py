@@ -1,0 +1,239 @@
+"""Queries of a connection: compiled, kept by their texts and shapes, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from tqp.catalog.catalog import Catalog
+from tqp.catalog.snapshot import RestrictedSnapshot, Snapshot
+from tqp.catalog.state import CatalogState
+from tqp.catalog.variables import Variables
+from tqp.compiled import CompiledQueries, Parameters, given_values, text_key
+from tqp.compiler import Compiler
+from tqp.core.arguments import check_parameters, check_query
+from tqp.core.datatypes import DataType
+from tqp.core.deep_recursion import call_deep
+from tqp.core.errors import Error, ExecutionError, UnsupportedError
+from tqp.core.garbage import collected_later
+from tqp.data.sources.file_identity import read_again_if_changed
+from tqp.planner.bind import Arrangement, BoundStatement, bind
+from tqp.planner.parse import ParsedStatement, Query, text_of
+from tqp.planner.shapes import shape_of
+from tqp.planner.templates import SplitText, learn, split
+from tqp.result import Result
+from tqp.runtime.executor import Executor
+from tqp.runtime.program import TensorProgram
+
+
+class BoundDescription(NamedTuple):
+    """The columns of a query."""
+
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+
+
+class Queries:
+    """Compiles and runs queries on a catalog. Nothing of a result is kept. Safe to use from several threads."""
+
+    def __init__(self, catalog: Catalog, compiler: Compiler, executor: Executor) -> None:
+        self.catalog, self.compiler, self.executor = catalog, compiler, executor
+        self.compiled = CompiledQueries()
+        catalog.on_change = self.compiled.forget_others
+
+    def run(self, query: Query, params: Parameters | None, variables: Variables | None = None) -> Result:
+        """What the query answers."""
+        with named_place(query, params), self.executor.memory.query():
+            program = self._program(query, params, variables, by_shape=True)
+            if not isinstance(program, TensorProgram):
+                return call_deep(partial(self.compiler.explained, program))
+            try:
+                table = program()
+            except (ExecutionError, UnsupportedError):
+                if not program.has_parameters:
+                    raise
+                program = self._program(query, params, variables)  # says in the query's own words what fails
+                assert isinstance(program, TensorProgram)
+                table = program()
+            return Result(program.names, program.types, table)
+
+    def run_on(
+        self,
+        state: CatalogState,
+        query: Query,
+        params: Parameters | None = None,
+        variables: Variables | None = None,
+        arranged: Arrangement | None = None,
+    ) -> Result:
+        """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
+
+        def run() -> Result:
+            snapshot = Snapshot(state, self.catalog.files, variables)
+            statement = bind(query, snapshot, params, arranged=arranged)
+            statement.encode_columns()
+            with collected_later():
+                program = call_deep(lambda: self.compiler.program(statement))
+            return Result(program.names, program.types, program())
+
+        with named_place(query, params), self.executor.memory.query():
+            return read_again_if_changed(run)
+
+    def describe(
+        self,
+        query: Query,
+        state: CatalogState,
+        variables: Variables | None = None,
+        params: Parameters | None = None,
+    ) -> BoundDescription:
+        """The query's columns on a state of the catalog."""
+        statement = bind(query, Snapshot(state, self.catalog.files, variables), params)
+        return BoundDescription(statement.names, tuple(each.data_type for each in statement.plan.schema))
+
+    def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
+        """The types of the query's columns, which has no parameters."""
+        return self.describe(query, state).types
+
+    def compile(
+        self, query: str, params: Parameters | None, variables: Variables | None
+    ) -> TensorProgram | BoundStatement:
+        """The query's program; EXPLAIN stays bound."""
+        with named_place(query, params):
+            return self._program(query, params, variables)
+
+    def differentiable(
+        self, query: str, params: Parameters | None, variables: Variables | None
+    ) -> TensorProgram | BoundStatement:
+        """The query's program that carries gradients; EXPLAIN stays bound."""
+
+        def program() -> TensorProgram | BoundStatement:
+            statement = bind(query, self.catalog.snapshot(variables), params)
+            if statement.explain is not None:
+                return statement
+            statement.encode_columns()
+            return self.compiler.differentiable(statement)
+
+        with named_place(query, params):
+            return call_deep(program)
+
+    def explain(
+        self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
+    ) -> str:
+        """The query's plans as text."""
+        with named_place(query, params):
+            return call_deep(
+                lambda: self.compiler.explain(bind(query, self.catalog.snapshot(variables), params), analyze)
+            )
+
+    def _program(
+        self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool = False
+    ) -> TensorProgram | BoundStatement:
+        """As `_compiled_program`; made again where a file is replaced while its columns are read."""
+        return read_again_if_changed(lambda: self._compiled_program(query, params, variables, by_shape))
+
+    def _compiled_program(
+        self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool
+    ) -> TensorProgram | BoundStatement:
+        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound.
+
+        `by_shape`: or one that is kept for other constants.
+        """
+        key = text_key(text_of(query), params)
+        with self.catalog.lock:
+            snapshot = self.catalog.snapshot(variables)
+            program = self.compiled.programs.find(key, snapshot)
+        if program is not None:
+            return program
+        with collected_later():
+            return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape))
+
+    def _new_program(
+        self, key: Hashable, query: Query, params: Parameters | None, snapshot: Snapshot, by_shape: bool
+    ) -> TensorProgram | BoundStatement:
+        by_shape = by_shape and self.compiler.fuser is None
+        text = split(text_of(query), given_values(params)) if by_shape else None
+        program = None if text is None else self._program_of_words(key, text, snapshot)
+        if program is not None:
+            return program
+        statement = bind(query, snapshot, params)
+        if statement.explain is not None:
+            return statement
+        restricted = statement.restricted_tables()
+        if restricted:  # by its own constants
+            statement, text = bind(query, RestrictedSnapshot(snapshot, restricted), params), None
+        statement.encode_columns()
+        program = None
+        if text is not None:
+            statement = replace(statement, plan=self.compiler.without_subqueries(statement.plan))
+            program = self._program_of_shape(key, query, params, text, statement, snapshot)
+        if program is None:
+            program = self.compiler.program(statement)
+            with self.catalog.lock:
+                if not self.catalog.is_closed:
+                    self.compiled.programs.keep(key, program, snapshot.read, self.catalog.now())
+        return program
+
+    def _program_of_words(self, key: Hashable, text: SplitText, snapshot: Snapshot) -> TensorProgram | None:
+        """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""
+        with self.catalog.lock:
+            words = self.compiled.words.find(text.words, snapshot)
+            found = None if words is None else words.find(text.constants, snapshot)
+            if found is None:
+                return None
+            known, constants = found
+            program = known.program_for(constants)
+            if program is None or not known.is_worth_parameters(key):
+                return None
+        return program.with_parameters(constants.values)
+
+    def _program_of_shape(
+        self,
+        key: Hashable,
+        query: Query,
+        params: Parameters | None,
+        text: SplitText,
+        statement: BoundStatement,
+        snapshot: Snapshot,
+    ) -> TensorProgram | None:
+        """A program with the query's constants as parameters, from the second text of a shape on; its plan is without subqueries.
+
+        None of a new shape, and of a text that is sent again: they are planned for their own constants.
+        """
+        shape = shape_of(statement.plan)
+        constants = shape.constants
+        if not constants.values:
+            return None
+        with self.catalog.lock:
+            known = self.compiled.known_shape((shape.key, statement.names), snapshot.read, self.catalog.now())
+            if not known.is_worth_parameters(key):
+                return None
+            program = known.program_for(constants)
+        if program is None:
+            try:
+                program = self.compiler.program_of_shape(statement, shape)
+            except Error:  # of a part that the text's own constants leave out
+                return None
+            with self.catalog.lock:
+                known.keep(constants, program)
+        with self.catalog.lock:
+            words = self.compiled.known_words(text.words, snapshot.read, self.catalog.now())
+            is_worth_learning = words.is_worth_learning()
+        template = learn(query, params, text, shape, snapshot) if is_worth_learning else None
+        if template is not None:
+            with self.catalog.lock:
+                words.learn(template, known, snapshot.read)
+        return program.with_parameters(constants.values)
+
+
+@contextmanager
+def named_place(query: Query, params: Parameters | None = None) -> Iterator[None]:
+    """Checks both; errors of the block show the place in the query that they speak of."""
+    if not isinstance(query, ParsedStatement):
+        check_query(query)
+    check_parameters(params)
+    try:
+        yield
+    except Error as error:
+        raise error.with_query(text_of(query)) from error.__cause__

@@ -1,0 +1,1 @@
+"""Statements other than queries, executed: tables and views made, changed and described, settings, transactions."""

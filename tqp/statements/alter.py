@@ -1,0 +1,181 @@
+"""ALTER TABLE and ALTER VIEW."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from tqp.core.datatypes import DataType
+from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.data.column import Column
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.syntax.clauses import (
+    AddColumn,
+    Alter,
+    ChangeDefault,
+    ChangeNullable,
+    ChangeType,
+    DropColumn,
+    Name,
+    Part,
+    RenameColumn,
+    RenameTable,
+)
+from tqp.planner.syntax.tokens import tokenize
+from tqp.result import Result
+from tqp.statements.create import column_definition
+from tqp.statements.execution import Execution, done
+
+
+def alter(execution: Execution) -> Result:
+    """Makes the next version of a table, or gives a table or view another name."""
+    clauses, catalog = execution.command.clauses, execution.session.catalog
+    assert isinstance(clauses, Alter)
+    execution.refuse_parameters("ALTER")
+    with catalog.writing:
+        if clauses.if_exists and execution.state.kind_of(clauses.name.text) is None:
+            return done()
+        if isinstance(clauses.alteration, RenameTable):
+            _rename(execution, clauses, clauses.alteration.name)
+            return done()
+        table = execution.state.stored_table(clauses.name.text, clauses.name.span)
+        changed = _ALTERATIONS[type(clauses.alteration)](execution, table, clauses.alteration)
+        catalog.change(lambda state: state.with_table(changed))
+    return done()
+
+
+def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
+    catalog, old = execution.session.catalog, clauses.name
+    found = execution.state.kind_of(old.text)
+    if execution.state.kind_of(name.text) is not None and name.text.lower() != old.text.lower():
+        raise BindError(f'there is a table or view "{name.text}" already', name.span)
+    if clauses.kind == "view" and found == "view":
+        view = dataclasses.replace(execution.state.views[old.text.lower()], name=name.text)
+        catalog.change(lambda state: state.without(old.text).with_view(view))
+        return
+    table = execution.state.stored_table(old.text, old.span)
+    renamed = table.defined(dataclasses.replace(table.definition, name=name.text))
+    catalog.change(lambda state: state.without(old.text).with_table(renamed))
+
+
+def _rename_column(execution: Execution, table: StoredTable, alteration: RenameColumn) -> StoredTable:
+    definition, name = table.definition, alteration.name
+    place = definition.place_of(alteration.column.text, alteration.column.span)
+    old = definition.names[place]
+    if definition.has_column(name.text) and name.text.lower() != old.lower():
+        raise BindError(f'the table has a column "{name.text}" already', name.span)
+    keys = tuple(
+        dataclasses.replace(key, columns=tuple(name.text if each == old else each for each in key.columns))
+        for key in definition.keys
+    )
+    changed = dataclasses.replace(definition.columns[place], name=name.text)
+    checks = tuple(_renamed_in(check, old, name.text) for check in definition.checks)
+    return table.defined(dataclasses.replace(_with(definition, place, changed), keys=keys, checks=checks))
+
+
+def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn) -> StoredTable:
+    definition, name = table.definition, alteration.column.name
+    if definition.has_column(name.text):
+        if alteration.if_not_exists:
+            return table
+        raise BindError(f'the table has a column "{name.text}" already', name.span)
+    column = column_definition(execution, alteration.column)
+    place = len(definition.columns)
+    values = None
+    if column.default is not None:
+        values = _values(execution, table, column.data_type, alteration.column.default)
+    changed = dataclasses.replace(definition, columns=(*definition.columns, column))
+    return table.with_column(changed, place, values)
+
+
+def _drop_column(execution: Execution, table: StoredTable, alteration: DropColumn) -> StoredTable:
+    definition, column = table.definition, alteration.column
+    if alteration.if_exists and not definition.has_column(column.text):
+        return table
+    place = definition.place_of(column.text, column.span)
+    _check_free(definition, place, column, "dropped")
+    if len(definition.columns) == 1:
+        raise BindError("the only column of a table cannot be dropped", column.span)
+    columns = (*definition.columns[:place], *definition.columns[place + 1 :])
+    return table.without_column(dataclasses.replace(definition, columns=columns), place)
+
+
+def _change_type(execution: Execution, table: StoredTable, alteration: ChangeType) -> StoredTable:
+    definition, column = table.definition, alteration.column
+    place = definition.place_of(column.text, column.span)
+    _check_free(definition, place, column, "given another type")
+    data_type = execution.type_of(alteration.type)
+    values = _values(execution, table, data_type, alteration.value or quoted(definition.names[place]))
+    changed = dataclasses.replace(definition.columns[place], data_type=data_type)
+    return table.with_column(_with(definition, place, changed), place, values)
+
+
+def _change_default(execution: Execution, table: StoredTable, alteration: ChangeDefault) -> StoredTable:
+    definition, command = table.definition, execution.command
+    place = definition.place_of(alteration.column.text, alteration.column.span)
+    column = definition.columns[place]
+    default = None
+    if alteration.value is not None:
+        default = command.source(alteration.value)
+        query = command.query("SELECT CAST((", alteration.value, f") AS {column.data_type})")
+        execution.session.queries.types(query, execution.state)
+    return table.defined(_with(definition, place, dataclasses.replace(column, default=default)))
+
+
+def _change_nullable(execution: Execution, table: StoredTable, alteration: ChangeNullable) -> StoredTable:
+    definition = table.definition
+    place = definition.place_of(alteration.column.text, alteration.column.span)
+    column = definition.columns[place]
+    if alteration.nullable and any(key.is_primary and column.name in key.columns for key in definition.keys):
+        raise BindError("a column of the PRIMARY KEY is never NULL", alteration.column.span)
+    validity = None if alteration.nullable else table.column(column.name).validity
+    if validity is not None and not bool(validity.all()):
+        raise ExecutionError(f'column "{column.name}" of table "{table.name}" holds NULLs')
+    changed = dataclasses.replace(column, nullable=alteration.nullable)
+    return table.defined(_with(definition, place, changed))
+
+
+_ALTERATIONS: dict[type, Callable[..., StoredTable]] = {
+    RenameColumn: _rename_column,
+    AddColumn: _add_column,
+    DropColumn: _drop_column,
+    ChangeType: _change_type,
+    ChangeDefault: _change_default,
+    ChangeNullable: _change_nullable,
+}
+
+
+def _with(definition: TableDefinition, place: int, column: ColumnDefinition) -> TableDefinition:
+    columns = (*definition.columns[:place], column, *definition.columns[place + 1 :])
+    return dataclasses.replace(definition, columns=columns)
+
+
+def _values(
+    execution: Execution, table: StoredTable, data_type: DataType, value: Part | str | None
+) -> Column:
+    """An expression for all rows, as values of a type."""
+    assert value is not None
+    query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {quoted(table.name)}")
+    return execution.rows(query, execution.state)._table.columns[0]
+
+
+def _check_free(definition: TableDefinition, place: int, column: Name, what: str) -> None:
+    """Raises UnsupportedError where a constraint reads the column."""
+    name = definition.names[place]
+    in_key = any(name in key.columns for key in definition.keys)
+    if in_key or any(_renamed_in(check, name, "") != check for check in definition.checks):
+        raise UnsupportedError(
+            f'the column "{name}" is part of a constraint, and so cannot be {what}', column.span
+        )
+
+
+def _renamed_in(text: str, old: str, new: str) -> str:
+    """An expression in which a column has another name."""
+    tokens = tokenize(text)
+    for index in reversed(range(len(tokens.stops) - 1)):
+        source = tokens.source(index)
+        name = source[1:-1].replace('""', '"') if source[0] == '"' else source
+        if name.lower() == old.lower() and tokens.kinds[index + 1] not in ("(", "."):
+            text = text[: tokens.starts[index]] + quoted(new) + text[tokens.stops[index] :]
+    return text

@@ -1,0 +1,209 @@
+"""INSERT, UPDATE, DELETE and TRUNCATE: each asks one query, and makes the next version of a table of what that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tqp.core.datatypes import DataType
+from tqp.core.definitions import ColumnDefinition, quoted
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.data.column import Table
+from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
+from tqp.planner.parse import ParsedStatement
+from tqp.planner.syntax.clauses import Delete, Insert, Name, Part, Update
+from tqp.result import Result
+from tqp.statements.constraints import check_constraints
+from tqp.statements.execution import Execution, counted
+
+#: A piece of a query; see `Command.query`.
+Piece = str | Part
+
+
+def insert(execution: Execution) -> Result:
+    """INSERT: how many rows, or what RETURNING says of them."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Insert)
+    with execution.session.catalog.writing:
+        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        rows = _new_rows(execution, clauses, table)
+        version = table.with_rows(rows)
+        inserted = StoredTable.empty(table.definition, table.device, table.threads).with_rows(rows)
+        return _replace(execution, version, inserted, inserted, clauses.returning)
+
+
+def update(execution: Execution) -> Result:
+    """UPDATE: how many rows, or what RETURNING says of them as they are then."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Update)
+    with execution.session.catalog.writing:
+        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        places = _places(table, [assignment.column for assignment in clauses.assignments])
+        items: list[Piece] = []
+        for place, assignment in zip(places, clauses.assignments, strict=True):
+            column = table.definition.columns[place]
+            items += [", ", *_cast(column, assignment.value)]
+        found = execution.rows(_affected(execution, clauses, table, items), execution.state)
+        rows, first = np.unique(_row_ids(found), return_index=True)  # of several partners the first counts
+        values = {
+            place: table.chunk(place, column, first)
+            for place, column in zip(places, found._table.columns[1:], strict=True)
+        }
+        version = table.with_values(rows, values)
+        changed = version.with_kept(rows)
+        return _replace(execution, version, changed, changed, clauses.returning, clauses.alias, places)
+
+
+def delete(execution: Execution) -> Result:
+    """DELETE and TRUNCATE: how many rows, or what RETURNING says of them."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Delete)
+    with execution.session.catalog.writing:
+        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        if clauses.condition is None and clauses.others is None:
+            rows: Rows = np.arange(table.num_rows)
+            version = StoredTable.empty(table.definition, table.device, table.threads)
+        else:
+            found = execution.rows(_affected(execution, clauses, table, []), execution.state)
+            rows = np.unique(_row_ids(found))
+            stays = np.ones(table.num_rows, np.bool_)
+            stays[rows] = False
+            version = table.with_kept(np.flatnonzero(stays)) if len(rows) else table
+        if clauses.returning is None:
+            execution.session.catalog.change(lambda state: state.with_table(version))
+            return counted(len(rows))
+        deleted = table.with_kept(rows)
+        return _replace(execution, version, None, deleted, clauses.returning, clauses.alias)
+
+
+def _replace(
+    execution: Execution,
+    version: StoredTable,
+    new: StoredTable | None,
+    told: StoredTable,
+    returning: Part | None,
+    alias: Name | None = None,
+    places: Sequence[int] | None = None,
+) -> Result:
+    """The version in place of the one before, if its new rows may be so: the answer about the rows `told`."""
+    if new is not None:
+        check_constraints(execution, version, new, places)
+    answer = counted(told.num_rows)
+    if returning is not None:
+        name = quoted(told.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
+        query = execution.command.query("SELECT", returning, f"FROM {name}")
+        answer = execution.rows(query, execution.state.with_table(told))
+    if told.num_rows:
+        execution.session.catalog.change(lambda state: state.with_table(version))
+    return answer
+
+
+# the rows of INSERT
+
+
+def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Table:
+    definition = table.definition
+    if clauses.query is not None:
+        return _rows_of_query(execution, clauses, table, clauses.query)
+    if clauses.columns is None:
+        places = list(range(len(definition.columns)))
+    else:
+        places = _places(table, clauses.columns)
+    pieces: list[Piece] = ["VALUES"]
+    for number, row in enumerate(clauses.rows if clauses.rows is not None else ((),)):
+        if clauses.rows is not None and len(row) != len(places):
+            raise _wrong_count(table, clauses.columns, len(places), len(row))
+        given = dict(zip(places, row))
+        pieces.append(", (" if number else "(")
+        for place, column in enumerate(definition.columns):
+            value = given.get(place)
+            is_default = value is None or execution.command.source(value).upper() == "DEFAULT"
+            pieces += [", "] * bool(place) + _cast(column, None if is_default else value)
+        pieces.append(")")
+    return execution.rows(execution.command.query(*pieces), execution.state)._table
+
+
+def _rows_of_query(execution: Execution, clauses: Insert, table: StoredTable, query: Part) -> Table:
+    columns = table.definition.columns
+    listed = None if clauses.columns is None else _places(table, clauses.columns)
+    with_default = [place for place, column in enumerate(columns) if column.default is not None]
+    if listed is None and not clauses.by_name:
+        with_default = []  # all columns are given
+
+    def arranged(names: Sequence[str]) -> list[tuple[int | None, DataType]]:
+        given = len(names) - len(with_default)
+        if clauses.by_name:
+            places = _places_by_name(table, names[:given])
+        else:
+            places = list(range(len(columns))) if listed is None else listed
+            if len(places) != given:
+                raise _wrong_count(table, clauses.columns, len(places), given)
+        defaults = {place: given + number for number, place in enumerate(with_default)}
+        sources = {**defaults, **{place: number for number, place in enumerate(places)}}
+        return [(sources.get(place), column.data_type) for place, column in enumerate(columns)]
+
+    if not with_default:
+        parsed = execution.command.query(query)
+    else:
+        pieces: list[Piece] = ["SELECT *"]
+        for place in with_default:
+            pieces += [", ", *_cast(columns[place], None)]
+        parsed = execution.command.query(*pieces, "FROM (", query, ")")
+    return execution.rows(parsed, execution.state, arranged)._table
+
+
+def _cast(column: ColumnDefinition, value: Part | None) -> list[Piece]:
+    """A value, or the default, as a value of the column's type."""
+    given: Piece = value if value is not None else column.default or "NULL"
+    return ["CAST((", given, f") AS {column.data_type})"]
+
+
+def _places(table: StoredTable, names: Sequence[Name]) -> list[int]:
+    """Where the columns stand. Raises BindError for one that is not there, or stands twice."""
+    places = [table.definition.place_of(name.text, name.span) for name in names]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise BindError(f'the column "{names[number].text}" is given twice', names[number].span)
+    return places
+
+
+def _places_by_name(table: StoredTable, names: Sequence[str]) -> list[int]:
+    places = [table.definition.place_of(name) for name in names]
+    twice = next((name for number, name in enumerate(names) if places[number] in places[:number]), None)
+    if twice is not None:
+        raise BindError(f'the query has two columns "{twice}"')
+    return places
+
+
+def _wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: int, given: int) -> BindError:
+    what = f'table "{table.name}" has' if columns is None else "the list names"
+    return BindError(f"{what} {expected} column{'s' if expected != 1 else ''}, but {given} values are given")
+
+
+# the rows of UPDATE and DELETE
+
+
+def _affected(
+    execution: Execution, clauses: Update | Delete, table: StoredTable, items: Sequence[Piece]
+) -> ParsedStatement:
+    """The query for the places of the rows, and what else is asked of them."""
+    if ROW_ID not in table.hidden_names:
+        raise UnsupportedError(f'UPDATE and DELETE of a table with a column "{ROW_ID}" are not supported')
+    name = clauses.alias.text if clauses.alias is not None else table.name
+    pieces: list[Piece] = [
+        f"SELECT {quoted(name)}.{ROW_ID}",
+        *items,
+        f"FROM {quoted(table.name)} AS {quoted(name)}",
+    ]
+    if clauses.others is not None:
+        pieces += [", ", clauses.others]
+    if clauses.condition is not None:
+        pieces += ["WHERE", clauses.condition]
+    return execution.command.query(*pieces)
+
+
+def _row_ids(found: Result) -> Rows:
+    values = found._table.columns[0].values
+    assert values is not None
+    return values.cpu().numpy().astype(np.int64)

@@ -1,0 +1,60 @@
+"""What every version of a table has to keep: NOT NULL, CHECK, UNIQUE and PRIMARY KEY."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tqp.core.definitions import UniqueKey, quoted, quoted_list
+from tqp.core.errors import ExecutionError
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.statements.execution import Execution
+
+
+def check_constraints(
+    execution: Execution, version: StoredTable, changed: StoredTable, places: Sequence[int] | None = None
+) -> None:
+    """Raises ExecutionError where a version breaks one of its constraints.
+
+    `changed`: its rows that are new; `places`: of the columns that are, by default all.
+    """
+    if changed.num_rows == 0:
+        return
+    definition = version.definition
+    names = [definition.names[place] for place in places or range(len(definition.columns))]
+    for column in definition.columns:
+        if column.name in names and not column.nullable:
+            _check_not_null(changed, column.name)
+    for condition in definition.checks:
+        state = execution.state.with_table(changed)
+        text = f"SELECT 1 FROM {quoted(version.name)} WHERE NOT ({condition}) LIMIT 1"
+        if len(execution.rows_of(text, state)):
+            raise ExecutionError(f'a row of table "{version.name}" breaks the constraint CHECK ({condition})')
+    for key in definition.keys:
+        if any(name in names for name in key.columns):
+            _check_unique(execution, version, key)
+
+
+def _check_not_null(changed: StoredTable, name: str) -> None:
+    validity = changed.column(name).validity
+    if validity is not None and not bool(validity.all()):
+        raise ExecutionError(
+            f'column "{name}" of table "{changed.name}" is NOT NULL, and a new value is NULL'
+        )
+
+
+def _check_unique(execution: Execution, version: StoredTable, key: UniqueKey) -> None:
+    if len(key.columns) == 1 and version.column(key.columns[0]).facts.is_unique:
+        return
+    columns = quoted_list(key.columns)
+    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
+    text = f"SELECT {columns} FROM {quoted(version.name)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+    found = execution.rows_of(text, execution.state.with_table(version)).fetchone()
+    if found is not None:
+        raise ExecutionError(_duplicate(version, key, found))
+
+
+def _duplicate(version: StoredTable, key: UniqueKey, values: Sequence[Any]) -> str:
+    kind = "PRIMARY KEY" if key.is_primary else "UNIQUE"
+    shown = ", ".join(f"{name}: {value}" for name, value in zip(key.columns, values, strict=True))
+    return f'duplicate key "{shown}" breaks the {kind} of table "{version.name}"'

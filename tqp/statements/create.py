@@ -1,0 +1,162 @@
+"""CREATE TABLE, CREATE VIEW and DROP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tqp.catalog.state import CatalogState
+from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey, quoted
+from tqp.core.errors import BindError, nearest
+from tqp.data.sources.base import unique_names
+from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.planner.catalog_protocol import View
+from tqp.planner.parse import parse
+from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
+from tqp.result import Result
+from tqp.statements.execution import Execution, counted, done, made
+
+
+def create_table(execution: Execution) -> Result:
+    """CREATE TABLE; with AS, how many rows it has."""
+    clauses, session = execution.command.clauses, execution.session
+    assert isinstance(clauses, CreateTable)
+    with session.catalog.writing:
+        if _exists(execution.state, clauses):
+            return made()
+        if clauses.query is None:
+            definition = _definition(execution, clauses)
+            table = StoredTable.empty(definition, session.device, session.threads)
+        else:
+            table = _table_of_query(execution, clauses)
+        session.catalog.change(lambda state: state.with_table(table))
+    return made() if clauses.query is None else counted(table.num_rows)
+
+
+def _table_of_query(execution: Execution, clauses: CreateTable) -> StoredTable:
+    assert clauses.query is not None
+    query = execution.command.query(clauses.query)
+    if not clauses.with_data:
+        query = execution.command.query("SELECT * FROM (", clauses.query, ") LIMIT 0")
+    answer = execution.rows(query, execution.state)
+    names = _renamed(clauses.name, answer.columns, [column.name for column in clauses.columns])
+    definition = definition_of(clauses.name.text, unique_names(names), answer.types, clauses.temporary)
+    empty = StoredTable.empty(definition, execution.session.device, execution.session.threads)
+    return empty.with_rows(answer._table)
+
+
+def _renamed(name: Name, names: Sequence[str], given: Sequence[Name]) -> Sequence[str]:
+    if len(given) > len(names):
+        raise BindError(
+            f'"{name.text}" has {len(names)} columns, and {len(given)} names are given', given[-1].span
+        )
+    return [*(each.text for each in given), *names[len(given) :]]
+
+
+def _definition(execution: Execution, clauses: CreateTable) -> TableDefinition:
+    """What CREATE TABLE declares. Raises BindError for what does not go together."""
+    command = execution.command
+    execution.refuse_parameters("a table")
+    columns = tuple(column_definition(execution, column) for column in clauses.columns)
+    for number, column in enumerate(clauses.columns):
+        if column.name.text.lower() in (each.name.lower() for each in columns[:number]):
+            raise BindError(f'the table has two columns "{column.name.text}"', column.name.span)
+    definition = TableDefinition(clauses.name.text, columns, temporary=clauses.temporary)
+    keys = _keys(definition, clauses.keys)
+    primary = {name for key in keys if key.is_primary for name in key.columns}
+    definition = TableDefinition(
+        clauses.name.text,
+        tuple(_not_null(column) if column.name in primary else column for column in columns),
+        keys,
+        tuple(map(command.source, clauses.checks)),
+        clauses.temporary,
+    )
+    table = StoredTable.empty(definition, execution.session.device)
+    for check in clauses.checks:
+        query = command.query("SELECT 1 FROM", quoted(definition.name), "WHERE", check)
+        execution.session.queries.types(query, execution.state.with_table(table))
+    return definition
+
+
+def column_definition(execution: Execution, clause: ColumnClause) -> ColumnDefinition:
+    """A column as it is declared. Raises what a default raises that cannot be computed."""
+    command = execution.command
+    assert clause.type is not None
+    data_type = execution.type_of(clause.type)
+    if clause.default is None:
+        return ColumnDefinition(clause.name.text, data_type, clause.nullable)
+    query = command.query("SELECT CAST((", clause.default, f") AS {data_type})")
+    execution.session.queries.types(query, execution.state)
+    return ColumnDefinition(clause.name.text, data_type, clause.nullable, command.source(clause.default))
+
+
+def _not_null(column: ColumnDefinition) -> ColumnDefinition:
+    return ColumnDefinition(column.name, column.data_type, False, column.default)
+
+
+def _keys(definition: TableDefinition, clauses: Sequence[KeyClause]) -> tuple[UniqueKey, ...]:
+    found: list[UniqueKey] = []
+    for clause in clauses:
+        if clause.is_primary and any(key.is_primary for key in found):
+            raise BindError("a table has one PRIMARY KEY", clause.columns[0].span)
+        places = [definition.place_of(name.text, name.span) for name in clause.columns]
+        found.append(UniqueKey(tuple(definition.names[place] for place in places), clause.is_primary))
+    return tuple(found)
+
+
+def create_view(execution: Execution) -> Result:
+    """CREATE VIEW: its query is bound once now, so that what can never be read is an error."""
+    clauses, command = execution.command.clauses, execution.command
+    assert isinstance(clauses, CreateView)
+    execution.refuse_parameters("a view")
+    with execution.session.catalog.writing:
+        if _exists(execution.state, clauses):
+            return made()
+        view = View(
+            clauses.name.text,
+            parse(command.source(clauses.query)),
+            tuple(name.text for name in clauses.columns),
+            clauses.temporary,
+        )
+        names = execution.session.queries.describe(
+            command.query(clauses.query), execution.state, execution.variables
+        ).names
+        _renamed(clauses.name, names, clauses.columns)
+        execution.session.catalog.change(lambda state: state.with_view(view))
+    return made()
+
+
+def _exists(state: CatalogState, clauses: CreateTable | CreateView) -> bool:
+    """Whether there is one that IF NOT EXISTS leaves as it is. Raises BindError where another is in the way."""
+    kind = "table" if isinstance(clauses, CreateTable) else "view"
+    found, name = state.kind_of(clauses.name.text), clauses.name
+    if found is None or clauses.or_replace and found == kind:
+        return False
+    if found == kind and clauses.if_not_exists:
+        return True
+    if found == kind:
+        raise BindError(
+            f'there is a {kind} "{name.text}" already; CREATE OR REPLACE takes its place', name.span
+        )
+    raise BindError(f'there is a {found} "{name.text}" already; drop it first', name.span)
+
+
+def drop(execution: Execution) -> Result:
+    """DROP TABLE and DROP VIEW."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Drop)
+    (name,) = clauses.names
+
+    def next_state(state: CatalogState) -> CatalogState:
+        found = state.kind_of(name.text)
+        if found is None and clauses.if_exists:
+            return state
+        if found is None:
+            raise BindError(
+                f'there is no {clauses.kind} "{name.text}"{nearest(name.text, state.names())}', name.span
+            )
+        if found != clauses.kind:
+            raise BindError(f'"{name.text}" is a {found}; DROP {found.upper()} drops it', name.span)
+        return state.without(name.text)
+
+    execution.session.catalog.change(next_state)
+    return done()

@@ -1,0 +1,35 @@
+"""Which function executes which kind of statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tqp.planner.syntax import clauses
+from tqp.result import Result
+from tqp.statements.alter import alter
+from tqp.statements.changes import delete, insert, update
+from tqp.statements.create import create_table, create_view, drop
+from tqp.statements.describe import describe, show_tables
+from tqp.statements.execution import Execution
+from tqp.statements.prepared import deallocate, execute_prepared, prepare
+from tqp.statements.settings import reset_setting, set_setting
+from tqp.statements.transactions import transaction
+
+EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
+    clauses.CreateTable: create_table,
+    clauses.CreateView: create_view,
+    clauses.Drop: drop,
+    clauses.Alter: alter,
+    clauses.Insert: insert,
+    clauses.Update: update,
+    clauses.Delete: delete,
+    clauses.Describe: describe,
+    clauses.ShowTables: show_tables,
+    clauses.Set: set_setting,
+    clauses.Reset: reset_setting,
+    clauses.Prepare: prepare,
+    clauses.Execute: execute_prepared,
+    clauses.Deallocate: deallocate,
+    clauses.Transaction: transaction,
+}

@@ -1,0 +1,91 @@
+"""SET and RESET of the settings that DuckDB has, as far as they mean something here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tqp.core.arguments import parse_size
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.syntax.clauses import Part, Reset, Set
+from tqp.planner.syntax.words import KEYWORDS, NAME
+from tqp.result import Result
+from tqp.statements.execution import Execution, done
+
+
+def set_setting(execution: Execution) -> Result:
+    """Sets what it names. Raises UnsupportedError for what is fixed when a connection is made, and for other values."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Set)
+    if clauses.is_variable:
+        raise UnsupportedError("SET VARIABLE is not supported; pass a parameter")
+    _setting(clauses.name.text, clauses.name.span)(execution, _value(execution, clauses.value))
+    return done()
+
+
+def reset_setting(execution: Execution) -> Result:
+    """Sets what it names to what it was when the connection was made."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Reset)
+    if clauses.is_variable:
+        raise UnsupportedError("RESET VARIABLE is not supported")
+    _setting(clauses.name.text, clauses.name.span)(execution, None)
+    return done()
+
+
+def _value(execution: Execution, part: Part) -> Any:
+    """What stands behind `=`: a constant expression, or a word such as ON. DEFAULT is None."""
+    tokens = execution.command.tokens
+    is_word = part.stop == part.start + 1 and tokens.kinds[part.start] in KEYWORDS | {NAME}
+    if is_word:
+        word = tokens.source(part.start).lower()
+        return {"default": None, "true": True, "on": True, "false": False, "off": False}.get(word, word)
+    return execution.rows(execution.command.query("SELECT", part), execution.state).fetchall()[0][0]
+
+
+def _memory_limit(execution: Execution, value: Any) -> None:
+    memory = execution.session.queries.executor.memory
+    memory.limit = execution.session.memory_limit if value is None else parse_size(value)
+
+
+def _threads(execution: Execution, value: Any) -> None:
+    now = execution.session.queries.executor.threads
+    if value is not None and value != now:
+        raise UnsupportedError(
+            f"a connection keeps its number of threads ({now}); tqp.connect(threads={value}) makes one with others"
+        )
+
+
+def _fixed(*allowed: Any) -> Callable[[Execution, Any], None]:
+    """A setting that has only these values, the first of which is what RESET gives."""
+
+    def check(execution: Execution, value: Any) -> None:
+        said = value.lower() if isinstance(value, str) else value
+        if value is not None and said not in allowed:
+            raise UnsupportedError(f"{value!r} for this setting is not supported; it is {allowed[0]!r}")
+
+    return check
+
+
+_SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
+    "threads": _threads,
+    "worker_threads": _threads,
+    "memory_limit": _memory_limit,
+    "max_memory": _memory_limit,
+    "timezone": _fixed("utc", "etc/utc", "gmt"),
+    "schema": _fixed("main"),
+    "search_path": _fixed("main"),
+    "preserve_insertion_order": _fixed(True),
+    "default_order": _fixed("asc", "ascending"),
+    "default_null_order": _fixed("nulls_last", "nulls last"),
+    "enable_progress_bar": _fixed(False),
+    "enable_object_cache": lambda execution, value: None,
+    "python_enable_replacements": _fixed(True),
+}
+
+
+def _setting(name: str, span: tuple[int, int]) -> Callable[[Execution, Any], None]:
+    found = _SETTINGS.get(name.lower())
+    if found is None:
+        raise BindError(f'there is no setting "{name}"{nearest(name, _SETTINGS)}', span)
+    return found
