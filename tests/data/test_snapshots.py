@@ -27,7 +27,7 @@ def overwrite(values: Any) -> None:
 def frame_of(values: Any, dtype: Any = None) -> tuple[Any, list[Callable[[Any], None]]]:
     frame = pd.DataFrame({"a": pd.Series(values, dtype=dtype)})
     # To write to the array of a plain column is to go round pandas, whose own copies would change with it.
-    is_plain = isinstance(frame["a"].dtype, np.dtype) and frame["a"].dtype.kind not in "mM"
+    is_plain = isinstance(frame["a"].dtype, np.dtype)
     return frame, [overwrite_frame] if is_plain else [overwrite_frame, overwrite_array]
 
 
@@ -56,7 +56,9 @@ MUTABLE: dict[str, tuple[Any, list[Callable[[Any], None]]]] = {
     "array": (np.array([1.0, 2.0]), [overwrite]),
     **{
         f"pandas {dtype}": frame_of([1, 2], dtype)
-        for dtype in ("int64", "int8", "float64", "Int64", "Float64", "object", "category", "str", "string[python]")
+        for dtype in (
+            "int64", "int8", "float64", "Int64", "Float64", "object", "category", "str", "string[python]", "int64[pyarrow]",
+        )
     },
     "pandas bool": frame_of([True, False], "boolean"),
     "pandas timestamp": frame_of(pd.to_datetime(["2024-01-01", "2024-01-02"])),

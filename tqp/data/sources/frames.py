@@ -45,12 +45,16 @@ class PandasSource(Source):
     def __init__(self, name: str, frame: Any, device: torch.device) -> None:
         super().__init__(name, frame.columns, device)
         self.num_rows = len(frame)
-        self._series = [_unchanging(frame.iloc[:, position]) for position in range(frame.shape[1])]
+        self._frame, self._copies = _unchanging(frame)
         self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
         self._arrow_lock = threading.Lock()
 
+    def _series(self, position: int) -> Any:
+        copy = self._copies.get(position)
+        return self._frame.iloc[:, position] if copy is None else copy
+
     def _type_at(self, position: int) -> DataType:
-        series = self._series[position]
+        series = self._series(position)
         values = self._to_arrow(series.iloc[:0], position)
         if series.dtype == object or pa.types.is_dictionary(values.type):  # the type shows in the values only
             values = self._convert(position)
@@ -65,22 +69,32 @@ class PandasSource(Source):
     def _convert(self, position: int) -> pa.Array | pa.ChunkedArray:
         with self._arrow_lock:
             if position not in self._arrow:
-                self._arrow[position] = self._to_arrow(self._series[position], position)
+                self._arrow[position] = self._to_arrow(self._series(position), position)
             return self._arrow[position]
 
     def _to_arrow(self, series: Any, position: int) -> pa.Array | pa.ChunkedArray:
         return arrow_of_series(series, f'column "{self.column_names[position]}" of table "{self.name}"')
 
 
-def _unchanging(series: Any) -> Any:
-    """The series as it is now, whatever is written to it later; a copy only where pandas makes none by itself.
+def _unchanging(frame: Any) -> tuple[Any, dict[int, Any]]:
+    """The frame as it is now, whatever is written to it later, and by their places copies of columns that it does not keep so.
 
-    As long as it lives, pandas copies a plain column before it writes to it; others can be written to in place.
+    As long as a shallow copy lives, pandas copies a column of a NumPy type or in Arrow's memory before it writes to it; others
+    can be written to in place.
     """
-    version = int(sys.modules["pandas"].__version__.partition(".")[0])
-    is_plain = isinstance(series.dtype, np.dtype) and series.dtype.kind not in "mM"
-    is_arrow = hasattr(series.array, "_pa_array")
-    return series.copy(deep=not (version >= _COPIES_ON_WRITE and (is_plain or is_arrow)))
+    if int(sys.modules["pandas"].__version__.partition(".")[0]) < _COPIES_ON_WRITE:
+        return frame.copy(deep=True), {}
+    written = [position for position, dtype in enumerate(frame.dtypes) if not _is_copied_on_write(dtype)]
+    return frame.copy(deep=False), {position: frame.iloc[:, position].copy(deep=True) for position in written}
+
+
+def _is_copied_on_write(dtype: Any) -> bool:
+    """Whether pandas hands out the values of such a column for reading only."""
+    return (
+        isinstance(dtype, np.dtype)
+        or hasattr(dtype, "pyarrow_dtype")
+        or getattr(dtype, "storage", None) == "pyarrow"
+    )
 
 
 def arrow_of_series(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
