@@ -1,4 +1,4 @@
-"""Strings in Arrow's view layout: a row is two 64-bit integers that hold a string of up to 12 bytes, or tell where it lies.
+"""Strings whose rows are read as two 64-bit integers (`string_words.py`): codes of few values, and the bytes of views.
 
 Codes of few distinct values come of a table that is asked by a hash without collisions: some 4 ns a row against 20 of a
 general hash table. Long strings, which writers put down one after the other, are copied by runs of rows, not row by row.
@@ -7,7 +7,6 @@ general hash table. Long strings, which writers put down one after the other, ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +15,20 @@ import torch
 
 from tqp.data.arrow_buffers import AnyArray, BoolArray, pack_bits, validity_of, values_view
 from tqp.data.encoding.integers import narrowest
+from tqp.data.encoding.string_words import (
+    INLINE,
+    PIECE,
+    PREFIX,
+    WORD,
+    LongStrings,
+    Piece,
+    is_view,
+    pieces_of_views,
+    unread_pieces,
+)
 from tqp.data.sharing import share
 from tqp.data.strings import OrderedStrings
 
-#: Rows that one thread takes at a time.
-_PIECE = 131_072
-#: Bytes that lie in a view, those of a longer string that do, and bytes of what is read of the others at a time.
-_INLINE, _PREFIX, _WORD = 12, 4, 8
 #: Bytes of a value that gets a code at most: of one beyond 12, each eight bytes of each row are looked up.
 _LONGEST = 60
 _MOST_VALUES = 1_000
@@ -32,96 +38,38 @@ _SHORTEST_RUN = 32
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-class _Piece(NamedTuple):
-    """Some rows of a chunk; `first` is the number of the first one in the column."""
-
-    views: AnyArray  # int64 [n, 2]
-    validity: BoolArray | None
-    buffers: Sequence[pa.Buffer]  # bytes of long strings
-    first: int
-
-    def lengths(self) -> AnyArray:
-        """In bytes, 0 for NULL; int32 [n], a copy."""
-        lengths = np.ascontiguousarray(self.views.view(np.int32)[:, 0])
-        if self.validity is not None:
-            lengths *= self.validity
-        return lengths
-
-
-class _LongStrings:
-    """Strings of more than 12 bytes, which lie in buffers, read eight bytes at a time."""
-
-    def __init__(self, buffers: Sequence[pa.Buffer], word1: AnyArray) -> None:
-        """`word1`: the second words of their views; not none."""
-        self._numbers, self._starts = word1 & 0xFFFFFFFF, word1 >> 32
-        low = int(self._numbers.min())
-        used = np.flatnonzero(np.bincount(self._numbers - low)) + low
-        self._words = {number: _words_at_any_byte(buffers[number]) for number in used.tolist()}
-        self._ascend = bool((self._numbers[1:] >= self._numbers[:-1]).all())
-
-    def words(self, which: AnyArray | slice, at: AnyArray | int) -> AnyArray:
-        """The eight bytes of some of the strings, in ascending order, from byte `at` on, little-endian: int64 [k]."""
-        places = self._starts[which] + at
-        if len(self._words) == 1:
-            [words] = self._words.values()
-            only: AnyArray = words[places]
-            return only
-        numbers, found = self._numbers[which], np.empty(len(places), np.int64)
-        if self._ascend:  # as they do where each row was put down behind the one before
-            first = 0
-            for number, words in self._words.items():
-                stop = int(np.searchsorted(numbers, number, side="right"))
-                found[first:stop] = words[places[first:stop]]
-                first = stop
-            return found
-        for number, words in self._words.items():
-            rows = np.flatnonzero(numbers == number)
-            found[rows] = words[places[rows]]
-        return found
-
-
-def _words_at_any_byte(buffer: pa.Buffer) -> AnyArray:
-    """The eight bytes from each byte of a buffer on, a view: a piece may read any part of buffers much larger than it."""
-    return np.ndarray((buffer.size - _WORD + 1,), "<i8", buffer=buffer, strides=(1,))
-
-
-def _pieces(chunks: Sequence[pa.Array]) -> list[_Piece]:
-    pieces, first = [], 0
-    for chunk in chunks:
-        views, validity, buffers = values_view(chunk, np.int64, 2), validity_of(chunk), chunk.buffers()[2:]
-        for start in range(0, len(chunk), _PIECE):
-            rows = slice(start, start + _PIECE)
-            valid = None if validity is None else validity[rows]
-            pieces.append(_Piece(views[rows], valid, buffers, first + start))
-        first += len(chunk)
-    return pieces
-
-
-def encode_views(
-    chunks: Sequence[pa.Array], sample: pa.Array, limit: int
-) -> tuple[AnyArray, pa.Array] | None:
+def encode_few(chunks: Sequence[pa.Array], sample: pa.Array, limit: int) -> tuple[AnyArray, pa.Array] | None:
     """Codes of all rows, and the values that they are places among: large_binary, ascending; any code for NULL.
 
-    `sample`: some of the values, large_binary, distinct, no NULL. None if the chunks are not in the view layout, or values are
-    too long, more than `limit`, or too often not in the sample.
+    `sample`: some of the values, large_binary, distinct, no NULL. None if values are too long, more than `limit`, or too often
+    not in the sample.
     """
-    if not all(is_view(chunk.type) for chunk in chunks):
+    left = unread_pieces(chunks)
+    if left is None or (_has_offsets(chunks) and _longest(sample) > INLINE):
         return None
     num_rows = sum(len(chunk) for chunk in chunks)
     known = _Values.of(sample.take(pc.array_sort_indices(sample)))
-    codes, left = np.empty(num_rows, np.int8), _pieces(chunks)
+    codes = np.empty(num_rows, np.int8)
     for _ in range(_MOST_LEARNED):
         if known is None or len(known.values) > limit:
             return None
         codes = codes.astype(narrowest(0, len(known.values) - 1), copy=False)
         missing = share(known.look_up_into(codes), left)
-        left = [piece for piece, rows in zip(left, missing, strict=True) if rows is not None]
+        left = [piece for piece, values in zip(left, missing, strict=True) if values is not None]
         if not left:
             return _ascending(codes, known.values)
-        known = known.with_more(
-            _rows_of(left, [rows for rows in missing if rows is not None], chunks[0].type)
-        )
+        more = [values for values in missing if values is not None]
+        known = known.with_more(pa.concat_arrays(more).unique())
     return None
+
+
+def _has_offsets(chunks: Sequence[pa.Array]) -> bool:
+    """Whether long strings have to be read at their places twice, which takes longer than Arrow's own dictionaries."""
+    return not all(is_view(chunk.type) for chunk in chunks)
+
+
+def _longest(values: pa.Array) -> int:
+    return pc.max(pc.binary_length(values)).as_py() or 0
 
 
 def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
@@ -131,11 +79,11 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
     """
     if not chunks or not all(is_view(chunk.type) for chunk in chunks):
         return None
-    pieces = _pieces(chunks)
+    pieces = pieces_of_views(chunks)
     lengths = np.empty(sum(len(chunk) for chunk in chunks), np.int32)
 
-    def runs(piece: _Piece) -> list[AnyArray] | None:
-        part = lengths[piece.first : piece.first + len(piece.views)]
+    def runs(piece: Piece) -> list[AnyArray] | None:
+        part = lengths[piece.first : piece.first + len(piece.word0)]
         part[:] = piece.lengths()
         return _runs(piece, part)
 
@@ -145,9 +93,9 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
     ends = np.cumsum(lengths, dtype=np.int64)
     data = np.empty(int(ends[-1]), np.uint8)
 
-    def copy(copied: tuple[_Piece, list[AnyArray] | None]) -> None:
+    def copy(copied: tuple[Piece, list[AnyArray] | None]) -> None:
         piece, parts = copied
-        stop = int(ends[piece.first + len(piece.views) - 1])
+        stop = int(ends[piece.first + len(piece.word0) - 1])
         start = stop - sum(map(len, parts or ()))
         if parts:
             np.concatenate(parts, out=data[start:stop])
@@ -157,17 +105,17 @@ def strings_of_views(chunks: Sequence[pa.Array]) -> OrderedStrings | None:
     return OrderedStrings(torch.from_numpy(ends), torch.from_numpy(lengths), torch.from_numpy(data))
 
 
-def _runs(piece: _Piece, lengths: AnyArray) -> list[AnyArray] | None:
+def _runs(piece: Piece, lengths: AnyArray) -> list[AnyArray] | None:
     """The bytes of all rows as slices of the buffers; None if they would be many."""
-    places = piece.views.view(np.int32)[:, 2:]
+    places = piece.word1
     if not lengths.all():
         rows = np.flatnonzero(lengths)
         places, lengths = places[rows], lengths[rows]
     if len(lengths) == 0:
         return []
-    if lengths.min() <= _INLINE:
+    if lengths.min() <= INLINE:
         return None
-    numbers, starts = np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
+    numbers, starts = places.astype(np.int32), (places >> 32).astype(np.int32)
     stops = starts + lengths
     apart = starts[1:] != stops[:-1]
     apart |= numbers[1:] != numbers[:-1]
@@ -177,11 +125,6 @@ def _runs(piece: _Piece, lengths: AnyArray) -> list[AnyArray] | None:
     first = np.concatenate([[0], last[:-1] + 1])
     cuts = zip(numbers[first].tolist(), starts[first].tolist(), stops[last].tolist(), strict=True)
     return [np.frombuffer(piece.buffers[number], np.uint8)[start:stop] for number, start, stop in cuts]
-
-
-def is_view(arrow_type: pa.DataType) -> bool:
-    """Whether strings or bytes are held as views."""
-    return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
 def as_binary(array: pa.Array) -> pa.Array:
@@ -206,13 +149,10 @@ def _view_array(
     return pa.Array.from_buffers(arrow_type, len(views), all_buffers)
 
 
-def _rows_of(pieces: Sequence[_Piece], rows: Sequence[AnyArray], arrow_type: pa.DataType) -> pa.Array:
-    """Distinct values of valid rows of the pieces, large_binary."""
-    taken = [
-        as_binary(_view_array(piece.views[each], None, piece.buffers, arrow_type)).unique()
-        for piece, each in zip(pieces, rows, strict=True)
-    ]
-    return pa.concat_arrays(taken).unique()
+def _values_of(piece: Piece, rows: AnyArray) -> pa.Array:
+    """Distinct values of valid rows of a piece, large_binary."""
+    buffers = [buffer if isinstance(buffer, pa.Buffer) else pa.py_buffer(buffer) for buffer in piece.buffers]
+    return as_binary(_view_array(piece.views(rows), None, buffers, pa.binary_view())).unique()
 
 
 def _ascending(codes: AnyArray, values: pa.Array) -> tuple[AnyArray, pa.Array]:
@@ -222,8 +162,8 @@ def _ascending(codes: AnyArray, values: pa.Array) -> tuple[AnyArray, pa.Array]:
         return codes, values
     rank = np.empty(len(order), codes.dtype)
     rank[order] = np.arange(len(order))
-    for start in range(0, len(codes), _PIECE):
-        part = codes[start : start + _PIECE]
+    for start in range(0, len(codes), PIECE):
+        part = codes[start : start + PIECE]
         part[:] = rank.take(part)
     return codes, values.take(pa.array(order))
 
@@ -237,9 +177,9 @@ class _Values:
 
     def __init__(self, values: pa.Array) -> None:
         self.values = values
-        longest = pc.max(pc.binary_length(values)).as_py()
-        self._middle = [np.zeros(len(values), np.int64) for _ in range(_INLINE, longest, _WORD)]
-        [piece] = _pieces([values.cast(pa.binary_view())])
+        longest = _longest(values)
+        self._middle = [np.zeros(len(values), np.int64) for _ in range(INLINE, longest, WORD)]
+        [piece] = pieces_of_views([values.cast(pa.binary_view())])
         self._word0, self._word1, rows, words = self._words(piece)
         for middle, (which, word) in zip(self._middle, words, strict=True):
             middle[rows[which]] = word
@@ -248,7 +188,7 @@ class _Values:
     @staticmethod
     def of(values: pa.Array) -> _Values | None:
         """None if they are too many, too long, or no hash without collisions is found."""
-        if not 0 < len(values) <= _MOST_VALUES or pc.max(pc.binary_length(values)).as_py() > _LONGEST:
+        if not 0 < len(values) <= _MOST_VALUES or _longest(values) > _LONGEST:
             return None
         made = _Values(values)
         return made if made._find_hash() else None
@@ -258,10 +198,11 @@ class _Values:
         joined = pa.concat_arrays([self.values, values])
         return None if pc.count_distinct(joined).as_py() < len(joined) else _Values.of(joined)
 
-    def look_up_into(self, codes: AnyArray) -> Callable[[_Piece], AnyArray | None]:
-        """A function that puts codes of a piece's rows into `codes`; it gives the rows that no value is known of, or None."""
+    def look_up_into(self, codes: AnyArray) -> Callable[[Callable[[], Piece]], pa.Array | None]:
+        """A function that puts codes of a piece's rows into `codes`; it gives the values that are not known, or None."""
 
-        def look_up(piece: _Piece) -> AnyArray | None:
+        def look_up(read: Callable[[], Piece]) -> pa.Array | None:
+            piece = read()
             word0, word1, rows, words = self._words(piece)
             code = self._table.take(self._hash(word0, word1))
             codes[piece.first : piece.first + len(code)] = code
@@ -272,32 +213,32 @@ class _Values:
                 found[selected] &= middle.take(code.take(selected)) == word
             if piece.validity is not None:
                 found |= ~piece.validity
-            return None if found.all() else np.flatnonzero(~found)
+            return None if found.all() else _values_of(piece, np.flatnonzero(~found))
 
         return look_up
 
     def _words(
-        self, piece: _Piece
+        self, piece: Piece
     ) -> tuple[AnyArray, AnyArray, AnyArray, Iterator[tuple[AnyArray | slice, AnyArray]]]:
         """Two words of each row, the long rows, and for each word between them which of these have it, and what it is."""
-        word0, word1 = piece.views[:, 0], piece.views[:, 1]
+        word0, word1 = piece.word0, piece.word1
         if not self._middle:  # a long row differs from all values by its length
             return word0, word1, _NO_ROWS, iter(())
         lengths = piece.lengths()
-        rows = np.flatnonzero(lengths > _INLINE)
+        rows = np.flatnonzero(lengths > INLINE)
         if len(rows) == 0:
             return word0, word1, rows, iter([(slice(None), rows)] * len(self._middle))
         lengths = lengths.take(rows)
         word1 = word1.copy()
-        strings = _LongStrings(piece.buffers, word1.take(rows))
+        strings = LongStrings(piece.buffers, word1.take(rows))
 
         def between() -> Iterator[tuple[AnyArray | slice, AnyArray]]:
             for number in range(len(self._middle)):
-                at = _PREFIX + _WORD * number
-                which = slice(None) if number == 0 else np.flatnonzero(lengths > at + _WORD)
+                at = PREFIX + WORD * number
+                which = slice(None) if number == 0 else np.flatnonzero(lengths > at + WORD)
                 yield which, strings.words(which, at)
 
-        word1[rows] = strings.words(slice(None), lengths - _WORD)
+        word1[rows] = strings.words(slice(None), lengths - WORD)
         return word0, word1, rows, between()
 
     def _find_hash(self) -> bool:

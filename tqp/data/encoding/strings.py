@@ -17,7 +17,7 @@ from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, 
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, ascends, scale_distinct, spread
 from tqp.data.encoding.integers import joined_parts, joined_validity, narrowest
-from tqp.data.encoding.string_views import as_binary, encode_views, strings_of_views, take_rows
+from tqp.data.encoding.string_views import as_binary, encode_few, strings_of_views, take_rows
 from tqp.data.sharing import share
 from tqp.data.string_buffers import is_utf8, strings_of
 
@@ -53,7 +53,7 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
     distinct, is_unique, sample = _estimate_distinct(chunks, num_rows)
     limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
-        encoded = encode_views(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
+        encoded = encode_few(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
         if encoded is not None:
             return _column_of_codes(name, *encoded, joined_validity(chunks), data_type)
         if distinct <= _FEW_ENTRIES:
