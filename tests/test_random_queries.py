@@ -418,6 +418,10 @@ def test_parameters_are_written_in_every_style() -> None:
         r"WITH [^()]* AS \(SELECT [^()]*\$p0",
         r"lag\([^()]*\) OVER \(",
         r"OVER \([^()]* ROWS BETWEEN ",
+        r"OVER win\b.* WINDOW win AS \(",
+        r"SELECT (q\.)?\* (EXCLUDE|REPLACE) \(",
+        r"NATURAL (LEFT |FULL )?JOIN",
+        r"UNION (ALL )?BY NAME",
         r"OVER \([^()]* RANGE BETWEEN INTERVAL ",
     ],
 )

@@ -82,6 +82,8 @@ class Queries:
                 else sql
             )
             sql += self.ordered(len(families))
+        elif random.random() < 0.15:
+            sql = self._around(sql, families)
         return prefix + sql
 
     def _of_columns(self, sql: str) -> str:
@@ -105,6 +107,26 @@ class Queries:
         where = random.choice(("", "", f" WHERE COLUMNS({names}) IS NOT NULL"))
         return f"SELECT {items} FROM ({sql}) q{where}"
 
+    def _around(self, sql: str, families: Sequence[str]) -> str:
+        """A query over a query, by stars and names of columns."""
+        random = self.random
+        columns = [Column(f"o{index}", family) for index, family in enumerate(families)]
+        name = random.choice(columns).sql
+        computed = self.expressions.draw(random.choice(families), Scope(columns), 2)
+        joins = ("NATURAL JOIN", "NATURAL LEFT JOIN", "NATURAL FULL JOIN")
+        kept = [column.sql for column in columns if column.family != "float"] or ["o0"]
+        forms = [
+            f"SELECT * REPLACE ({computed} AS {name}) FROM ({sql})",
+            f"FROM ({sql}) q SELECT q.*, {computed}",
+            f"FROM ({sql}) WHERE {self.expressions.predicate(Scope(columns), 1)}",
+            f"({sql}) {random.choice(('UNION', 'UNION ALL'))} BY NAME (SELECT {name} FROM ({sql}))",
+            f"SELECT * FROM (SELECT {', '.join(kept)} FROM ({sql})) {random.choice(joins)} (SELECT {kept[-1]} FROM ({sql}))",
+        ]
+        if len(columns) > 1:
+            forms.append(f"SELECT * EXCLUDE ({name}) FROM ({sql})")
+            forms.append(f"SELECT q.* EXCLUDE ({name}), {computed} FROM ({sql}) AS q")
+        return random.choice(forms)
+
     def ordered(self, num_columns: int) -> str:
         """ORDER BY over all columns, with LIMIT now and then."""
         random = self.random
@@ -126,7 +148,8 @@ class Queries:
         relations, scope = self.relations.from_clause(depth, outer)
         if random.random() < 0.03:
             relations, scope = "", Scope((), outer, depth)
-        if random.random() < 0.55:
+        has_where = random.random() < 0.55
+        if has_where:
             relations += f" WHERE {self.expressions.predicate(scope, random.choice((0, 1, 1, 2)))}"
         if families is None:
             wanted = [self.expressions.family(scope) for _ in range(random.randint(1, 4))]
@@ -134,11 +157,22 @@ class Queries:
             wanted = list(families)
         if random.random() < 0.35:
             return self._grouped(relations, scope, wanted), tuple(wanted)
-        items = [self.expressions.draw(family, scope, random.choice((0, 1, 2, 2, 3))) for family in wanted]
+        items: list[str] = []
+        for family in wanted:
+            before = Scope([Column(f"o{index}", wanted[index]) for index in range(len(items))])
+            # an alias stands for what it names, unless a table has such a column
+            named = before if items and random.random() < 0.06 else scope
+            items.append(self.expressions.draw(family, named, random.choice((0, 1, 2, 2, 3))))
+        if random.random() < 0.04:
+            aliases = Scope([Column(f"o{index}", family) for index, family in enumerate(wanted)])
+            relations += f" {'AND' if has_where else 'WHERE'} {self.expressions.predicate(aliases, 1)}"
         if scope.columns and random.random() < 0.15:
             rows = replace(scope, unique_keys=_unique_keys(scope.columns))
             place = random.randrange(len(items))
             items[place] = self.expressions.window(wanted[place], rows)
+            if random.random() < 0.15:
+                items[place], definition = _with_named_window(items[place])
+                relations += f" WINDOW win AS {definition}"
             if random.random() < 0.3:
                 ranks = self.expressions.window("int", rows)
                 relations += f" QUALIFY {ranks} {random.choice(('<=', '=', '>'))} {random.randint(0, 3)}"
@@ -276,6 +310,17 @@ class Queries:
                 return f"SELECT {item} AS o0{relations}{where} ORDER BY o0 LIMIT 1"
             return f"SELECT {self.expressions.aggregate(family, local, ())}{relations}{where}"
         return f"SELECT {self.expressions.draw(family, local, 1)}{relations}{where}"
+
+
+def _with_named_window(call: str) -> tuple[str, str]:
+    """A call over a window called `win`, and what `win` is, brackets included."""
+    begin = call.rindex("OVER (") + len("OVER ")
+    end = next(
+        place + 1
+        for place in range(begin, len(call))
+        if call[begin : place + 1].count("(") == call[begin : place + 1].count(")")
+    )
+    return f"{call[:begin]}win{call[end:]}", call[begin:end]
 
 
 def _unique_keys(columns: Sequence[Column]) -> list[str]:

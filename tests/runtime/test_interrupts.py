@@ -56,6 +56,7 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
         "SELECT a.x, b.s FROM t AS a JOIN t AS b ON a.k = b.k",  # build
         "SELECT DISTINCT s || k FROM t",  # strings
         "SELECT count(*) FROM t AS a, t AS b WHERE a.k < 3000 AND a.x < b.x",  # pairs
+        "SELECT sum(x) OVER (PARTITION BY s ORDER BY k ROWS 10 PRECEDING), rank() OVER (ORDER BY x) FROM t",
     ],
 )
 def test_an_interrupt_ends_a_query_soon(table: pa.Table, query: str, seconds: float) -> None:
@@ -69,6 +70,23 @@ def test_an_interrupt_ends_a_query_soon(table: pa.Table, query: str, seconds: fl
         connection._executor.map(lambda _: time.sleep(0.001), range(4))  # both workers are free again
         assert connection.sql("SELECT count(*) FROM (SELECT 1)").fetchall() == [(1,)]
         assert time.monotonic() - begin < 10
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this platform")
+@pytest.mark.parametrize("seconds", [0.0005, 0.02, 0.1])
+@pytest.mark.parametrize("way", ["fetchall", "to_arrow", "to_pandas", "to_polars"])
+def test_an_interrupt_ends_a_way_out_soon(table: pa.Table, way: str, seconds: float) -> None:
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", table)
+        result = connection.sql(
+            "SELECT k, x, s || '' AS s, DATE '2000-01-01' + k::INTEGER % 9 AS d FROM t LIMIT 300000"
+        )
+        begin = time.monotonic()
+        with contextlib.suppress(KeyboardInterrupt), _interrupted_after(seconds):
+            getattr(result, way)()
+        assert time.monotonic() - begin < seconds + 5
+        assert len(getattr(result, way)()) == 300_000
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
 
 
 def test_breakers_look_at_the_flag_between_items() -> None:
