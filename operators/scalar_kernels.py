@@ -9,6 +9,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
+from tqp.operators.numbers.random_numbers import RANDOM_KERNELS
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.strings.functions import STRING_KERNELS
 from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
@@ -22,6 +23,7 @@ _KERNELS: dict[str, Overload] = {
     **INTEGER_KERNELS,
     **EXTREME_KERNELS,
     **AVERAGE_KERNELS,
+    **RANDOM_KERNELS,
     **DATE_PART_KERNELS,
     **SPAN_KERNELS,
     **FORMAT_KERNELS,

@@ -79,7 +79,8 @@ class QueryBinder:
             plan = bind_limit(self.context, node, plan, scope)
             return BoundQuery.exact(plan, inner.names, inner.branches)
         inner = self._bind(node.this, outer, lazy, any_columns)
-        return BoundQuery(bind_limit(self.context, node, inner.plan, scope), inner.columns, inner.branches)
+        plan = bind_limit(self.context, node, inner.plan, scope, lazy=lazy)
+        return BoundQuery(plan, inner.columns, inner.branches)
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
         values = bind_values(self.context, node, scope)

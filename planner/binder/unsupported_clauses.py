@@ -12,7 +12,6 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
 _FEATURES = {
-    "sample": "TABLESAMPLE",
     "laterals": "LATERAL VIEW",
     "into": "SELECT INTO",
     "locks": "FOR UPDATE",
@@ -31,9 +30,9 @@ _BINARY = "this expression"
 _UNDERSTOOD: dict[type, frozenset[str]] = {
     node: frozenset(names.split())
     for node, names in {
-        exp.Select: "with_ expressions distinct from_ joins where group having windows qualify order limit offset",
-        exp.Table: "this alias db catalog joins",
-        exp.Subquery: "this alias with_ joins order limit offset",
+        exp.Select: "with_ expressions distinct from_ joins where group having windows qualify sample order limit offset",
+        exp.Table: "this alias db catalog joins sample",
+        exp.Subquery: "this alias with_ joins sample order limit offset",
         exp.Join: "this on side kind using method",
         exp.Lateral: "this alias",
         exp.Group: "expressions all",
@@ -46,7 +45,7 @@ _UNDERSTOOD: dict[type, frozenset[str]] = {
         exp.CTE: "this alias materialized",
         exp.With: "expressions recursive",
         exp.TableAlias: "this columns",
-        exp.Distinct: "expressions",
+        exp.Distinct: "expressions on",
         exp.Limit: "this expression offset limit_options",
         exp.Offset: "expression",
         exp.Fetch: "direction count limit_options",

@@ -235,6 +235,11 @@ ARITHMETIC = (
     scalar(
         "average", work=Work.CALCULATION
     ),  # a sum and a count, which is 0 where the sum is NULL; no SQL calls it
+    # of samples: a number from 0 to 2**62 for each row, another in each run, or by the row's number and a seed
+    *(
+        scalar(name, work=Work.CALCULATION, range=lambda *_: (0, 2**62 - 1))
+        for name in ("random_number", "seeded_number")
+    ),
     scalar("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
     scalar("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
     scalar("floor", *_TO_WHOLE, range=_round),

@@ -135,6 +135,10 @@ class Queries:
         if random.random() < 0.15:
             keys = f"ALL{random.choice(('', ' DESC'))}"
         limit = random.choice(("", "", f" LIMIT {random.randint(0, 12)}"))
+        if limit and random.random() < 0.2:
+            limit = random.choice(
+                (f" LIMIT {random.randint(0, 100)}%", f" LIMIT (SELECT {random.randint(0, 9)})")
+            )
         offset = f" OFFSET {random.randint(0, 5)}" if random.random() < 0.1 else ""
         return f" ORDER BY {keys}{limit}{offset}"
 
@@ -177,6 +181,10 @@ class Queries:
                 ranks = self.expressions.window("int", rows)
                 relations += f" QUALIFY {ranks} {random.choice(('<=', '=', '>'))} {random.randint(0, 3)}"
         distinct = "DISTINCT " if random.random() < 0.15 else ""
+        if (
+            random.random() < 0.04
+        ):  # the keys are all columns, so that it does not matter which row is the first
+            distinct = f"DISTINCT ON ({', '.join(f'o{index}' for index in range(len(items)))}) "
         sql = f"SELECT {distinct}{_named(items)}{relations}"
         if depth < 2 and random.random() < 0.06:
             sql += self.ordered(len(wanted))
@@ -187,7 +195,8 @@ class Queries:
     ) -> tuple[str, tuple[str, ...]]:
         left, wanted = self.select(0, outer, families)
         right, _ = self.select(0, outer, wanted)
-        operator = self.random.choice(("UNION ALL", "UNION", "UNION", "EXCEPT", "EXCEPT", "INTERSECT"))
+        operators = "UNION ALL,UNION,UNION,EXCEPT,EXCEPT ALL,INTERSECT,INTERSECT ALL"
+        operator = self.random.choice(operators.split(","))
         if self.random.random() < 0.2:
             return (
                 f"({left}) {operator} ({right}) {self.random.choice(('UNION', 'UNION ALL'))} ({left})",

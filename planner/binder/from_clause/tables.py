@@ -9,11 +9,29 @@ from functools import partial
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
-from tqp.planner.algebra.expressions import TRUE, ColumnRef, Expression, Literal, conjunction, walk
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, UnionAll, Values
+from tqp.planner.algebra.expressions import (
+    TRUE,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    SortKey,
+    conjunction,
+    walk,
+)
+from tqp.planner.algebra.logical_plan import (
+    Join,
+    JoinType,
+    LogicalPlan,
+    Project,
+    Scan,
+    Sort,
+    UnionAll,
+    Values,
+)
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, compare, of_type
@@ -26,6 +44,7 @@ from tqp.planner.binder.from_clause.files import (
     relation_name,
 )
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
+from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.from_clause.views import bind_view
 from tqp.planner.binder.scope import (
@@ -37,6 +56,7 @@ from tqp.planner.binder.scope import (
     both_merged,
 )
 from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
+from tqp.planner.binder.select.row_numbers import numbered
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -60,7 +80,9 @@ def bind_from(context: BindContext, select: exp.Select, outer: Scope) -> FromTre
     if clause is None:
         return None
     first = _bind_table(context, clause.this, outer, outer)
-    return _joined(context, first, select.args.get("joins"), outer)
+    tree = _joined(context, first, select.args.get("joins"), outer)
+    tree.plan = sampled(context, tree.plan, select.args.get("sample"))
+    return tree
 
 
 def _joined(
@@ -122,13 +144,20 @@ def _bind_join(
     side = str(join.args.get("side") or "").upper()
     kind = str(join.args.get("kind") or "").upper()
     span = head_span(join)
-    if method not in ("", "NATURAL") or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+    if method not in ("", "NATURAL", "POSITIONAL") or kind not in (
+        "",
+        "INNER",
+        "OUTER",
+        "CROSS",
+        "SEMI",
+        "ANTI",
+    ):
         raise UnsupportedError(f"{method or kind} JOIN is not supported", span)
     join_type = _KINDS.get(kind) or _SIDES[side]
     siblings = _siblings(outer, before, left)
     right = _bind_table(context, join.this, outer, siblings)
-    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT":
-        _check_independent(left, siblings, f"{side or kind} JOIN")
+    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT" or method == "POSITIONAL":
+        _check_independent(left, siblings, f"{side or kind or method} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
     both = FromTree(
         left.plan,
@@ -136,6 +165,11 @@ def _bind_join(
         both_merged(left.merged, right.merged),
         left.holds_earlier,
     )
+    if method == "POSITIONAL":
+        for relation in both.relations:
+            relation.is_padded = True
+        both.plan = _by_position(context, left.plan, right.plan)
+        return both
     condition: Expression = TRUE
     on, using = join.args.get("on"), join.args.get("using")
     if on is not None:
@@ -167,6 +201,13 @@ def _bind_join(
     else:
         both.plan = Join(left.plan, right.plan, join_type, condition)
     return both
+
+
+def _by_position(context: BindContext, left: LogicalPlan, right: LogicalPlan) -> LogicalPlan:
+    """The first rows beside each other, then the second ones, and so on; NULLs where a side has no more."""
+    (left, mine), (right, theirs) = numbered(context, left), numbered(context, right)
+    joined = Join(left, right, JoinType.FULL, Call("equal", (mine, theirs), BOOLEAN))
+    return Sort(joined, (SortKey(Call("coalesce", (mine, theirs), BIGINT)),))
 
 
 def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
@@ -237,6 +278,13 @@ def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> M
 
 def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
     """One relation; `siblings` holds the tables before it."""
+    tree = _bind_whole_table(context, node, outer, siblings)
+    tree.plan = sampled(context, tree.plan, node.args.get("sample"))
+    return _joined(context, tree, node.args.get("joins"), outer)
+
+
+def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
+    """One relation without its sample, and without the joins in its parentheses."""
     check_understood(node)
     if isinstance(node, exp.Table):
         return _bind_named_table(context, node, outer, siblings)
@@ -265,7 +313,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     else:
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns)
-    return _joined(context, result, node.args.get("joins"), outer)
+    return result
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
@@ -328,7 +376,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
         tree = _under_alias(node, joined.plan, joined.columns)
-    return _joined(context, tree, node.args.get("joins"), outer)
+    return tree
 
 
 def _is_table(node: exp.Expr) -> bool:

@@ -12,7 +12,7 @@ from itertools import chain
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
@@ -35,6 +35,7 @@ from tqp.planner.binder.select.named_windows import check_definitions
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
+from tqp.planner.binder.select.row_numbers import first_of_each
 from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.binder.select.written import Qualified, Written
 from tqp.planner.binder.unsupported_clauses import check_understood
@@ -141,6 +142,10 @@ class SelectBlock:
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
         sort = _SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
+        distinct_on = None if distinct_clause is None else distinct_clause.args.get("on")
+        if distinct_on is not None:  # its keys mean what they mean in ORDER BY
+            keys_of_rows = [exp.Ordered(this=node) for node in distinct_on.expressions]
+            sorts.append(sort.bind(exp.Order(expressions=keys_of_rows)))
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
             check_uses(uses, () if of_all else keys)
@@ -306,10 +311,6 @@ class SelectBlock:
     ) -> BoundQuery:
         names = [self._name(item) for item in nodes]
         clause = self.select.args.get("distinct")
-        if clause is not None and clause.args.get("on"):
-            raise UnsupportedError(
-                "DISTINCT ON is not supported; use GROUP BY with ANY_VALUE or MIN", span_of(clause)
-            )
         if lazy:
             return self._finish_lazily(plan, nodes, names, bound, sorts)
         visible = len(bound)
@@ -326,17 +327,21 @@ class SelectBlock:
         project = exact_project(self.context, plan, values, [*names, *hidden_names])
         fields = project.fields
         result: LogicalPlan = project
-        if clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
+
+        def column_of(key: Expression | int) -> ColumnRef:
+            return ColumnRef.of(fields[places[key] if isinstance(key, Expression) else key])
+
+        if clause is not None and clause.args.get("on") is not None:
+            order, keys = _sort_keys(sorts[0], column_of), _sort_keys(sorts[-1], column_of)
+            sorts = sorts[:-1]
+            result = first_of_each(self.context, project, [key.expression for key in keys], order)
+        elif clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
             hidden = [self.context.new_field(made.name, made.data_type) for made in fields[visible:]]
             fields = (*fields[:visible], *hidden)
             result = distinct(project, visible, hidden)
-        result = self._sorted_and_limited(
-            result,
-            sorts,
-            lambda key: ColumnRef.of(fields[places[key] if isinstance(key, Expression) else key]),
-        )
+        result = self._sorted_and_limited(result, sorts, column_of, lazy=False)
         fields = fields[:visible]
-        if len(values) > visible:
+        if len(result.schema) > visible:
             result = Project(result, fields, tuple(map(ColumnRef.of, fields)))
         return BoundQuery.exact(result, names, [Branch(names, lambda: self._texts(nodes))])
 
@@ -375,7 +380,7 @@ class SelectBlock:
         def expression_of(key: Expression | int) -> Expression:
             return key if isinstance(key, Expression) else self._forced(bound[key], nodes[key])
 
-        plan = self._sorted_and_limited(plan, sorts, expression_of)
+        plan = self._sorted_and_limited(plan, sorts, expression_of, lazy=True)
         return lazy_project(self.context, plan, nodes, names, bound)
 
     def _sorted_and_limited(
@@ -383,21 +388,24 @@ class SelectBlock:
         plan: LogicalPlan,
         sorts: Sequence[_Sort],
         expression_of: Callable[[Expression | int], Expression],
+        lazy: bool,
     ) -> LogicalPlan:
         """The block's ORDER BY and LIMIT, then those of the parentheses around it."""
         for query, sort in zip((self.select, *self.around), sorts, strict=True):
             if sort:
-                keys = [
-                    SortKey(expression_of(key), descending, nulls_first)
-                    for key, descending, nulls_first in sort
-                ]
-                plan = Sort(plan, tuple(keys))
-            plan = bind_limit(self.context, query, plan, self.scope)
+                plan = Sort(plan, _sort_keys(sort, expression_of))
+            plan = bind_limit(self.context, query, plan, self.scope, lazy=lazy)
         return plan
 
 
 #: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
 _Sort = Sequence[tuple[Expression | int, bool, bool]]
+
+
+def _sort_keys(sort: _Sort, expression_of: Callable[[Expression | int], Expression]) -> tuple[SortKey, ...]:
+    return tuple(
+        SortKey(expression_of(key), descending, nulls_first) for key, descending, nulls_first in sort
+    )
 
 
 @dataclass(slots=True)

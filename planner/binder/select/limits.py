@@ -6,69 +6,136 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, UBIGINT
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Literal
-from tqp.planner.algebra.logical_plan import Limit, LogicalPlan
+from tqp.planner.algebra.expressions import (
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    SortKey,
+    conjunction,
+)
+from tqp.planner.algebra.logical_plan import Filter, Limit, LogicalPlan, Sort
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.row_numbers import counted, numbered, with_columns_of
 from tqp.planner.binder.select.stars import star_of
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import span_of
 
+#: More rows than there are.
+_ALL = 2**62
 
-def bind_limit(context: BindContext, query: exp.Expr, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
-    """The plan under the query's LIMIT and OFFSET, if it has any."""
+
+def bind_limit(
+    context: BindContext, query: exp.Expr, plan: LogicalPlan, scope: Scope, *, lazy: bool = False
+) -> LogicalPlan:
+    """The plan under the query's LIMIT and OFFSET, if it has any. With `lazy` it may have more columns."""
     limit_node, offset_node = query.args.get("limit"), query.args.get("offset")
     if limit_node is None and offset_node is None:
         return plan
     for node in (limit_node, offset_node):
         if node is not None:
             check_understood(node)
-    limit = offset = None
+    count, offset, options, clause = None, None, None, "LIMIT"
     if isinstance(limit_node, exp.Fetch):
-        options = limit_node.args.get("limit_options")
         count = limit_node.args.get("count") or exp.Literal.number(1)  # FETCH FIRST ROW ONLY
-        limit = _count(context, count, options, "FETCH", scope)
+        options, clause = limit_node.args.get("limit_options"), "FETCH"
     elif limit_node is not None:
+        count, offset = limit_node.expression, limit_node.args.get("offset")
         options = limit_node.args.get("limit_options")
-        limit = _count(context, limit_node.expression, options, "LIMIT", scope)
-        offset = _count(context, limit_node.args.get("offset"), None, "OFFSET", scope)
     if offset_node is not None:
-        offset = _count(context, offset_node.expression, None, "OFFSET", scope)
-    return plan if limit is None and not offset else Limit(plan, limit, offset or 0)
+        offset = offset_node.expression
+    if options is not None and options.args.get("with_ties"):
+        raise UnsupportedError(f"{clause} WITH TIES is not supported", span_of(count))
+    skipped = _count(context, offset, "OFFSET", scope)
+    if options is not None and options.args.get("percent"):
+        kept = _percentage(context, count, clause, scope)
+        if kept is None and skipped is None:
+            return plan
+        limited = _rows_of_numbers(context, plan, None, kept, skipped)
+    else:
+        kept = _count(context, count, clause, scope)
+        if isinstance(kept, Literal | None) and isinstance(skipped, Literal | None):
+            most, start = _constant(kept), _constant(skipped) or 0
+            return plan if most is None and not start else Limit(plan, most, start)
+        limited = _rows_of_numbers(context, plan, kept, None, skipped)
+    return limited if lazy else with_columns_of(limited, plan)
 
 
-def _count(
-    context: BindContext, node: exp.Expr | None, options: exp.Expr | None, clause: str, scope: Scope
-) -> int | None:
+def _rows_of_numbers(
+    context: BindContext,
+    plan: LogicalPlan,
+    most: Expression | None,
+    percentage: Expression | None,
+    skipped: Expression | None,
+) -> LogicalPlan:
+    """At most so many rows, or so many hundredths of all of them, after those that are skipped: by their numbers."""
+    window, number = numbered(context, plan)
+    conditions: list[Expression] = []
+    start = Literal(0, BIGINT) if skipped is None else _or_else(skipped, 0)
+    place = Call("subtract", (number, start), BIGINT)
+    rows: LogicalPlan = window
+    if skipped is not None:
+        conditions.append(Call("greater", (number, start), BOOLEAN))
+    if most is not None:
+        conditions.append(Call("less_equal", (place, _or_else(most, _ALL)), BOOLEAN))
+    if percentage is not None:
+        rows, total = counted(context, window)
+        share = Call("divide", (_or_else(percentage, 100.0), Literal(100.0, DOUBLE)), DOUBLE)
+        wanted = Call("multiply", (share, Cast(total, DOUBLE)), DOUBLE)
+        conditions.append(Call("less_equal", (Cast(place, DOUBLE), wanted), BOOLEAN))
+    return Sort(Filter(rows, conjunction(tuple(conditions))), (SortKey(number),))
+
+
+def _or_else(value: Expression, other: float) -> Expression:
+    """NULL is no LIMIT, and no OFFSET."""
+    return Call("coalesce", (value, Literal(other, value.data_type)), value.data_type)
+
+
+def _constant(number: Literal | None) -> int | None:
+    value = None if number is None else number.value
+    assert value is None or isinstance(value, int)
+    return value
+
+
+def _count(context: BindContext, node: exp.Expr | None, clause: str, scope: Scope) -> Expression | None:
+    """A number of rows: a literal that is no NULL and not negative, or what a subquery computes."""
     if node is None:
         return None
-    span = span_of(node)
-    if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
-        raise UnsupportedError(f"{clause} with a percentage or WITH TIES is not supported", span)
-    if isinstance(node, (exp.Subquery, exp.Select)):
-        raise UnsupportedError(
-            f"{clause} with a subquery is not supported; pass the number as a parameter", span
-        )
-    if node.find(exp.Column) is not None:
-        raise BindError(f"{clause} needs a constant or a parameter, not a column", span)
-    empty = Scope(parent=None, ctes=scope.ctes)
-    number = ExpressionBinder(context, empty, clause).bind(node)
+    span, number = span_of(node), _number(context, node, clause, scope)
     bound = fold(cast_to(number, BIGINT, span))  # raises what is wrong with it
-    if not isinstance(bound, Literal):  # of a function that only runs compute
-        raise UnsupportedError(
-            f"{clause} with a computed number is not supported; write it, or pass it as a parameter", span
-        )
+    if not isinstance(bound, Literal):
+        return cast_to(cast_to(number, UBIGINT, span), BIGINT, span)  # where it is negative, it raises
     if bound.value is None:
         return None
-    count = bound.value
-    if not isinstance(count, int) or count < 0:
-        raise BindError(f"{clause} must not be negative, and is {count!r}", span)
-    return count
+    if not isinstance(bound.value, int) or bound.value < 0:
+        raise BindError(f"{clause} must not be negative, and is {bound.value!r}", span)
+    return bound
+
+
+def _percentage(context: BindContext, node: exp.Expr | None, clause: str, scope: Scope) -> Expression | None:
+    """A number of hundredths from 0 to 100."""
+    assert node is not None
+    span = span_of(node)
+    bound = fold(cast_to(_number(context, node, clause, scope), DOUBLE, span))
+    if not isinstance(bound, Literal):
+        raise UnsupportedError(f"{clause} with a computed percentage is not supported", span)
+    if bound.value is None:
+        return None
+    if not isinstance(bound.value, float) or not 0.0 <= bound.value <= 100.0:
+        raise BindError(f"{clause}: a percentage lies between 0 and 100, and this is {bound.value!r}", span)
+    return bound
+
+
+def _number(context: BindContext, node: exp.Expr, clause: str, scope: Scope) -> Expression:
+    if not isinstance(node.unnest(), exp.Query) and node.find(exp.Column) is not None:
+        raise BindError(f"{clause} needs a constant, a parameter or a subquery, not a column", span_of(node))
+    return ExpressionBinder(context, Scope(parent=None, ctes=scope.ctes), clause).bind(node)
 
 
 def keys_of(order: exp.Order) -> Iterator[tuple[exp.Expr | None, bool, bool]]:

@@ -1,4 +1,4 @@
-"""UNION, INTERSECT, EXCEPT. Distinct INTERSECT and EXCEPT are semi and anti joins in which NULLs are equal."""
+"""UNION, INTERSECT, EXCEPT. The last two are semi and anti joins in which NULLs are equal; with ALL, of rows and the number of each copy."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tqp.planner.binder.scope import Relation, Scope
 from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, distinct
+from tqp.planner.binder.select.row_numbers import numbered, with_columns_of
 from tqp.planner.binder.select.written import Written
 from tqp.planner.functions.type_rules import forced_type
 from tqp.planner.parse import Span, head_span, span_of
@@ -51,19 +52,19 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> Boun
         union = UnionAll(tuple(plans), _union_fields(context, plans, names))
         return BoundQuery.exact(union if keep_duplicates else distinct(union), names, branches)
     keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
-    if keep_duplicates:
-        raise UnsupportedError(f"{keyword} ALL is not supported; {keyword} without ALL is", head_span(node))
     join_type = JoinType.SEMI if isinstance(node, exp.Intersect) else JoinType.ANTI
     left, right = plans
     if len({made.id for made in left.schema}) < len(left.schema):
         raise UnsupportedError(f"{keyword} over a repeated column is not supported", head_span(node))
-    condition = conjunction(
-        tuple(
-            Call("is_not_distinct_from", (ColumnRef.of(a), ColumnRef.of(b)), BOOLEAN)
-            for a, b in zip(left.schema, right.schema)
-        )
-    )
-    return BoundQuery.exact(Join(distinct(left), right, join_type, condition), names, branches)
+    pairs = list(zip(map(ColumnRef.of, left.schema), map(ColumnRef.of, right.schema), strict=True))
+    rows = left if keep_duplicates else distinct(left)
+    if keep_duplicates:  # the second copy of a row pairs up with the second one
+        rows, number = numbered(context, left, [ColumnRef.of(made) for made in left.schema])
+        right, other = numbered(context, right, [ColumnRef.of(made) for made in right.schema])
+        pairs.append((number, other))
+    conditions = tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs)
+    joined = Join(rows, right, join_type, conjunction(conditions))
+    return BoundQuery.exact(with_columns_of(joined, left) if keep_duplicates else joined, names, branches)
 
 
 def _operands(node: exp.SetOperation, keep_duplicates: bool) -> list[exp.Expr]:
