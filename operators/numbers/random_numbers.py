@@ -22,7 +22,8 @@ def seeded_numbers(rows: Tensor, seed: int) -> Tensor:
     mixed = rows.to(torch.int64) * _FACTORS[0] + (seed * _FACTORS[1] & 2**62 - 1)
     for shift, factor in zip((30, 27), _FACTORS[1:], strict=True):
         mixed = (mixed ^ _shifted(mixed, shift)) * factor
-    return (mixed ^ _shifted(mixed, 31)) & (2**_BITS - 1)
+    numbers: Tensor = (mixed ^ _shifted(mixed, 31)) & (2**_BITS - 1)
+    return numbers
 
 
 def _shifted(values: Tensor, bits: int) -> Tensor:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Subquery, transform
-from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared
+from tqp.planner.algebra.expressions import ColumnRef, Expression, SortKey, Subquery, transform
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared, Window
+from tqp.planner.algebra.window_calls import WindowCall
 
 
 @dataclass
@@ -113,6 +114,15 @@ def shared_twice(plan: LogicalPlan, new: NewIds) -> tuple[Shared, Shared]:
     copy, _ = fresh_copy(plan, new)
     identifier, schema = new.new_shared(), plan.schema
     return Shared(copy, identifier, schema), Shared(copy, identifier, tuple(map(new.renewed, schema)))
+
+
+def numbered(
+    plan: LogicalPlan, new: NewIds, partition: Iterable[Field] = (), order: Iterable[SortKey] = ()
+) -> tuple[Window, ColumnRef]:
+    """The plan with the number of each row in its partition, from 1, as one more column; without `order`, as the rows come."""
+    made = new.new_field("row_number", BIGINT, nullable=False)
+    call = WindowCall("row_number", (), BIGINT)
+    return Window(plan, tuple(map(reference, partition)), tuple(order), (made,), (call,)), reference(made)
 
 
 def with_plan(subquery: Subquery, plan: LogicalPlan) -> Subquery:

@@ -10,7 +10,6 @@ import pytest
 
 from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
 from tests.reference_plan import MemoryTable, sorted_rows
-from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -20,9 +19,10 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Scan,
     Shared,
+    Window,
 )
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.optimizer import REQUIRED, RULES, optimize
+from tqp.planner.optimizer import REQUIRED, RULES
 
 COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -235,10 +235,7 @@ def test_an_aggregate_on_equal_keys_needs_no_domain() -> None:
     assert [field.name for field in grouped.key_fields] == ["b"]
 
 
-def test_a_correlated_limit_is_named() -> None:
-    statement = bound(
-        "SELECT (SELECT a FROM u WHERE u.b > t.b ORDER BY a LIMIT 1 OFFSET 1) FROM t",
-        Catalog(example_tables(0)),
-    )
-    with pytest.raises(UnsupportedError, match="LIMIT in a correlated subquery"):
-        optimize(statement)
+def test_more_rows_than_one_are_told_by_their_numbers() -> None:
+    query = "SELECT a FROM t, LATERAL (SELECT b FROM u WHERE u.b > t.b ORDER BY a LIMIT 2 OFFSET 1)"
+    (window,) = (node for node in walk_plan(optimized(query, example_tables(0))) if isinstance(node, Window))
+    assert [field.name for field in window.fields] == ["row_number"] and len(window.partition) == 1

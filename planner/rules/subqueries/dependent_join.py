@@ -56,7 +56,7 @@ def join_dependent(
 ) -> LogicalPlan:
     """`Join(left, right, join_type, condition, mark)` where `right` may read columns of `left`, as plain joins.
 
-    The output has at least the columns of that join, in any order. Raises UnsupportedError for a correlated LIMIT of more than one row.
+    The output has at least the columns of that join, in any order.
     """
     outer = left.output_ids
     if not right.free_ids & outer:

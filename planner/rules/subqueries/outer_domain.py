@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, conjunction, read_ids
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction, read_ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -27,7 +27,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Window,
 )
-from tqp.planner.rules.columns import reference, restore_schema, shared_twice, substitute
+from tqp.planner.rules.columns import numbered, reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin
 from tqp.planner.rules.subqueries.first_row import first_row
@@ -40,10 +40,7 @@ Binding = Mapping[int, Field]
 def over_domain(
     left: LogicalPlan, right: LogicalPlan, outer: frozenset[int], context: OptimizerContext
 ) -> tuple[LogicalPlan, LogicalPlan, Expression]:
-    """The left plan (now shared with the domain), the right plan for all outer values, and the condition that pairs them.
-
-    Raises UnsupportedError where the right plan has a correlated LIMIT other than LIMIT 1.
-    """
+    """The left plan (now shared with the domain), the right plan for all outer values, and the condition that pairs them."""
     shared_left, source = shared_twice(left, context)
     used = right.free_ids & outer
     pairs = [
@@ -114,17 +111,19 @@ class Domain:
                 )
 
     def _limit(self, plan: Limit) -> tuple[LogicalPlan, Binding]:
-        if plan.limit != 1 or plan.offset:
-            raise UnsupportedError(
-                "LIMIT in a correlated subquery is supported as LIMIT 1 only, without OFFSET; "
-                "use an aggregate such as min or max instead"
-            )
         sort = plan.input
         keys = sort.keys if isinstance(sort, Sort) else ()
         rows, binding = self.apply(sort.input if isinstance(sort, Sort) else sort)
         bound = [replace(key, expression=bind(key.expression, binding)) for key in keys]
         group = tuple(binding[column.id] for column in self.columns)
-        return first_row(rows, group, bound, plan.schema, self.context), binding
+        if plan.limit == 1 and not plan.offset:
+            return first_row(rows, group, bound, plan.schema, self.context), binding
+        window, number = numbered(rows, self.context, group, bound)
+        conditions: list[Expression] = [Call("greater", (number, Literal(plan.offset, BIGINT)), BOOLEAN)]
+        if plan.limit is not None:
+            last = Literal(plan.offset + plan.limit, BIGINT)
+            conditions.append(Call("less_equal", (number, last), BOOLEAN))
+        return Filter(window, conjunction(tuple(conditions[not plan.offset :]))), binding
 
     def _project(self, plan: Project) -> tuple[LogicalPlan, Binding]:
         below, binding = self.apply(plan.input)

@@ -45,7 +45,15 @@ from tqp.planner.algebra.may_raise import is_failing_constant, raising_in
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.conditions import NEGATED
-from tqp.planner.rules.columns import fresh_copy, reference, restore_schema
+from tqp.planner.rules.columns import (
+    fresh_copy,
+    numbered,
+    reference,
+    restore_schema,
+    shared_twice,
+    substitute,
+    substitute_plan,
+)
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import filtered, is_null, negate
 from tqp.planner.rules.subqueries.dependent_join import join_dependent
@@ -53,10 +61,7 @@ from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extrem
 
 
 def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Replace all subqueries; the result has no subquery expression and no join whose right side reads its left.
-
-    Raises UnsupportedError for a correlated LIMIT of more than one row.
-    """
+    """Replace all subqueries; the result has no subquery expression and no join whose right side reads its left."""
 
     joined: set[int] = set()
 
@@ -222,6 +227,8 @@ class _Unnesting:
             joined = join_dependent(plan.left, plan.right, JoinType.INNER, plain, None, self.context)
             return self.filter(joined, tuple(part for part in parts if has_subquery(part)))
         left, right = plan.left, plan.right
+        if any(has_subquery(part) and self.reads_both(part, left, right) for part in parts):
+            return self.join_of_pairs(plan)
         rest = [plain]
         for part in parts:
             if has_subquery(part):
@@ -229,6 +236,30 @@ class _Unnesting:
                 rest.append(part)
         condition = conjunction(tuple(piece for part in rest for piece in conjuncts(part)))
         joined = join_dependent(left, right, plan.join_type, condition, plan.mark, self.context)
+        return restore_schema(joined, plan.schema)
+
+    def reads_both(self, expression: Expression, left: LogicalPlan, right: LogicalPlan) -> bool:
+        """Whether a subquery in the expression reads columns of both plans."""
+        if isinstance(expression, ScalarSubquery | Exists | QuantifiedComparison):
+            reads = read_ids(expression)
+            return bool(reads & left.output_ids) and bool(reads & right.output_ids)
+        return any(self.reads_both(child, left, right) for child in expression.inputs)
+
+    def join_of_pairs(self, plan: Join) -> LogicalPlan:
+        """The left rows, joined by their numbers with the pairs for which the condition is true."""
+        if plan.join_type is JoinType.FULL:
+            raise UnsupportedError(
+                "a subquery in the ON condition of a FULL JOIN that reads columns of both sides is not "
+                "supported; compute it in a derived table on one side"
+            )
+        window, number = numbered(plan.left, self.context)
+        left, again = shared_twice(window, self.context)
+        renamed = {old.id: reference(new) for old, new in zip(left.fields, again.fields, strict=True)}
+        right = substitute_plan(plan.right, renamed)
+        condition = substitute(plan.condition, renamed)
+        pairs = self.join(Join(again, right, JoinType.INNER, condition))
+        same = Call("equal", (number, renamed[number.id]), BOOLEAN)
+        joined = Join(left, pairs, plan.join_type, same, plan.mark)
         return restore_schema(joined, plan.schema)
 
     def as_union(self, plan: Values) -> LogicalPlan:
@@ -249,13 +280,8 @@ class _Unnesting:
             reads = read_ids(expression)
             if not reads & left.output_ids:
                 right, expression = self.extract(right, expression)
-            elif not reads & right.output_ids:
-                left, expression = self.extract(left, expression)
             else:
-                raise UnsupportedError(
-                    "a subquery in the ON condition of an outer join that reads columns of both sides is not "
-                    "supported; compute it in a derived table on one side"
-                )
+                left, expression = self.extract(left, expression)
             return left, right, expression
         inputs = []
         for child in expression.inputs:
